@@ -1,0 +1,61 @@
+"""The root of every error a room raises, and the few kinds that all rooms share.
+
+An error has a public half for the caller and a private half for the log, and never knows HTTP:
+`web/errors.py` alone turns it into an answer.
+"""
+
+from typing import ClassVar
+
+
+class GatehouseError(Exception):
+    """`public` may be shown to the caller; `detail` goes to the log and nowhere else."""
+
+    public: ClassVar[str] = "The request could not be carried out."
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail or self.public)
+        self.detail = detail
+
+
+class BadInput(GatehouseError):
+    """The caller's input is malformed; here the detail is about that input and safe to show him."""
+
+    public = "The request is malformed."
+
+
+class NotFound(GatehouseError):
+    public = "There is no such thing."
+
+
+class Conflict(GatehouseError):
+    """What the caller wants collides with what is stored: a name taken, a limit reached, an old version."""
+
+    public = "The request conflicts with the present state."
+
+
+class Refused(GatehouseError):
+    """The caller is known and may not."""
+
+    public = "You may not do this."
+
+
+class TooMany(GatehouseError):
+    """The caller is asked to come back later."""
+
+    public = "Too many requests."
+
+    def __init__(self, retry_after: int, detail: str = "") -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class Unavailable(GatehouseError):
+    """Something the answer depends on cannot be reached; nothing was decided, try again."""
+
+    public = "The service is temporarily unavailable."
+
+
+class Misconfigured(GatehouseError):
+    """The installation is wrong in a way that must be mended before it may start."""
+
+    public = "Gatehouse cannot start as it is configured."

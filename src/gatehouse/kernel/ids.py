@@ -1,0 +1,31 @@
+"""Names for new things: random, unguessable, never reused."""
+
+import secrets
+from typing import Final
+
+SECRET_BYTES: Final = 32  # 256 bit for everything that opens a door (docs/interface.md R3)
+USER_ID_DIGITS: Final = 10
+
+
+def new_secret() -> str:
+    """A 256-bit secret as URL-safe text."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def new_record_id() -> str:
+    """The id of an audit record: what a refused caller is shown instead of a reason."""
+    return secrets.token_hex(16)
+
+
+def new_request_id() -> str:
+    return secrets.token_hex(8)
+
+
+def new_key_id() -> str:
+    """Short, generated here, never taken from a request or a file name (R2)."""
+    return secrets.token_hex(6)
+
+
+def new_user_id() -> str:
+    """Ten decimal digits, the first not zero (R1); the store refuses one that was ever used."""
+    return str(secrets.randbelow(9 * 10 ** (USER_ID_DIGITS - 1)) + 10 ** (USER_ID_DIGITS - 1))

@@ -1,0 +1,70 @@
+"""A clock that stands still until a test moves it."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+SETTLE_ROUNDS = 20  # turns of the loop given to whatever a timer woke
+
+
+@dataclass(order=True)
+class MovableTimer:
+    due: float
+    order: int
+    callback: Callable[[], object] = field(compare=False)
+    cancelled: bool = field(default=False, compare=False)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class MovableClock:
+    def __init__(self, start: int = 1_800_000_000) -> None:
+        self._now = float(start)
+        self._elapsed = 0.0
+        self._timers: list[MovableTimer] = []
+        self._order = itertools.count()
+
+    def now(self) -> int:
+        return int(self._now)
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> MovableTimer:
+        timer = MovableTimer(self._elapsed + seconds, next(self._order), callback)
+        heapq.heappush(self._timers, timer)
+        return timer
+
+    async def sleep(self, seconds: float) -> None:
+        woken = asyncio.Event()
+        timer = self.call_later(seconds, woken.set)
+        try:
+            await woken.wait()
+        finally:
+            timer.cancel()
+
+    def set_back(self, seconds: float) -> None:
+        """Move the wall clock backwards; durations are not affected, as on a real machine."""
+        self._now -= seconds
+
+    async def advance(self, seconds: float) -> None:
+        """Let that much time pass: due timers fire in order, and what they woke gets to run."""
+        end = self._elapsed + seconds
+        while self._timers and self._timers[0].due <= end:
+            timer = heapq.heappop(self._timers)
+            self._now += timer.due - self._elapsed
+            self._elapsed = timer.due
+            if not timer.cancelled:
+                timer.callback()
+                await settle()
+        self._now += end - self._elapsed
+        self._elapsed = end
+        await settle()
+
+
+async def settle() -> None:
+    for _ in range(SETTLE_ROUNDS):
+        await asyncio.sleep(0)

@@ -1,0 +1,63 @@
+"""Accounts made and stopped by an administrator or the operator."""
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.logins import check_login
+from gatehouse.accounts.model import NICK_LONGEST, User
+from gatehouse.accounts.passwords import Passwords, check_new_password
+from gatehouse.accounts.store import AccountStore
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.ids import new_user_id
+from gatehouse.kernel.text import is_plain_line, nfc
+
+
+class Administration:
+    def __init__(self, *, store: AccountStore, passwords: Passwords, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._passwords = passwords
+        self._recorder = recorder
+        self._clock = clock
+
+    async def create(
+        self, *, login: str, nick: str, password: str | None, origin: Origin, administrator: bool = False
+    ) -> User:
+        user = await self.new_user(login=login, nick=nick, password=password)
+        record = self._recorder.record(
+            Event.USER_CREATED,
+            origin,
+            subject=user.user_id,
+            details={"administrator": administrator},
+            personal={"login": login, "nick": user.nick},
+        )
+        await self._store.create(user, record, administrator=administrator)
+        return user
+
+    async def new_user(self, *, login: str, nick: str, password: str | None) -> User:
+        """Check every field and hash the password; nothing is kept yet."""
+        checked_login, checked_nick = check_login(login), check_nick(nick)
+        if password is not None:
+            check_new_password(password)
+        return User(
+            user_id=new_user_id(),
+            login=checked_login,
+            nick=checked_nick,
+            password_hash=None if password is None else await self._passwords.hash(password),
+            reg_time=self._clock.now(),
+        )
+
+    async def block(self, user_id: str, origin: Origin) -> User:
+        record = self._recorder.record(Event.USER_BLOCKED, origin, subject=user_id)
+        return await self._store.set_blocked(user_id, record, blocked=True, now=self._clock.now())
+
+    async def unblock(self, user_id: str, origin: Origin) -> User:
+        record = self._recorder.record(Event.USER_UNBLOCKED, origin, subject=user_id)
+        return await self._store.set_blocked(user_id, record, blocked=False, now=self._clock.now())
+
+
+def check_nick(text: str) -> str:
+    nick = nfc(text.strip())
+    if not nick or len(nick) > NICK_LONGEST or not is_plain_line(nick):
+        raise BadAccount(f"the nick must be 1 to {NICK_LONGEST} visible characters on one line")
+    return nick

@@ -1,0 +1,75 @@
+"""An account (R1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from gatehouse.accounts.logins import login_key
+
+ADMINISTRATOR: Final = "administrator"  # the root role of application 1 that opens everything (R5)
+CENTRAL: Final = 1  # the application that is the service itself
+
+NICK_LONGEST: Final = 64
+TAG_LONGEST: Final = 64
+TAGS_MOST: Final = 100
+
+
+class Kind(StrEnum):
+    PERSON = "person"
+    SERVICE = "service"  # a service account: no login, no password, belongs to a project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    user_id: str
+    kind: Kind = Kind.PERSON
+    login: str | None
+    nick: str
+    password_hash: str | None = field(default=None, repr=False)
+    lang: str = "en"
+    country: str = ""
+    level: str = "normal"
+    reg_time: int
+    email_verified: bool = False
+    phone_verified: bool = False
+    blocked: bool = False
+    rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
+    meta: Mapping[str, str] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
+    purchases: frozenset[str] = frozenset()
+    sealed_totp: bytes | None = field(default=None, repr=False)
+    version: int = 1
+
+    @property
+    def login_key(self) -> str | None:
+        return None if self.login is None else login_key(self.login)
+
+    @property
+    def tag_text(self) -> str:
+        return ",".join(sorted(self.tags | self.kept_tags))
+
+    @property
+    def kept_tags(self) -> frozenset[str]:
+        """Tags the service itself keeps in step with the account (R1); nobody writes them."""
+        facts = {
+            "email_verified": self.email_verified,
+            "phone_verified": self.phone_verified,
+            "2step": self.sealed_totp is not None,
+            "2step_totp": self.sealed_totp is not None,
+        }
+        return frozenset(tag for tag, holds in facts.items() if holds)
+
+
+KEPT_TAGS: Final = frozenset(
+    {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupLink:
+    """Opens the page that makes the first administrator, once."""
+
+    digest: bytes
+    created_at: int
+    expires_at: int

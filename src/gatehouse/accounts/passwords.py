@@ -1,0 +1,73 @@
+"""Argon2id in a bounded pool (defaults S-02): memory in use is workers x memory, whatever the load."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.kernel.digests import keyed_digest
+from gatehouse.kernel.text import nfc
+
+T = TypeVar("T")
+
+SHORTEST: Final = 10  # characters
+LONGEST_BYTES: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordCost:
+    memory_kib: int = 65_536
+    time_cost: int = 3
+    parallelism: int = 1
+    workers: int = 2
+
+
+class Passwords:
+    """Hashes and checks; knows no account."""
+
+    def __init__(self, cost: PasswordCost, *, pepper: bytes = b"") -> None:
+        self._hasher = PasswordHasher(
+            time_cost=cost.time_cost, memory_cost=cost.memory_kib, parallelism=cost.parallelism
+        )
+        self._pepper = pepper
+        self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2")
+
+    async def hash(self, password: str) -> str:
+        return await self._run(partial(self._hasher.hash, self._prepared(password)))
+
+    async def matches(self, password: str, password_hash: str) -> bool:
+        return await self._run(partial(self._verify, self._prepared(password), password_hash))
+
+    def is_outdated(self, password_hash: str) -> bool:
+        """True when the hash was made at another cost than today's: hash again at the next login."""
+        return self._hasher.check_needs_rehash(password_hash)
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def _verify(self, prepared: bytes, password_hash: str) -> bool:
+        try:
+            return self._hasher.verify(password_hash, prepared)
+        except (VerificationError, InvalidHashError):
+            return False
+
+    def _prepared(self, password: str) -> bytes:
+        """The bytes that are hashed: NFC, so that a password typed on two systems stays one (LG-18)."""
+        text = nfc(password).encode()
+        return keyed_digest(self._pepper, text) if self._pepper else text
+
+
+def check_new_password(password: str) -> None:
+    if len(nfc(password).encode("utf-8", "surrogatepass")) > LONGEST_BYTES:
+        raise BadAccount(f"the password is longer than {LONGEST_BYTES} bytes")
+    if len(password) < SHORTEST:
+        raise BadAccount(f"the password needs at least {SHORTEST} characters")

@@ -1,0 +1,44 @@
+"""What accounts need kept."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from gatehouse.accounts.model import SetupLink, User
+from gatehouse.audit.model import Record
+
+
+class AccountStore(Protocol):
+    async def create(self, user: User, record: Record, *, administrator: bool = False) -> None:
+        """Keep a new account under an id that was never used and a login nobody has, all or nothing.
+
+        With `administrator` it holds that role of application 1 from the same moment on. Of two callers
+        racing for one login or id exactly one succeeds; the other gets LoginTaken or UserIdTaken.
+        """
+
+    async def user(self, user_id: str) -> User:
+        """Return the account. Raises UserNotFound."""
+
+    async def user_by_login(self, login_key: str) -> User | None:
+        """Return the account whose login has this spelling."""
+
+    async def set_blocked(self, user_id: str, record: Record, *, blocked: bool, now: int) -> User:
+        """Block or unblock; blocking raises `rev` in the same act, so that no token outlives it.
+
+        `rev` grows with every call, also when the clock was set back. Raises UserNotFound.
+        """
+
+    async def put_setup_link(self, link: SetupLink, record: Record) -> None:
+        """Keep the link; older ones die with it. Raises SetupClosed once an administrator was made."""
+
+    async def setup_is_closed(self) -> bool:
+        """True for ever once the first administrator was made, also when he is removed later (LG-27)."""
+
+    async def setup_link_is_open(self, digest: bytes, now: int) -> bool:
+        """True while the link can be used; uses nothing."""
+
+    async def set_up(self, digest: bytes, user: User, records: Mapping[str, Record], now: int) -> None:
+        """Take the link, create the first administrator and close setup, in one atomic act.
+
+        Of any number of callers on any number of nodes exactly one succeeds. Raises SetupLinkDead or
+        SetupClosed, and then nothing is changed. `records` holds the entries `created` and `closed`.
+        """

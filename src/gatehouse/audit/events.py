@@ -1,0 +1,36 @@
+"""Every kind of event the audit log knows (docs/reference/audit-events.md lists the same)."""
+
+from enum import StrEnum
+from typing import Self
+
+
+class Event(StrEnum):
+    def __new__(cls, name: str, meaning: str) -> Self:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.meaning = meaning
+        return member
+
+    meaning: str
+
+    INSTALLED = "installation.created", "The database was set up for the first time."
+    RESTORED = "installation.restored", "A backup was restored; every token issued before is refused."
+    REWRAPPED = "installation.rewrapped", "Sealed records were re-wrapped under another master key."
+    SETUP_LINK_MADE = "setup.link_made", "A one-time link for the first administrator was made."
+    SETUP_CLOSED = "setup.closed", "The first administrator exists; setup is closed for ever."
+    KEY_MADE = "key.made", "A signing key was generated."
+    KEY_ROTATED = "key.rotated", "A new signing key was published and takes over at its time."
+    KEY_DISTRUSTED = "key.distrusted", "A signing key was retired at once; what it signed is refused."
+    USER_CREATED = "user.created", "An account was created."
+    USER_CHANGED = "user.changed", "Fields of an account were changed by an administrator."
+    USER_BLOCKED = "user.blocked", "An account was blocked; its sessions and tokens ended."
+    USER_UNBLOCKED = "user.unblocked", "An account was unblocked."
+    USER_TOKEN_MADE = "user.token_made", "A user JWT was issued from the command line."
+    USER_ERASED = "user.erased", "The personal part of an account's records was erased."
+    ROLE_ASSIGNED = "role.assigned", "A role was given to a user."
+    CLIENT_CREATED = "client.created", "An OAuth client was created."
+    CLIENT_CHANGED = "client.changed", "An OAuth client was changed."
+    CLIENT_REMOVED = "client.removed", "An OAuth client was removed."
+    CLIENT_SECRET_ROTATED = "client.secret_rotated", "An OAuth client got a new secret beside its old one."
+    USER_REMOVED = "user.removed", "An account was removed."
+    PROVISIONED = "provision.applied", "A configuration file was applied."

@@ -1,0 +1,62 @@
+"""The records of the audit log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+Detail: TypeAlias = str | int | bool | None
+Details: TypeAlias = Mapping[str, Detail]
+
+GENESIS: Final = bytes(32)  # what the first record is chained to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """By whose hand: a user id, an application, `cli`, `setup` or `service`, and from where."""
+
+    actor: str
+    address: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One event. The chain covers everything but `personal` and `salt`, which an erasure deletes."""
+
+    record_id: str
+    at: int
+    event: str
+    actor: str
+    subject: str
+    request_id: str
+    details: Details
+    personal: Mapping[str, str] | None
+    salt: bytes | None
+    commitment: bytes  # salted digest of the personal part
+    mac: bytes
+    place: int | None = None  # its number in the chain; None until sealed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """The signed head of the chain after a batch: nothing before it can change unseen."""
+
+    place: int
+    at: int
+    link: bytes
+    kid: str
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Something that was not allowed; the caller got `record_id` and no reason."""
+
+    record_id: str
+    at: int
+    event: str
+    reason: str
+    subject: str
+    request_id: str
+    details: Details
+    personal: Mapping[str, str]

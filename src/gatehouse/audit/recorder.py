@@ -1,0 +1,58 @@
+"""Makes the record that a mutating verb takes along."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from gatehouse.audit.chain import authenticate, commit
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Details, Origin, Record, Refusal
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.ids import new_record_id
+
+SALT_BYTES: Final = 16
+
+
+class Recorder:
+    def __init__(self, *, mac_key: bytes, clock: Clock) -> None:
+        self._mac_key = mac_key
+        self._clock = clock
+
+    def record(
+        self,
+        event: Event,
+        origin: Origin,
+        *,
+        subject: str,
+        details: Details | None = None,
+        personal: Mapping[str, str] | None = None,
+    ) -> Record:
+        """Build the record; it becomes true with the transaction that stores it."""
+        salt = secrets.token_bytes(SALT_BYTES)
+        told = {"address": origin.address, **(personal or {})}
+        record = Record(
+            record_id=new_record_id(),
+            at=self._clock.now(),
+            event=event.value,
+            actor=origin.actor,
+            subject=subject,
+            request_id=origin.request_id,
+            details=details or {},
+            personal=told,
+            salt=salt,
+            commitment=commit(salt, told),
+            mac=b"",
+        )
+        return authenticate(record, self._mac_key)
+
+    def refusal(self, event: str, origin: Origin, *, reason: str, subject: str) -> Refusal:
+        return Refusal(
+            record_id=new_record_id(),
+            at=self._clock.now(),
+            event=event,
+            reason=reason,
+            subject=subject,
+            request_id=origin.request_id,
+            details={},
+            personal={"address": origin.address, "actor": origin.actor},
+        )

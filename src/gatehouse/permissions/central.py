@@ -1,0 +1,99 @@
+"""Application 1, the service itself: its rules and roles (R5)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+
+ROOT_RULES: Final[Mapping[str, str]] = {
+    "can_create_app": "Create applications outside a project",
+    "can_remove_apps": "Remove applications",
+    "can_publish_services": "Change service metadata",
+    "can_create_projects": "Publish projects; a number in the parameters limits how many",
+    "can_administer": "Everything, everywhere",
+}
+
+GENERIC_RULES: Final[Mapping[str, Mapping[str, str]]] = {
+    "project": {
+        "can_view_project": "See the project and its members",
+        "can_manage_project": "Change the project and its members",
+        "can_remove_project": "Remove the project",
+        "can_manage_applications": "Create, change and remove the project's applications",
+        "can_manage_groups": "Create, change and remove the project's groups",
+    },
+    "app": {
+        "can_manage_app_api_keys": "Create and delete the application's access keys",
+        "can_modify_schema": "Change the application's rules and roles",
+        "can_manage_users": "Change what users may do in the application",
+    },
+    "srv": {"can_manage_service": "Manage the service in the project"},
+    "group": {"can_manage_group": "Change who belongs to the group"},
+}
+
+PROJECT_ALL: Final = tuple(GENERIC_RULES["project"])
+
+
+def application(now: int) -> Application:
+    return Application(
+        application_id=CENTRAL_ID,
+        name="Central",
+        description="Gatehouse itself: who may administer it, its projects and applications",
+        created_at=now,
+    )
+
+
+def schema(now: int) -> ApplicationSchema:
+    rules: Tree = {
+        **{rule: _leaf(text, protected=True) for rule, text in ROOT_RULES.items()},
+        **{
+            area: {rule: _leaf(text, protected=False) for rule, text in rules.items()}
+            for area, rules in GENERIC_RULES.items()
+        },
+    }
+    return ApplicationSchema(application_id=CENTRAL_ID, private_data=rules, updated_at=now)
+
+
+def roles() -> tuple[Role, ...]:
+    return (
+        _role("administrator", "May do everything", {}, root=ROOT_RULES, protected=True),
+        _role("project_owner", "Everything in the project", GENERIC_RULES),
+        _role(
+            "project_administrator",
+            "Everything in the project but removing it",
+            {**GENERIC_RULES, "project": [rule for rule in PROJECT_ALL if rule != "can_remove_project"]},
+        ),
+        _role(
+            "app_developer",
+            "Keys, rules and roles of the application",
+            {"app": ["can_manage_app_api_keys", "can_modify_schema"]},
+        ),
+        _role("app_users_manager", "What users may do in the application", {"app": ["can_manage_users"]}),
+        _role("service_administrator", "Manages the service", {"srv": GENERIC_RULES["srv"]}),
+        _role("group_manager", "Manages the group", {"group": GENERIC_RULES["group"]}),
+    )
+
+
+def _role(
+    name: str,
+    description: str,
+    areas: Mapping[str, Iterable[str]],
+    *,
+    root: Iterable[str] = (),
+    protected: bool = False,
+) -> Role:
+    granted: dict[str, object] = {rule: {"value": True} for rule in root}
+    for area, rules in areas.items():
+        granted[area] = {rule: {"value": True} for rule in rules}
+    return Role(
+        application_id=CENTRAL_ID,
+        name=name,
+        description=description,
+        protected=protected,
+        meta={"private_data": granted},
+    )
+
+
+def _leaf(description: str, *, protected: bool) -> Tree:
+    return {"value": False, "protected": protected, "description": description}

@@ -1,0 +1,215 @@
+"""Keeps accounts (accounts/store.py)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlalchemy import bindparam, case, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.errors import (
+    LoginTaken,
+    SetupClosed,
+    SetupLinkDead,
+    UserChanged,
+    UserIdTaken,
+    UserNotFound,
+)
+from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL, Kind, SetupLink, User
+from gatehouse.audit.model import Record
+from gatehouse.storage import once
+from gatehouse.storage.audit import record
+from gatehouse.storage.installation import fact, state_once
+from gatehouse.storage.permissions import assign_root_role
+from gatehouse.storage.runner import Stored, act, look, survey
+from gatehouse.storage.statements import Lines, Row, Statement, Verb, lines_of
+from gatehouse.storage.tables import totp_factors, user_ids, user_purchases, user_tags, users
+
+SETUP: Final = "setup"  # the kind of single-use thing a set-up link is
+SETUP_CLOSED: Final = "setup_closed"
+
+RESERVE_ID = Statement(insert(user_ids).on_conflict_do_nothing().returning(user_ids.c.user_id))
+INSERT_USER = Statement(insert(users).on_conflict_do_nothing().returning(users.c.user_id))
+UPDATE_USER = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in (
+                *(
+                    "login",
+                    "login_key",
+                    "nick",
+                    "password_hash",
+                    "lang",
+                    "country",
+                    "level",
+                    "email_verified",
+                ),
+                *("phone_verified", "blocked", "meta"),
+            )
+        }
+        | {"version": users.c.version + 1}
+    )
+    .returning(users.c.user_id)
+)
+_TAGS = select(Lines(user_tags.c.tag)).where(user_tags.c.user_id == users.c.user_id)
+_PURCHASES = select(Lines(user_purchases.c.purchase)).where(user_purchases.c.user_id == users.c.user_id)
+_WHOLE = select(
+    users,
+    totp_factors.c.sealed_secret.label("sealed_totp"),
+    _TAGS.scalar_subquery().label("tags"),
+    _PURCHASES.scalar_subquery().label("purchases"),
+).outerjoin(totp_factors, totp_factors.c.user_id == users.c.user_id)
+USER = Statement(_WHOLE.where(users.c.user_id == bindparam("user_id")))
+USER_BY_LOGIN = Statement(_WHOLE.where(users.c.login_key == bindparam("login_key")))
+ALL_USERS = Statement(_WHOLE.order_by(users.c.user_id))
+TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam("user_id")))
+PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
+ADD_TAG = Statement(insert(user_tags))
+ADD_PURCHASE = Statement(insert(user_purchases))
+DROP_TAGS = Statement(delete(user_tags).where(user_tags.c.user_id == bindparam("of")))
+DROP_PURCHASES = Statement(delete(user_purchases).where(user_purchases.c.user_id == bindparam("of")))
+ADD_TOTP = Statement(insert(totp_factors))
+DROP_TOTP = Statement(delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
+SET_BLOCKED = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"))
+    .values(
+        blocked=bindparam("to"),
+        rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")),
+        version=users.c.version + 1,
+    )
+    .returning(users.c.user_id)
+)
+
+
+def create(user: User, entry: Record, *, administrator: bool = False) -> Verb[None]:
+    yield from add_user(user)
+    if administrator:
+        yield from assign_root_role(CENTRAL, user.user_id, ADMINISTRATOR)
+    yield from record(entry)
+
+
+def add_user(user: User) -> Verb[None]:
+    """Part of every verb that makes an account."""
+    if not (yield RESERVE_ID(user_id=user.user_id)):
+        raise UserIdTaken
+    fields = {**_columns(user), "user_id": user.user_id, "kind": user.kind, "reg_time": user.reg_time}
+    if not (yield INSERT_USER(**fields, rev=user.rev, version=user.version)):
+        raise LoginTaken
+    yield from _put_sets(user)
+
+
+def change_user(user: User) -> Verb[None]:
+    """Replace the account whose version is still the one that was read. Raises UserChanged, LoginTaken."""
+    if user.login is not None:
+        owner = yield USER_BY_LOGIN(login_key=user.login_key)
+        if owner and owner[0].user_id != user.user_id:
+            raise LoginTaken
+    if not (yield UPDATE_USER(**_columns(user), of=user.user_id, seen=user.version)):
+        raise UserChanged
+    yield DROP_TAGS(of=user.user_id)
+    yield DROP_PURCHASES(of=user.user_id)
+    yield DROP_TOTP(of=user.user_id)
+    yield from _put_sets(user)
+
+
+def _put_sets(user: User) -> Verb[None]:
+    yield ADD_TAG.many([{"user_id": user.user_id, "tag": tag} for tag in sorted(user.tags)])
+    yield ADD_PURCHASE.many([{"user_id": user.user_id, "purchase": name} for name in sorted(user.purchases)])
+    if user.sealed_totp is not None:
+        yield ADD_TOTP(user_id=user.user_id, sealed_secret=user.sealed_totp, confirmed_at=user.reg_time, last_step=0)
+
+
+def user(user_id: str) -> Verb[User]:
+    rows = yield USER(user_id=user_id)
+    if not rows:
+        raise UserNotFound
+    return _whole(rows[0])
+
+
+def user_by_login(login_key: str) -> Verb[User | None]:
+    rows = yield USER_BY_LOGIN(login_key=login_key)
+    return _whole(rows[0]) if rows else None
+
+
+def all_users() -> Verb[Sequence[User]]:
+    rows = yield ALL_USERS()
+    return [_whole(row) for row in rows]
+
+
+def set_blocked(user_id: str, entry: Record, *, blocked: bool, now: int) -> Verb[User]:
+    # Milliseconds, so that epochs raised within one second differ; never below what it was.
+    if not (yield SET_BLOCKED(of=user_id, to=blocked, epoch=now * 1_000)):
+        raise UserNotFound
+    yield from record(entry)
+    return (yield from user(user_id))
+
+
+def put_setup_link(link: SetupLink, entry: Record) -> Verb[None]:
+    if (yield from setup_is_closed()):
+        raise SetupClosed
+    yield from once.put(
+        SETUP,
+        link.digest,
+        subject="",
+        details={},
+        now=link.created_at,
+        expires_at=link.expires_at,
+    )
+    yield from record(entry)
+
+
+def setup_is_closed() -> Verb[bool]:
+    return (yield from fact(SETUP_CLOSED)) is not None
+
+
+def setup_link_is_open(digest: bytes, now: int) -> Verb[bool]:
+    if (yield from setup_is_closed()):
+        return False
+    return (yield from once.is_open(SETUP, digest, now))
+
+
+def set_up(digest: bytes, first: User, records: Mapping[str, Record], now: int) -> Verb[None]:
+    if (yield from once.take(SETUP, digest, now)) is None:
+        raise SetupLinkDead
+    if not (yield from state_once(SETUP_CLOSED, str(now))):
+        raise SetupClosed
+    yield from create(first, records["created"], administrator=True)
+    yield from record(records["closed"])
+
+
+class AccountStorage(Stored):
+    create = act(create)
+    user = look(user)
+    user_by_login = look(user_by_login)
+    all_users = survey(all_users)
+    set_blocked = act(set_blocked)
+    put_setup_link = act(put_setup_link)
+    setup_is_closed = look(setup_is_closed)
+    setup_link_is_open = look(setup_link_is_open)
+    set_up = act(set_up)
+
+
+def _columns(user: User) -> dict[str, object]:
+    return {
+        "login": user.login,
+        "login_key": user.login_key,
+        "nick": user.nick,
+        "password_hash": user.password_hash,
+        "lang": user.lang,
+        "country": user.country,
+        "level": user.level,
+        "email_verified": user.email_verified,
+        "phone_verified": user.phone_verified,
+        "blocked": user.blocked,
+        "meta": user.meta,
+    }
+
+
+def _whole(row: Row) -> User:
+    fields = row._asdict()
+    del fields["login_key"]
+    fields |= {"kind": Kind(row.kind), "tags": lines_of(row.tags), "purchases": lines_of(row.purchases)}
+    return User(**fields)

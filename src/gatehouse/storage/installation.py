@@ -1,0 +1,35 @@
+"""Facts about this installation: one row a name."""
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import installation
+
+_put = insert(installation)
+
+FACT = Statement(select(installation.c.value).where(installation.c.name == bindparam("name")))
+STATE_ONCE = Statement(_put.on_conflict_do_nothing().returning(installation.c.name))
+STATE = Statement(_put.on_conflict_do_update(index_elements=["name"], set_={"value": _put.excluded.value}))
+
+
+def fact(name: str) -> Verb[str | None]:
+    rows = yield FACT(name=name)
+    return rows[0].value if rows else None
+
+
+def state_once(name: str, value: str) -> Verb[bool]:
+    """Keep the fact unless it is known; True for the one caller who was first."""
+    rows = yield STATE_ONCE(name=name, value=value)
+    return bool(rows)
+
+
+def state(name: str, value: str) -> Verb[None]:
+    yield STATE(name=name, value=value)
+
+
+class InstallationStorage(Stored):
+    fact = look(fact)
+    state_once = act(state_once)
+    state = act(state)

@@ -1,0 +1,53 @@
+"""The one line of schema history, and the door that keeps code and schema together.
+
+Alembic runs in a child process: SQLite's file must never be opened by two SQLite libraries in one
+process, and a running server need not carry a migration tool in memory.
+"""
+
+import asyncio
+import sys
+from typing import Final
+
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.storage.runner import Runner
+
+HEAD: Final = "0001"  # revisions are numbered, so that "newer" can be told without Alembic
+
+
+class SchemaTooNew(Misconfigured):
+    """The database was written by a newer Gatehouse; this one would not understand it."""
+
+
+class SchemaBehind(Misconfigured):
+    """The database is older than the code and was not to be migrated now."""
+
+
+class MigrationFailed(Misconfigured):
+    """The migration was rolled back; the database is as it was."""
+
+
+async def ensure_current(runner: Runner, url: str, *, migrate: bool) -> bool:
+    """Bring the schema to what this code knows; True when there was something to do."""
+    held = await runner.revision()
+    if held == HEAD:
+        return False
+    if held > HEAD:
+        raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse knows {HEAD}: upgrade Gatehouse")
+    if not migrate:
+        raise SchemaBehind(f"the database is at revision {held or 'none'}, {HEAD} is needed: run gatehouse migrate")
+    await run_in_child(url)
+    return True
+
+
+async def run_in_child(url: str) -> None:
+    # The address goes through standard input: a process list must not show a password.
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "gatehouse.storage.migrations",
+        stdin=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await child.communicate(url.encode())
+    if child.returncode:
+        raise MigrationFailed(errors.decode(errors="replace").strip().rsplit("\n", 1)[-1])

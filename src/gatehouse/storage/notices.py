@@ -1,0 +1,30 @@
+"""Who listens in this process for which channel."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from gatehouse.storage.runner import Listener
+from gatehouse.storage.statements import Notice
+
+LOOK_AGAIN = ""  # the payload that says notices may have been missed
+
+
+class Listeners:
+    def __init__(self) -> None:
+        self._by_channel: defaultdict[str, set[Listener]] = defaultdict(set)
+
+    def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
+        self._by_channel[channel].add(listener)
+
+        def end() -> None:
+            self._by_channel[channel].discard(listener)
+
+        return end
+
+    def tell(self, notice: Notice) -> None:
+        for listener in tuple(self._by_channel.get(notice.channel, ())):
+            listener(notice.payload)
+
+    def tell_all_to_look_again(self) -> None:
+        for channel in tuple(self._by_channel):
+            self.tell(Notice(channel, LOOK_AGAIN))

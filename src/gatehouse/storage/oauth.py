@@ -1,0 +1,130 @@
+"""Keeps clients (oauth/store.py)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Final
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.audit.model import Record
+from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
+from gatehouse.oauth.model import Client, ClientSecret, Profile, SecretKind
+from gatehouse.storage.audit import record
+from gatehouse.storage.runner import Stored, act, look, survey
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables import client_secrets, clients
+
+LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes")
+FIXED: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
+CHANGEABLE: Final = tuple(column.name for column in clients.c if column.name not in FIXED)
+
+INSERT_CLIENT = Statement(insert(clients).on_conflict_do_nothing().returning(clients.c.client_id))
+UPDATE_CLIENT = Statement(
+    update(clients)
+    .where(clients.c.client_id == bindparam("of"), clients.c.version == bindparam("seen"))
+    .values({name: bindparam(name) for name in CHANGEABLE} | {"version": clients.c.version + 1})
+    .returning(clients.c.client_id)
+)
+_LIVE = clients.c.removed.is_(False)
+CLIENT = Statement(select(clients).where(clients.c.client_id == bindparam("client_id"), _LIVE))
+LOCK_CLIENT = Statement(
+    select(clients.c.client_id).where(clients.c.client_id == bindparam("client_id"), _LIVE).with_for_update()
+)
+CLIENTS = Statement(select(clients).where(_LIVE).order_by(clients.c.client_id))
+INSERT_SECRET = Statement(insert(client_secrets))
+_BY_AGE = (client_secrets.c.created_at, client_secrets.c.slot)
+SECRETS = Statement(
+    select(client_secrets).where(client_secrets.c.client_id == bindparam("client_id")).order_by(*_BY_AGE)
+)
+ALL_SECRETS = Statement(select(client_secrets).order_by(*_BY_AGE))
+DROP_SECRET = Statement(
+    delete(client_secrets).where(
+        client_secrets.c.client_id == bindparam("of"), client_secrets.c.slot == bindparam("of_slot")
+    )
+)
+DROP_SECRETS = Statement(delete(client_secrets).where(client_secrets.c.client_id == bindparam("of")))
+END_SECRET = Statement(
+    update(client_secrets)
+    .where(client_secrets.c.client_id == bindparam("of"), client_secrets.c.slot == bindparam("of_slot"))
+    .values(expires_at=bindparam("expires_at"))
+)
+
+
+def create(client: Client, entry: Record) -> Verb[None]:
+    yield from add_client(client)
+    yield from record(entry)
+
+
+def add_client(client: Client) -> Verb[None]:
+    fields = asdict(client)
+    del fields["secrets"]
+    if not (yield INSERT_CLIENT(**fields)):
+        raise ClientExists
+    yield from _put_secrets(client)
+
+
+def change_client(client: Client) -> Verb[None]:
+    """Replace the client, and its secrets, if its version is still the one that was read. Raises ClientChanged."""
+    fields = asdict(client)
+    if not (
+        yield UPDATE_CLIENT(**{name: fields[name] for name in CHANGEABLE}, of=client.client_id, seen=client.version)
+    ):
+        raise ClientChanged
+    yield DROP_SECRETS(of=client.client_id)
+    yield from _put_secrets(client)
+
+
+def _put_secrets(client: Client) -> Verb[None]:
+    yield INSERT_SECRET.many([_secret_columns(client.client_id, secret) for secret in client.secrets])
+
+
+def client(client_id: str) -> Verb[Client]:
+    rows = yield CLIENT(client_id=client_id)
+    if not rows:
+        raise ClientNotFound
+    secrets = yield SECRETS(client_id=client_id)
+    return _client(rows[0], secrets)
+
+
+def all_clients() -> Verb[Sequence[Client]]:
+    rows = yield CLIENTS()
+    secrets = yield ALL_SECRETS()
+    return [_client(row, [secret for secret in secrets if secret.client_id == row.client_id]) for row in rows]
+
+
+def rotate_secret(client_id: str, secret: ClientSecret, entry: Record, *, old_ends_at: int) -> Verb[None]:
+    if not (yield LOCK_CLIENT(client_id=client_id)):
+        raise ClientNotFound
+    held = yield SECRETS(client_id=client_id)
+    for old in held[:-1]:
+        yield DROP_SECRET(of=client_id, of_slot=old.slot)
+    newest = held[-1].slot if held else 0
+    yield END_SECRET(of=client_id, of_slot=newest, expires_at=old_ends_at)
+    yield INSERT_SECRET(**_secret_columns(client_id, replace(secret, slot=2 if newest == 1 else 1)))
+    yield from record(entry)
+
+
+class OAuthStorage(Stored):
+    create = act(create)
+    client = look(client)
+    clients = survey(all_clients)
+    rotate_secret = act(rotate_secret)
+
+
+def _secret_columns(client_id: str, secret: ClientSecret) -> dict[str, object]:
+    return {"client_id": client_id, **asdict(secret)}
+
+
+def _client(row: Row, secrets: Sequence[Row]) -> Client:
+    fields = row._asdict()
+    fields |= {name: tuple(fields[name]) for name in LISTS}
+    fields["profile"] = Profile(row.profile)
+    return Client(**fields, secrets=tuple(_secret(secret) for secret in secrets))
+
+
+def _secret(row: Row) -> ClientSecret:
+    fields = row._asdict()
+    del fields["client_id"]
+    fields["kind"] = SecretKind(row.kind)
+    return ClientSecret(**fields)

@@ -1,0 +1,48 @@
+"""Things that can be taken once: set-up links now; resets, invitations and codes as they come."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables import once
+
+_THIS = (once.c.kind == bindparam("of_kind"), once.c.digest == bindparam("of_digest"))
+_OPEN = (*_THIS, once.c.taken_at == 0, once.c.expires_at > bindparam("now"))
+
+PUT = Statement(insert(once))
+DROP_OTHERS = Statement(
+    delete(once).where(once.c.kind == bindparam("of_kind"), once.c.subject == bindparam("of_subject"))
+)
+PEEK = Statement(select(once.c.subject).where(*_OPEN))
+# The condition is part of the write: of two takers the second one finds no row left to change.
+TAKE = Statement(
+    update(once).where(*_OPEN).values(taken_at=bindparam("now")).returning(once.c.subject, once.c.details)
+)
+
+
+def put(
+    kind: str, digest: bytes, *, subject: str, details: Mapping[str, object], now: int, expires_at: int
+) -> Verb[None]:
+    """Keep a thing that can be taken until it expires; older ones of the same subject are gone with it."""
+    yield DROP_OTHERS(of_kind=kind, of_subject=subject)
+    yield PUT(
+        kind=kind,
+        digest=digest,
+        subject=subject,
+        details=details,
+        created_at=now,
+        expires_at=expires_at,
+        taken_at=0,
+    )
+
+
+def is_open(kind: str, digest: bytes, now: int) -> Verb[bool]:
+    rows = yield PEEK(of_kind=kind, of_digest=digest, now=now)
+    return bool(rows)
+
+
+def take(kind: str, digest: bytes, now: int) -> Verb[Row | None]:
+    """Mark it taken and return it; None when it was taken, has expired or never was."""
+    rows = yield TAKE(of_kind=kind, of_digest=digest, now=now)
+    return rows[0] if rows else None

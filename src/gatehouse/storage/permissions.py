@@ -1,0 +1,112 @@
+"""Keeps applications, schemas, roles and who holds them (permissions/store.py)."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import and_, bindparam, func, or_, select
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import application_schemas, applications, role_assignments, roles
+
+INSERT_APPLICATION = Statement(insert(applications).on_conflict_do_nothing().returning(applications.c.application_id))
+INSERT_SCHEMA = Statement(insert(application_schemas).on_conflict_do_nothing())
+INSERT_ROLE = Statement(insert(roles).on_conflict_do_nothing())
+ROOT_ROLES = Statement(
+    select(roles.c.name)
+    .join(
+        role_assignments,
+        and_(
+            role_assignments.c.application_id == roles.c.application_id,
+            role_assignments.c.role_key == roles.c.role_key,
+        ),
+    )
+    .where(
+        roles.c.application_id == bindparam("application"),
+        role_assignments.c.user_id == bindparam("user_id"),
+        role_assignments.c.project_id == "",
+        or_(role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now")),
+    )
+    .order_by(role_assignments.c.position)
+)
+NEXT_POSITION = Statement(
+    select((func.coalesce(func.max(role_assignments.c.position), 0) + 1).label("position")).where(
+        role_assignments.c.application_id == bindparam("application"),
+        role_assignments.c.user_id == bindparam("user_id"),
+        role_assignments.c.project_id == "",
+    )
+)
+ASSIGN_ROLE = Statement(insert(role_assignments).on_conflict_do_nothing())
+
+
+def install(application: Application, schema: ApplicationSchema, central_roles: Sequence[Role]) -> Verb[None]:
+    made = yield INSERT_APPLICATION(
+        application_id=application.application_id,
+        name=application.name,
+        description=application.description,
+        project_id=application.project_id,
+        removed=application.removed,
+        settings=application.settings,
+        service_meta=application.service_meta,
+        created_at=application.created_at,
+        version=application.version,
+    )
+    if not made:
+        return
+    yield INSERT_SCHEMA(
+        application_id=schema.application_id,
+        login=schema.login,
+        private_data=schema.private_data,
+        public_data=schema.public_data,
+        secret_data=schema.secret_data,
+        version=schema.version,
+        updated_at=schema.updated_at,
+    )
+    for role in central_roles:
+        yield from add_role(role)
+
+
+def add_role(role: Role) -> Verb[None]:
+    yield INSERT_ROLE(
+        application_id=role.application_id,
+        role_key=role.key,
+        name=role.name,
+        description=role.description,
+        protected=role.protected,
+        is_default=role.default,
+        condition=role.condition,
+        condition_mode=role.condition_mode,
+        user_limit=role.user_limit,
+        params=role.params,
+        meta=role.meta,
+        version=role.version,
+    )
+
+
+def assign_root_role(application_id: int, user_id: str, role_key: str) -> Verb[None]:
+    """Part of verbs that make an administrator."""
+    rows = yield NEXT_POSITION(application=application_id, user_id=user_id)
+    yield ASSIGN_ROLE(
+        application_id=application_id,
+        user_id=user_id,
+        project_id="",
+        resource_kind="",
+        resource_id="",
+        role_key=role_key,
+        position=rows[0].position,
+        expired=0,
+        ttl=0,
+    )
+
+
+def root_roles(application_id: int, user_id: str, now: int) -> Verb[Sequence[str]]:
+    rows = yield ROOT_ROLES(application=application_id, user_id=user_id, now=now)
+    return [row.name for row in rows]
+
+
+class PermissionStorage(Stored):
+    install = act(install)
+    root_roles = look(root_roles)

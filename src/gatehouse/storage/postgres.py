@@ -1,0 +1,167 @@
+"""PostgreSQL: a pool of asyncpg connections, one round trip per statement, NOTIFY for wake-ups.
+
+Any number of processes. A multi-host URL with `target_session_attrs=read-write` survives a failover:
+broken connections are dropped, and new ones find the primary.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import asyncpg
+import structlog
+
+from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
+from gatehouse.storage.notices import Listeners
+from gatehouse.storage.runner import Listener, drive_async
+from gatehouse.storage.statements import Many, Notice, Row, Step, Verb
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+OLDEST_SERVER: Final = 15
+ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
+COMMAND_SECONDS: Final = 10.0
+CHANNEL: Final = "gatehouse"  # one LISTEN channel; ours are named inside the payload
+LISTEN_RETRY_SECONDS: Final = 1.0
+
+AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+UNREACHABLE: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,  # shutdown, crash recovery, cannot connect now
+    asyncpg.InsufficientResourcesError,  # disk full, out of memory, too many connections
+    asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted under us
+    asyncpg.exceptions.TargetServerAttributeNotMatched,
+    OSError,
+    TimeoutError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLimits:
+    least: int = 1
+    most: int = 10
+    acquire_seconds: float = 5.0
+    statement_cache: bool = True  # off behind PgBouncer in transaction mode
+
+
+class PostgresRunner:
+    def __init__(self, pool: asyncpg.Pool, limits: PoolLimits, listen_url: str) -> None:
+        self._pool = pool
+        self._limits = limits
+        self._listeners = Listeners()
+        self._hearing = asyncio.create_task(hear(listen_url, self._listeners), name="postgres-listen")
+
+    @classmethod
+    async def open(cls, url: str, limits: PoolLimits, listen_url: str = "") -> "PostgresRunner":
+        try:
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=limits.least,
+                max_size=limits.most,
+                command_timeout=COMMAND_SECONDS,
+                statement_cache_size=1000 if limits.statement_cache else 0,
+                server_settings={"application_name": "gatehouse"},
+            )
+        except (*UNREACHABLE, asyncpg.PostgresError) as error:
+            raise Unavailable(f"cannot reach PostgreSQL: {error}") from error
+        await refuse_old_server(pool)
+        return cls(pool, limits, listen_url or url)
+
+    async def act(self, make: Callable[[], Verb[T]]) -> T:
+        for _ in range(ATTEMPTS):
+            try:
+                async with self._connection() as connection, connection.transaction():
+                    return await drive_async(make(), lambda step: execute(connection, step))
+            except AGAIN as error:
+                again = error
+        raise Unavailable(f"gave up after {ATTEMPTS} attempts: {again}")
+
+    async def look(self, make: Callable[[], Verb[T]]) -> T:
+        async with self._connection() as connection:
+            return await drive_async(make(), lambda step: execute(connection, step))
+
+    async def survey(self, make: Callable[[], Verb[T]]) -> T:
+        async with (
+            self._connection() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            return await drive_async(make(), lambda step: execute(connection, step))
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        try:
+            async with self._pool.acquire(timeout=self._limits.acquire_seconds) as connection:
+                yield connection
+        except asyncpg.IntegrityConstraintViolationError as error:
+            raise Conflict(str(error)) from error
+        except UNREACHABLE as error:
+            if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
+                raise
+            if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                await self._pool.expire_connections()
+            raise Unavailable(f"PostgreSQL: {error!r}") from error
+
+    def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
+        return self._listeners.listen(channel, listener)
+
+    async def revision(self) -> str:
+        async with self._connection() as connection:
+            if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+                return ""
+            return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
+
+    async def close(self) -> None:
+        self._hearing.cancel()
+        await asyncio.gather(self._hearing, return_exceptions=True)
+        await self._pool.close()
+
+
+async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - asyncpg has no types
+    if isinstance(step, Notice):
+        await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{step.channel} {step.payload}")
+        return []
+    compiled = step.statement.for_postgres
+    if isinstance(step, Many):
+        await connection.executemany(compiled.sql, [compiled.positional(row) for row in step.rows])
+        return []
+    rows = await connection.fetch(compiled.sql, *compiled.positional(step.parameters))
+    return [compiled.decode(row) for row in rows]
+
+
+async def refuse_old_server(pool: asyncpg.Pool) -> None:
+    async with pool.acquire() as connection:
+        major = connection.get_server_version().major
+    if major < OLDEST_SERVER:
+        await pool.close()
+        raise Misconfigured(f"PostgreSQL {OLDEST_SERVER} or newer is needed, this is {major}")
+
+
+async def hear(url: str, listeners: Listeners) -> None:
+    """Keep one connection listening; after each (re)connect everyone looks again, for notices were missed."""
+    while True:
+        try:
+            await hear_until_lost(url, listeners)
+        except (*UNREACHABLE, asyncpg.PostgresError) as error:
+            log.warning("storage.listen_lost", reason=str(error))
+        await asyncio.sleep(LISTEN_RETRY_SECONDS)
+
+
+async def hear_until_lost(url: str, listeners: Listeners) -> None:
+    lost = asyncio.Event()
+    connection = await asyncpg.connect(url, server_settings={"application_name": "gatehouse-listen"})
+    try:
+        connection.add_termination_listener(lambda _: lost.set())
+        await connection.add_listener(CHANNEL, lambda _c, _p, _ch, text: tell(listeners, text))
+        listeners.tell_all_to_look_again()
+        await lost.wait()
+    finally:
+        await connection.close(timeout=1)
+
+
+def tell(listeners: Listeners, text: str) -> None:
+    channel, _, payload = text.partition(" ")
+    listeners.tell(Notice(channel, payload))

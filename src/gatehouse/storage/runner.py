@@ -1,0 +1,100 @@
+"""Drives a verb: asynchronously on PostgreSQL, in the writer thread on SQLite.
+
+A verb is a generator that yields statements and receives their rows. Inside `act` it is one
+transaction: **raising rolls back, returning commits**. A verb that must keep something and refuse
+therefore returns its refusal. Nothing a verb answers, a refusal included, leaves before the commit
+it depends on.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from gatehouse.storage.statements import Row, Step, Verb
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Listener = Callable[[str], object]
+
+
+class Runner(Protocol):
+    """What both databases can do with a verb."""
+
+    async def act(self, make: Callable[[], Verb[T]]) -> T:
+        """Run the verb as one transaction; it is run again from the start when the database asks for it."""
+
+    async def look(self, make: Callable[[], Verb[T]]) -> T:
+        """Run a short read: key look-ups only, each statement seeing the newest committed state."""
+
+    async def survey(self, make: Callable[[], Verb[T]]) -> T:
+        """Run a long read on one consistent snapshot, away from the event loop."""
+
+    def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
+        """Call the listener with each payload noticed on the channel; returns what ends that.
+
+        An empty payload says that notices may have been missed: look again at everything.
+        """
+
+    async def revision(self) -> str:
+        """The schema revision the database holds, or "" for an empty database."""
+
+    async def close(self) -> None:
+        """Finish what is under way and let the database go."""
+
+
+class Stored:
+    """A room's store, bound to the runner that carries its verbs out."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+
+Method = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
+
+
+def act(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+    @wraps(verb)
+    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await stored.runner.act(partial(verb, *args, **kwargs))
+
+    return run
+
+
+def look(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+    @wraps(verb)
+    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await stored.runner.look(partial(verb, *args, **kwargs))
+
+    return run
+
+
+def survey(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+    @wraps(verb)
+    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await stored.runner.survey(partial(verb, *args, **kwargs))
+
+    return run
+
+
+def drive(verb: Verb[T], execute: Callable[[Step], list[Row]]) -> T:
+    try:
+        step = next(verb)
+        while True:
+            step = verb.send(execute(step))
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    finally:
+        verb.close()
+
+
+async def drive_async(verb: Verb[T], execute: Callable[[Step], Awaitable[list[Row]]]) -> T:
+    try:
+        step = next(verb)
+        while True:
+            step = verb.send(await execute(step))
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    finally:
+        verb.close()

@@ -1,0 +1,221 @@
+"""Core statements, compiled once for each dialect and run on the bare driver.
+
+SQLAlchemy's own execution costs more than an RSA signature; its compiler costs nothing once
+(docs/decisions/0003-verbs-written-once.md).
+"""
+
+from collections import namedtuple
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from sqlalchemy import BindParameter, ClauseElement, ColumnElement, Dialect, Text, bindparam
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.type_api import TypeEngine
+from sqlalchemy.types import Boolean, TypeDecorator
+
+Row: TypeAlias = Any  # a named tuple made for its statement: row.user_id
+T = TypeVar("T")
+
+
+class Document(TypeDecorator[object]):
+    """A JSON document kept as text.
+
+    Text on both databases: jsonb drops what it does not like, and nothing here is searched inside a document.
+    """
+
+    impl = Text
+    cache_ok = True
+
+
+class AnyOf(ColumnElement[bool]):
+    """`column` is one of the strings given as one list parameter, whatever its length."""
+
+    inherit_cache = False
+    type = Boolean()
+    _is_implicitly_boolean = True  # else SQLite is told `… IN (…) = 1`
+
+    def __init__(self, column: ColumnElement[str], name: str) -> None:
+        self.column = column
+        self.name = name
+
+
+@compiles(AnyOf, "postgresql")
+def _any_on_postgres(element: AnyOf, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    values = compiler.process(bindparam(element.name, type_=Document()), **kw)
+    column = compiler.process(element.column, **kw)
+    return f"{column} IN (SELECT json_array_elements_text(CAST({values} AS json)))"
+
+
+@compiles(AnyOf, "sqlite")
+def _any_on_sqlite(element: AnyOf, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    values = compiler.process(bindparam(element.name, type_=Document()), **kw)
+    column = compiler.process(element.column, **kw)
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - made of compiled parts
+
+
+class Lines(FunctionElement[str]):
+    """All values of a column as one text, a line each: a list read without a second round trip."""
+
+    inherit_cache = True
+    name = "lines"
+    type = Text()
+
+
+@compiles(Lines, "postgresql")
+def _lines_on_postgres(element: Lines, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return f"string_agg({compiler.process(element.clauses, **kw)}, chr(10))"
+
+
+@compiles(Lines, "sqlite")
+def _lines_on_sqlite(element: Lines, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return f"group_concat({compiler.process(element.clauses, **kw)}, char(10))"
+
+
+def lines_of(joined: str | None) -> frozenset[str]:
+    return frozenset(joined.split("\n")) if joined else frozenset()
+
+
+class Dialects(Enum):
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+
+DIALECTS: Final[Mapping[Dialects, Dialect]] = {
+    Dialects.SQLITE: sqlite.dialect(paramstyle="named"),
+    Dialects.POSTGRES: asyncpg_dialect(),  # type: ignore[no-untyped-call]
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A statement with its parameters: what a verb yields."""
+
+    statement: "Statement"
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Wakes whoever listens, once the verb has committed; it never makes anything true."""
+
+    channel: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """One statement for many rows, in one round trip; it answers no rows."""
+
+    statement: "Statement"
+    rows: Sequence[Mapping[str, object]]
+
+
+Step: TypeAlias = Ask | Many | Notice
+Verb: TypeAlias = Generator[Step, list[Row], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    sql: str
+    names: tuple[str, ...]
+    constants: Mapping[str, object]
+    encoders: Mapping[str, Callable[[object], object]]
+    decode: Callable[[Sequence[object]], Row]
+
+    def values(self, parameters: Mapping[str, object]) -> dict[str, object]:
+        """The parameters as the driver takes them; a missing or unknown one is a bug and raises."""
+        given = {**self.constants, **parameters}
+        if len(given) != len(self.names):
+            raise KeyError(f"parameters {sorted(given)} do not match {sorted(self.names)}")
+        for name, encode in self.encoders.items():
+            given[name] = encode(given[name])
+        return given
+
+    def positional(self, parameters: Mapping[str, object]) -> list[object]:
+        given = self.values(parameters)
+        return [given[name] for name in self.names]
+
+
+class Statement:
+    """One SQL statement of the service, written once for both databases."""
+
+    def __init__(self, element: ClauseElement) -> None:
+        self._element = element
+
+    def __call__(self, **parameters: object) -> Ask:
+        return Ask(self, parameters)
+
+    def many(self, rows: Sequence[Mapping[str, object]]) -> Many:
+        return Many(self, rows)
+
+    @cached_property
+    def for_sqlite(self) -> Compiled:
+        return self._compile(Dialects.SQLITE)
+
+    @cached_property
+    def for_postgres(self) -> Compiled:
+        return self._compile(Dialects.POSTGRES)
+
+    def _compile(self, target: Dialects) -> Compiled:
+        compiled = self._element.compile(dialect=DIALECTS[target])
+        assert isinstance(compiled, SQLCompiler)  # noqa: S101 - narrows the type
+        binds = {name: bind for bind, name in compiled.bind_names.items()}
+        # A parameter used twice is listed twice, but numbered and given once.
+        names = tuple(dict.fromkeys(compiled.positiontup or binds))
+        return Compiled(
+            sql=compiled.string,
+            names=names,
+            constants={name: binds[name].value for name in names if _is_constant(binds[name])},
+            encoders={name: _encode for name in names if isinstance(binds[name].type, Document)},
+            decode=self._decoder(target),
+        )
+
+    def _decoder(self, target: Dialects) -> Callable[[Sequence[object]], Row]:
+        columns = tuple(getattr(self._element, "exported_columns", ()))
+        if not columns:
+            return tuple
+        names = [str(column.key) for column in columns]
+        make: Callable[[Sequence[object]], Row] = namedtuple("Row", names)._make  # type: ignore[attr-defined]  # noqa: PYI024
+        decoders = {
+            place: decode
+            for place, column in enumerate(columns)
+            if (decode := _decoder_of(column.type, target)) is not None
+        }
+        if not decoders:
+            return make
+
+        def decode_row(values: Sequence[object]) -> Row:
+            row = list(values)
+            for place, decode in decoders.items():
+                row[place] = decode(row[place])
+            return make(row)
+
+        return decode_row
+
+
+def _is_constant(bind: BindParameter[Any]) -> bool:
+    return not bind.required and bind.value is not None
+
+
+def _encode(value: object) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _decoder_of(kind: TypeEngine[Any], target: Dialects) -> Callable[[Any], object] | None:
+    if isinstance(kind, Document):
+        return _decode
+    if isinstance(kind, Boolean) and target is Dialects.SQLITE:
+        return bool
+    return None
+
+
+def _decode(text: str | None) -> object:
+    return None if text is None else msgspec.json.decode(text)

@@ -1,0 +1,334 @@
+"""The schema, once, for both databases.
+
+Times are Unix seconds as integers; 0 stands for "no end" and "never", as on the wire. Everything
+that must be unique, single use or limited is a constraint here, never a count in the code.
+"""
+
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from gatehouse.storage.statements import Document
+
+NAMING: Final = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+metadata = MetaData(naming_convention=NAMING)
+
+# A row number the database gives out; SQLite does so for INTEGER PRIMARY KEY only.
+Position: Final = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _text(name: str, **options: Any) -> Column[str]:  # noqa: ANN401
+    return Column(name, Text, nullable=False, **options)
+
+
+def _time(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def _flag(name: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False)
+
+
+def _document(name: str) -> Column[object]:
+    return Column(name, Document, nullable=False)
+
+
+# -- the installation itself --------------------------------------------------------------------------
+
+installation = Table(  # facts about this installation: base_url, master_key_check, setup_closed, epoch, timeline
+    "installation",
+    metadata,
+    _text("name", primary_key=True),
+    _text("value"),
+)
+
+once = Table(  # single-use things, under the digest of their secret
+    "once",
+    metadata,
+    _text("kind"),
+    Column("digest", LargeBinary, nullable=False),
+    _text("subject"),
+    _document("details"),
+    _time("created_at"),
+    _time("expires_at"),
+    _time("taken_at"),
+    PrimaryKeyConstraint("kind", "digest"),
+    Index(None, "kind", "subject"),
+    Index(None, "expires_at"),
+)
+
+attempts = Table(  # failed guesses, exact and surviving restarts (checklist LG-06, LG-13; defaults S-15)
+    "attempts",
+    metadata,
+    Column("subject", LargeBinary, primary_key=True, nullable=False),
+    _number("failures"),
+    _time("first_at"),
+    _time("blocked_until"),
+    Index(None, "blocked_until"),
+)
+
+# -- audit --------------------------------------------------------------------------------------------
+
+audit_events = Table(
+    "audit_events",
+    metadata,
+    _text("record_id", primary_key=True),
+    _time("at"),
+    _text("event"),
+    _text("actor"),
+    _text("subject"),
+    _text("request_id"),
+    _document("details"),
+    Column("personal", Document),  # erasable; the commitment stays
+    Column("salt", LargeBinary),
+    Column("commitment", LargeBinary, nullable=False),
+    Column("mac", LargeBinary, nullable=False),
+    Column("place", BigInteger, unique=True),  # its number in the chain, once sealed
+    Index(None, "subject", "at"),
+    Index(None, "at"),
+    Index(
+        "ix_audit_events_unsealed",
+        "at",
+        postgresql_where=text("place IS NULL"),
+        sqlite_where=text("place IS NULL"),
+    ),
+)
+
+audit_seals = Table(  # one signed head per sealed batch
+    "audit_seals",
+    metadata,
+    Column("place", BigInteger, primary_key=True, autoincrement=False),
+    _time("at"),
+    Column("link", LargeBinary, nullable=False),
+    _text("kid"),
+    Column("signature", LargeBinary, nullable=False),
+)
+
+audit_refusals = Table(  # capped: the oldest go first
+    "audit_refusals",
+    metadata,
+    Column("position", Position, primary_key=True, autoincrement=True),
+    _text("record_id", unique=True),
+    _time("at"),
+    _text("event"),
+    _text("reason"),
+    _text("subject"),
+    _text("request_id"),
+    _document("details"),
+    _document("personal"),
+    sqlite_autoincrement=True,
+)
+
+# -- keys ---------------------------------------------------------------------------------------------
+
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    _text("kid", primary_key=True),
+    _text("purpose"),
+    _text("alg"),
+    Column("public", LargeBinary, nullable=False),
+    Column("sealed_private", LargeBinary, nullable=False),
+    _time("created_at"),
+    _time("signs_from"),
+    _time("signs_until"),
+    _time("verifies_until"),
+    # At most one key per kind has no end yet: two nodes that rotate at once cannot both succeed.
+    Index(
+        "uq_signing_keys_open_end",
+        "purpose",
+        "alg",
+        unique=True,
+        postgresql_where=text("signs_until = 0"),
+        sqlite_where=text("signs_until = 0"),
+    ),
+)
+
+# -- people -------------------------------------------------------------------------------------------
+
+user_ids = Table("user_ids", metadata, _text("user_id", primary_key=True))  # every id ever given: never reused (R1)
+
+users = Table(
+    "users",
+    metadata,
+    _text("user_id", primary_key=True),
+    _text("kind"),  # person | service
+    Column("login", Text),  # as its owner writes it
+    Column("login_key", Text, unique=True),  # the one spelling it is compared by
+    _text("nick"),
+    Column("password_hash", Text),
+    _text("lang"),
+    _text("country"),
+    _text("level"),
+    _time("reg_time"),
+    _flag("email_verified"),
+    _flag("phone_verified"),
+    _flag("blocked"),
+    _number("rev"),  # revocation epoch: tokens with an older one are refused (R2)
+    _document("meta"),
+    _number("version"),
+    Index(None, "reg_time"),
+)
+
+user_tags = Table(
+    "user_tags",
+    metadata,
+    _text("user_id"),
+    _text("tag"),
+    PrimaryKeyConstraint("user_id", "tag"),
+    Index(None, "tag"),
+)
+
+user_purchases = Table(
+    "user_purchases",
+    metadata,
+    _text("user_id"),
+    _text("purchase"),
+    PrimaryKeyConstraint("user_id", "purchase"),
+    Index(None, "purchase"),
+)
+
+totp_factors = Table(
+    "totp_factors",
+    metadata,
+    _text("user_id", primary_key=True),
+    Column("sealed_secret", LargeBinary, nullable=False),
+    _time("confirmed_at"),
+    _number("last_step"),
+)
+
+# -- OAuth clients ------------------------------------------------------------------------------------
+
+clients = Table(
+    "clients",
+    metadata,
+    _text("client_id", primary_key=True),
+    Column("application_id", BigInteger),
+    _text("name"),
+    _text("profile"),
+    _document("redirect_hosts"),
+    _document("redirect_uris"),
+    _document("post_logout_uris"),
+    _document("scopes"),
+    _document("token_settings"),
+    _flag("first_party"),
+    _flag("may_exchange"),
+    _flag("require_pkce"),
+    _flag("public"),
+    _flag("removed"),
+    _time("created_at"),
+    _number("version"),
+)
+
+client_secrets = Table(  # two slots: two secrets live at once while one is being rotated (R3)
+    "client_secrets",
+    metadata,
+    _text("client_id"),
+    _number("slot"),
+    _text("kind"),  # sealed | sha256 | argon2
+    Column("secret", LargeBinary, nullable=False),
+    _time("created_at"),
+    _time("expires_at"),
+    PrimaryKeyConstraint("client_id", "slot"),
+)
+
+# -- permissions --------------------------------------------------------------------------------------
+
+applications = Table(
+    "applications",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+    _text("name"),
+    _text("description"),
+    Column("project_id", Text),
+    _flag("removed"),
+    _document("settings"),
+    _document("service_meta"),
+    _time("created_at"),
+    _number("version"),
+)
+
+application_schemas = Table(
+    "application_schemas",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+    _document("login"),
+    _document("private_data"),
+    _document("public_data"),
+    _document("secret_data"),
+    _number("version"),
+    _time("updated_at"),
+)
+
+roles = Table(
+    "roles",
+    metadata,
+    Column("application_id", BigInteger, ForeignKey("applications.application_id"), nullable=False),
+    _text("role_key"),  # lower case: names are unique ignoring case (R5)
+    _text("name"),
+    _text("description"),
+    _flag("protected"),
+    _flag("is_default"),
+    Column("condition", Document),
+    _text("condition_mode"),
+    _number("user_limit"),
+    _text("params"),
+    _document("meta"),
+    _number("version"),
+    PrimaryKeyConstraint("application_id", "role_key"),
+)
+
+user_records = Table(  # what is written directly into one user's schema of one application
+    "user_records",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    _text("user_id"),
+    _document("login"),
+    _document("private_data"),
+    _document("public_data"),
+    _document("secret_data"),
+    _number("version"),
+    PrimaryKeyConstraint("application_id", "user_id"),
+    Index(None, "user_id"),
+)
+
+role_assignments = Table(
+    "role_assignments",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    _text("user_id"),
+    _text("project_id"),  # "" at the root
+    _text("resource_kind"),  # "", applications, services, groups
+    _text("resource_id"),
+    _text("role_key"),
+    _number("position"),  # as stored: parameters merge in this order (R5)
+    _time("expired"),
+    _number("ttl"),
+    PrimaryKeyConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id", "role_key"),
+    UniqueConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id", "position"),
+    Index(None, "application_id", "role_key", "user_id"),
+    Index(None, "user_id"),
+)

@@ -1,0 +1,50 @@
+"""Requests per minute of one source in one class: a bounded table in each process.
+
+A leaking bucket per (class, source), kept as one number: the time at which the bucket will be empty
+again. The table forgets the least recently seen, so that a million sources cost no more memory than
+the table holds (checklist HT-18); `limits` keeps every key it ever saw until it expires, which is why
+this is ours (docs/decisions/0007-volume-limits.md).
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.kernel.clock import Clock
+
+SOURCES_MOST: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLimit:
+    per_minute: int
+
+    @property
+    def interval(self) -> float:
+        return 60 / self.per_minute
+
+
+class Volume:
+    def __init__(self, limits: Mapping[str, VolumeLimit], *, clock: Clock, sources_most: int = SOURCES_MOST) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._most = sources_most
+        self._empty_at: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def admit(self, rate_class: str, source: str) -> int:
+        """Count one request: 0 when it may go on, else the seconds after which the next one may."""
+        limit = self._limits.get(rate_class)
+        if limit is None:
+            return 0
+        now = self._clock.monotonic()
+        key = (rate_class, source)
+        empty_at = max(now, self._empty_at.pop(key, now)) + limit.interval
+        full_for = empty_at - now - 60
+        if full_for > 0:
+            empty_at -= limit.interval  # a refused request does not fill the bucket further
+        self._empty_at[key] = empty_at
+        if len(self._empty_at) > self._most:
+            self._empty_at.popitem(last=False)
+        return max(0, math.ceil(full_for))

@@ -1,0 +1,40 @@
+"""Small records to start a test from; a test names only what it is about."""
+
+from dataclasses import replace
+from typing import Any
+
+from gatehouse.accounts.model import SetupLink, User
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.ids import new_user_id
+from gatehouse.oauth.model import Client, ClientSecret, SecretKind
+from tests.support.clock import MovableClock
+
+NOW = 1_800_000_000
+AUDIT_KEY = bytes(range(32))
+ORIGIN = Origin(actor="test", address="192.0.2.7", request_id="r1")
+RECORDER = Recorder(mac_key=AUDIT_KEY, clock=MovableClock(NOW))
+
+
+def a_user(**fields: Any) -> User:
+    user_id = new_user_id()
+    user = User(user_id=user_id, login=f"{user_id}@studio.example", nick="Anna", reg_time=NOW)
+    return replace(user, **fields)
+
+
+def a_record(event: Event = Event.USER_CREATED, subject: str = "1000000001", **personal: str) -> Record:
+    return RECORDER.record(event, ORIGIN, subject=subject, details={"n": 1}, personal=personal)
+
+
+def a_setup_link(digest: bytes, **fields: Any) -> SetupLink:
+    return replace(SetupLink(digest=digest, created_at=NOW, expires_at=NOW + 1_800), **fields)
+
+
+def a_client(client_id: str = "web", **fields: Any) -> Client:
+    client = Client(client_id=client_id, name="Web shop", redirect_hosts=("localhost",), created_at=NOW)
+    return replace(client, secrets=(a_client_secret(),), **fields)
+
+
+def a_client_secret(**fields: Any) -> ClientSecret:
+    return replace(ClientSecret(kind=SecretKind.SHA256, secret=b"digest", created_at=NOW), **fields)

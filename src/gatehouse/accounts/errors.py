@@ -29,3 +29,7 @@ class SetupClosed(Refused):
 
 class SetupLinkDead(Refused):
     public = "This setup link is not valid: it was used, has expired, or never was one."
+
+
+class UserBlocked(Refused):
+    public = "This account is blocked."

@@ -27,6 +27,9 @@ class AccountStore(Protocol):
         `rev` grows with every call, also when the clock was set back. Raises UserNotFound.
         """
 
+    async def note(self, record: Record) -> None:
+        """Keep the record of an act that changes nothing else."""
+
     async def put_setup_link(self, link: SetupLink, record: Record) -> None:
         """Keep the link; older ones die with it. Raises SetupClosed once an administrator was made."""
 

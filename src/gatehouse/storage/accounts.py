@@ -186,6 +186,7 @@ class AccountStorage(Stored):
     user_by_login = look(user_by_login)
     all_users = survey(all_users)
     set_blocked = act(set_blocked)
+    note = act(record)
     put_setup_link = act(put_setup_link)
     setup_is_closed = look(setup_is_closed)
     setup_link_is_open = look(setup_link_is_open)

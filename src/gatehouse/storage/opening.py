@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts import AccountStorage
@@ -15,6 +16,7 @@ from gatehouse.storage.permissions import PermissionStorage
 from gatehouse.storage.postgres import PoolLimits, PostgresRunner
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.sqlite import SQLiteRunner, path_of
+from gatehouse.storage.sweep import sweep
 from gatehouse.storage.throttle import ThrottleStorage
 
 
@@ -31,18 +33,25 @@ class Storage:
     permissions: PermissionStorage
     throttle: ThrottleStorage
 
+    async def sweep(self, now: int) -> None:
+        await self.runner.act(partial(sweep, now))
+
 
 @asynccontextmanager
 async def open_storage(
     url: str, *, migrate: bool, limits: PoolLimits | None = None, listen_url: str = ""
 ) -> AsyncIterator[Storage]:
-    """Open the database, its schema exactly the one this code knows.
+    """Open the database with exactly the schema this code knows. Raises SchemaTooNew or SchemaBehind."""
+    async with connected(url, limits=limits, listen_url=listen_url) as storage:
+        await ensure_current(storage.runner, url, migrate=migrate)
+        yield storage
 
-    Raises SchemaTooNew, or SchemaBehind when it is older and `migrate` is not given.
-    """
+
+@asynccontextmanager
+async def connected(url: str, *, limits: PoolLimits | None = None, listen_url: str = "") -> AsyncIterator[Storage]:
+    """Reach the database, whatever its schema: for whoever looks before anything is changed."""
     runner = await open_runner(url, limits or PoolLimits(), listen_url)
     try:
-        await ensure_current(runner, url, migrate=migrate)
         yield over(runner)
     finally:
         await runner.close()

@@ -114,6 +114,10 @@ class PostgresRunner:
                 return ""
             return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
 
+    async def time(self) -> int | None:
+        async with self._connection() as connection:
+            return int(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())"))
+
     async def close(self) -> None:
         self._hearing.cancel()
         await asyncio.gather(self._hearing, return_exceptions=True)

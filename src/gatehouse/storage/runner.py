@@ -38,6 +38,9 @@ class Runner(Protocol):
     async def revision(self) -> str:
         """The schema revision the database holds, or "" for an empty database."""
 
+    async def time(self) -> int | None:
+        """The database's own clock in Unix seconds, or None when it has none but this machine's."""
+
     async def close(self) -> None:
         """Finish what is under way and let the database go."""
 

@@ -7,10 +7,12 @@ beside it, and the writer notices that through `PRAGMA data_version`.
 """
 
 import asyncio
+import fcntl
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -211,10 +213,26 @@ class SQLiteRunner:
         except (apsw.SQLError, StopIteration):
             return ""
 
+    async def time(self) -> int | None:
+        return None
+
     async def close(self) -> None:
         await asyncio.to_thread(self._writer.stop)
         self._surveyors.shutdown()
         self._reader.close()
+
+
+@contextmanager
+def serving_alone(path: str) -> Iterator[None]:
+    """Hold the right to serve this file: a second serving process would not hear the first one's notices."""
+    with Path(f"{path}.serving").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise Misconfigured(
+                f"another process is serving {path}; SQLite takes one, PostgreSQL as many as you like"
+            ) from error
+        yield
 
 
 def execute(connection: apsw.Connection, step: Step) -> list[Row]:

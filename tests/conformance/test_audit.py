@@ -1,0 +1,200 @@
+"""The promises of audit/store.py, and the chain built on them."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sqlalchemy import bindparam, delete, update
+
+from gatehouse.accounts.errors import LoginTaken
+from gatehouse.audit.errors import SealedMeanwhile
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Seal
+from gatehouse.audit.sealer import Sealer
+from gatehouse.audit.verification import Verdict, Verification
+from gatehouse.kernel.errors import Conflict
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.statements import Ask, Statement, Verb
+from gatehouse.storage.tables import audit_events
+from tests.support.builders import AUDIT_KEY, NOW, ORIGIN, RECORDER, a_record, a_user
+from tests.support.clock import MovableClock
+
+
+class TestKey:
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._key = Ed25519PrivateKey.generate()
+
+    def sign(self, message: bytes) -> tuple[str, bytes]:
+        return "k1", self._key.sign(message)
+
+    async def is_ours(self, kid: str, message: bytes, signature: bytes) -> bool:
+        try:
+            self._key.public_key().verify(signature, message)
+        except InvalidSignature:
+            return False
+        return kid == "k1"
+
+
+KEY = TestKey()
+
+
+def sealer(storage: Storage, clock: MovableClock | None = None) -> Sealer:
+    return Sealer(store=storage.audit, signer=KEY, mac_key=AUDIT_KEY, clock=clock or MovableClock(NOW))
+
+
+async def verify(storage: Storage) -> Verdict:
+    return await Verification(store=storage.audit, mac_key=AUDIT_KEY, verify_seal=KEY.is_ours).verify()
+
+
+async def record(storage: Storage, count: int, subject: str = "1000000001") -> None:
+    for _ in range(count):
+        await storage.accounts.note(a_record(subject=subject, login="anna@studio.example"))
+
+
+async def tamper(storage: Storage, statement: Callable[..., Ask], **parameters: object) -> None:
+    def verb() -> Verb[None]:
+        yield statement(**parameters)
+
+    await storage.runner.act(verb)
+
+
+async def test_a_change_and_its_record_commit_together(storage: Storage) -> None:
+    entry = a_record()
+    await storage.accounts.create(a_user(login="anna@studio.example"), entry)
+    assert await storage.audit.find(entry.record_id) == entry
+
+
+async def test_a_refused_change_leaves_no_record(storage: Storage) -> None:
+    await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+    refused = a_record()
+    with pytest.raises(LoginTaken):
+        await storage.accounts.create(a_user(login="anna@studio.example"), refused)
+    assert await storage.audit.find(refused.record_id) is None
+
+
+async def test_sealed_records_form_a_chain_that_verifies(storage: Storage) -> None:
+    await record(storage, 3)
+    await sealer(storage).seal_all()
+    await record(storage, 2)
+    await sealer(storage).seal_all()
+    await record(storage, 1)
+    verdict = await verify(storage)
+    assert verdict.problems == ()
+    assert (verdict.records, verdict.seals, verdict.unsealed) == (5, 2, 1)
+
+
+async def test_sealers_that_race_leave_one_chain(storage: Storage) -> None:
+    await record(storage, 40)
+    sealed = await asyncio.gather(*(sealer(storage).seal_all() for _ in range(6)))
+    assert sum(sealed) == 40
+    assert (await verify(storage)).problems == ()
+
+
+async def test_appending_what_was_sealed_meanwhile_changes_nothing(storage: Storage) -> None:
+    await record(storage, 2)
+    records = await storage.audit.unsealed(10)
+    await sealer(storage).seal_all()
+    late = Seal(place=4, at=NOW, link=b"x", kid="k1", signature=b"x")
+    with pytest.raises((SealedMeanwhile, Conflict)):
+        await storage.audit.append([record.record_id for record in records], late)
+    assert (await verify(storage)).problems == ()
+
+
+async def test_a_changed_record_is_named(storage: Storage) -> None:
+    await record(storage, 3)
+    await sealer(storage).seal_all()
+    victim = (await storage.audit.records_from(2, 1))[0]
+    change = Statement(
+        update(audit_events).where(audit_events.c.record_id == bindparam("of")).values(actor=bindparam("actor"))
+    )
+    await tamper(storage, change, of=victim.record_id, actor="someone else")
+    assert f"record 2 ({victim.record_id}) was changed" in (await verify(storage)).problems
+
+
+async def test_a_changed_personal_part_is_named(storage: Storage) -> None:
+    await record(storage, 1)
+    await sealer(storage).seal_all()
+    victim = (await storage.audit.records_from(1, 1))[0]
+    change = Statement(
+        update(audit_events).where(audit_events.c.record_id == bindparam("of")).values(personal=bindparam("personal"))
+    )
+    await tamper(storage, change, of=victim.record_id, personal={"login": "eve@studio.example"})
+    assert (await verify(storage)).problems == (f"record 1 ({victim.record_id}): its personal part was changed",)
+
+
+async def test_a_removed_record_is_missed(storage: Storage) -> None:
+    await record(storage, 3)
+    await sealer(storage).seal_all()
+    victim = (await storage.audit.records_from(2, 1))[0]
+    gone = Statement(delete(audit_events).where(audit_events.c.record_id == bindparam("of")))
+    await tamper(storage, gone, of=victim.record_id)
+    problems = (await verify(storage)).problems
+    assert "record 2 is missing, the next one found is 3" in problems
+    assert "the chain breaks at or before record 3" in problems
+
+
+async def test_a_cut_off_end_is_missed(storage: Storage) -> None:
+    await record(storage, 3)
+    await sealer(storage).seal_all()
+    gone = Statement(delete(audit_events).where(audit_events.c.place > bindparam("after")))
+    await tamper(storage, gone, after=1)
+    assert "records 2 to 3 are missing at the end" in (await verify(storage)).problems
+
+
+async def test_a_record_changed_before_it_was_sealed_stays_outside_and_is_named(storage: Storage) -> None:
+    await record(storage, 2)
+    victim = (await storage.audit.unsealed(10))[0]
+    change = Statement(
+        update(audit_events).where(audit_events.c.record_id == bindparam("of")).values(event=bindparam("event"))
+    )
+    await tamper(storage, change, of=victim.record_id, event="user.blocked")
+    assert await sealer(storage).seal_all() == 1
+    assert (await verify(storage)).problems == (f"not sealed yet ({victim.record_id}) was changed",)
+
+
+async def test_erasing_deletes_the_personal_part_and_the_chain_still_verifies(storage: Storage) -> None:
+    await record(storage, 2, subject="1000000001")
+    await record(storage, 1, subject="1000000002")
+    await sealer(storage).seal_all()
+    entry = RECORDER.record(Event.USER_ERASED, ORIGIN, subject="installation")
+    assert await storage.audit.erase_personal("1000000001", entry) == 2
+    kept = await storage.audit.newest(10, "1000000001", "")
+    assert [(one.personal, one.salt, one.subject) for one in kept] == [(None, None, "1000000001")] * 2
+    assert (await verify(storage)).problems == ()
+
+
+async def test_retention_forgets_whole_batches_and_the_rest_still_verifies(storage: Storage) -> None:
+    clock = MovableClock(NOW)
+    await record(storage, 3)
+    await sealer(storage, clock).seal_all()
+    await clock.advance(100)
+    await record(storage, 2)
+    await sealer(storage, clock).seal_all()
+    assert await storage.audit.forget_before(NOW + 50) == 3
+    verdict = await verify(storage)
+    assert verdict.problems == ()
+    assert (verdict.records, verdict.first_place) == (2, 4)
+
+
+async def test_refusals_are_found_by_the_id_their_caller_saw_and_only_the_newest_are_kept(storage: Storage) -> None:
+    refusals = [RECORDER.refusal("gsid.violation", ORIGIN, reason=f"r{n}", subject="g") for n in range(7)]
+    for refusal in refusals:
+        await storage.audit.refuse(refusal, kept=5)
+    assert [await storage.audit.find(one.record_id) for one in refusals] == [None, None, *refusals[2:]]
+
+
+async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -> None:
+    old = replace(a_record(subject="1000000001"), at=NOW - 10)
+    new = a_record(Event.USER_BLOCKED, subject="1000000001")
+    for entry in (old, new, a_record(subject="1000000002")):
+        await storage.accounts.note(entry)
+    assert [one.record_id for one in await storage.audit.newest(10, "1000000001", "")] == [
+        new.record_id,
+        old.record_id,
+    ]
+    assert [one.record_id for one in await storage.audit.newest(10, "", "user.blocked")] == [new.record_id]

@@ -1,0 +1,79 @@
+"""The promises of oauth/store.py."""
+
+import asyncio
+
+import pytest
+
+from gatehouse.oauth.errors import ClientExists, ClientNotFound
+from gatehouse.oauth.model import SecretKind
+from gatehouse.storage.opening import Storage
+from tests.support.builders import NOW, a_client, a_client_secret, a_record
+
+
+async def test_a_client_comes_back_as_it_was_kept(storage: Storage) -> None:
+    client = a_client(
+        application_id=50_001,
+        redirect_uris=("https://shop.example/cb", "http://localhost/cb"),
+        token_settings={"id_token_signed_response_alg": "ES256"},
+        first_party=True,
+    )
+    await storage.oauth.create(client, a_record())
+    assert await storage.oauth.client("web") == client
+    assert list(await storage.oauth.clients()) == [client]
+
+
+async def test_an_unknown_client_is_not_found(storage: Storage) -> None:
+    with pytest.raises(ClientNotFound):
+        await storage.oauth.client("nobody")
+
+
+async def test_a_removed_client_is_not_found(storage: Storage) -> None:
+    await storage.oauth.create(a_client(removed=True), a_record())
+    with pytest.raises(ClientNotFound):
+        await storage.oauth.client("web")
+    assert list(await storage.oauth.clients()) == []
+
+
+async def test_of_many_racing_for_one_client_id_exactly_one_gets_it(storage: Storage) -> None:
+    answers = await asyncio.gather(
+        *(storage.oauth.create(a_client(), a_record()) for _ in range(8)), return_exceptions=True
+    )
+    assert sorted(type(answer).__name__ for answer in answers) == ["ClientExists"] * 7 + ["NoneType"]
+    with pytest.raises(ClientExists):
+        await storage.oauth.create(a_client(), a_record())
+
+
+async def test_a_rotated_secret_leaves_the_old_one_an_end(storage: Storage) -> None:
+    await storage.oauth.create(a_client(), a_record())
+    await storage.oauth.rotate_secret(
+        "web", a_client_secret(secret=b"2", created_at=NOW + 1), a_record(), old_ends_at=9
+    )
+    await storage.oauth.rotate_secret(
+        "web", a_client_secret(secret=b"3", created_at=NOW + 2), a_record(), old_ends_at=8
+    )
+    secrets = (await storage.oauth.client("web")).secrets
+    assert [(secret.secret, secret.expires_at, secret.kind) for secret in secrets] == [
+        (b"2", 8, SecretKind.SHA256),
+        (b"3", 0, SecretKind.SHA256),
+    ]
+
+
+async def test_never_more_than_two_secrets_live_however_many_rotate_at_once(storage: Storage) -> None:
+    await storage.oauth.create(a_client(), a_record())
+    await asyncio.gather(
+        *(
+            storage.oauth.rotate_secret(
+                "web", a_client_secret(secret=bytes([n]), created_at=NOW + n), a_record(), old_ends_at=NOW + 60
+            )
+            for n in range(10)
+        )
+    )
+    secrets = (await storage.oauth.client("web")).secrets
+    assert len(secrets) == 2
+    assert sorted(secret.slot for secret in secrets) == [1, 2]
+
+
+async def test_rotating_an_unknown_client_is_not_found_and_not_recorded(storage: Storage) -> None:
+    with pytest.raises(ClientNotFound):
+        await storage.oauth.rotate_secret("nobody", a_client_secret(), a_record(), old_ends_at=1)
+    assert await storage.audit.unsealed(10) == []

@@ -1,0 +1,80 @@
+# Every command there is; `make help` lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+UV := $(shell command -v uv || echo $(BIN)/uv)
+LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE),--upgrade)
+WORKERS ?= 2
+
+# Stamps: what is installed in the virtual environment, so that a second call is quick.
+RUNTIME := $(VENV)/.runtime
+DEVELOPMENT := $(VENV)/.development
+SOURCES := $(shell find src -not -path '*__pycache__*')
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help run install install-dev test test-fast test-deps check format docs-reference lock build clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: install ## start Gatehouse on http://localhost:8080 with SQLite under ./data
+	$(BIN)/gatehouse serve --dev --data ./data
+
+# The development installation runs the source tree itself, so once it is there it serves `run` too.
+install: $(or $(wildcard $(DEVELOPMENT)),$(RUNTIME)) ## make .venv/bin/gatehouse with the locked dependencies
+
+install-dev: $(DEVELOPMENT) ## the same from the source tree, with the locked tools for tests and checks
+
+test: test-deps check ## get what the tests need, check the house, run every test
+	$(BIN)/pytest -n $(WORKERS)
+
+test-fast: $(DEVELOPMENT) ## unit tests only: no database, no browser
+	$(BIN)/pytest tests/unit
+
+test-deps: $(BIN)/pip ## install PostgreSQL and Chromium for the tests where they are missing
+	@$(BIN)/python -m tools.test_deps
+
+check: $(DEVELOPMENT) ## formatter, linter, types, import rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEVELOPMENT) ## format the code and mend what the linter can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs-reference: $(DEVELOPMENT) ## write the pages of docs/reference that are made from the code
+	@for generator in tools/checklist.py tools/*_reference.py; do echo $$generator; $(BIN)/python $$generator || exit 1; done
+
+lock: ## write both lock files anew; UPGRADE=1 takes the newest of everything (needs uv)
+	@command -v $(UV) >/dev/null || { echo "make lock needs uv (pip install uv)"; exit 1; }
+	$(UV) $(LOCK) -o requirements.txt
+	$(UV) $(LOCK) --group dev -o requirements-dev.txt
+
+build: $(DEVELOPMENT) ## source archive and wheel, in dist/
+	$(BIN)/hatchling build -d dist
+
+clean: ## remove everything made here except data/
+	rm -rf $(VENV) .test-deps dist screenshots .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pip is the last thing a new virtual environment gets: without it the environment is only half made.
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "Gatehouse needs Python 3.11 or newer; \"$(PYTHON)\" is not. Name one: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): requirements.txt pyproject.toml $(SOURCES) | $(BIN)/pip
+	$(PIP) install --require-hashes -r requirements.txt
+	$(PIP) install --no-deps --force-reinstall .
+	@touch $@
+
+$(DEVELOPMENT): requirements-dev.txt pyproject.toml | $(BIN)/pip
+	$(PIP) install --require-hashes -r requirements-dev.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,77 @@
+"""What every kind of test may ask for: a database, a browser; and the list of what could not be tested."""
+
+from collections.abc import AsyncIterator, Generator, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from tests.support.capabilities import closing_lines
+from tests.support.chromium import keep_screenshot, launch
+from tests.support.postgres import PostgresCluster
+
+CALL_FAILED: Final = pytest.StashKey[bool]()
+PATIENCE: Final = 10_000  # milliseconds a page may take before a browser test gives up
+
+
+@pytest.fixture(scope="session")
+def postgres_cluster() -> Iterator[PostgresCluster]:
+    """One server for each test process, started by the first test that wants it."""
+    with PostgresCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A database that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'gatehouse.db'}"
+
+
+@pytest.fixture
+def postgres_url(postgres_cluster: PostgresCluster) -> Iterator[str]:
+    """An empty database."""
+    url = postgres_cluster.create_database_now()
+    yield url
+    postgres_cluster.drop_now(url)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """An empty database of each kind, one after the other."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with launch() as chromium:
+        yield chromium
+
+
+@pytest.fixture
+async def page(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+    """A page in a fresh context: no cookies, no storage. Photographed when the test fails."""
+    context = await browser.new_context(locale="en-GB")
+    page = await context.new_page()
+    page.set_default_timeout(PATIENCE)
+    yield page
+    if request.node.stash.get(CALL_FAILED, False):
+        await keep_screenshot(page, request.node.nodeid)
+    await context.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "call":
+        item.stash[CALL_FAILED] = report.failed
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    for line in closing_lines(report.longrepr[2] for report in skipped):  # place, line number, reason
+        terminalreporter.write_line(line, yellow=True)

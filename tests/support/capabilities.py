@@ -1,0 +1,52 @@
+"""What this machine can test. A test asks for a program and is skipped, in plain sight, when it is absent.
+
+On the machine that decides what lands (CI=true) an absent PostgreSQL or Chromium is a failure instead:
+a suite that silently tests half is worse than a red one.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.finding import OLDEST_POSTGRES, find_chromium, find_pgbouncer, find_postgres
+
+SKIPPED_FOR: Final = "this machine has no "
+ON_CI: Final = os.environ.get("CI") == "true"  # noqa: TID251 - said by the machine, no setting of the service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    name: str
+    find: Callable[[], Path | None]
+    optional: bool = False
+
+
+POSTGRES: Final = Capability(name=f"PostgreSQL {OLDEST_POSTGRES} or newer", find=cache(find_postgres))
+CHROMIUM: Final = Capability(name="Chromium", find=cache(find_chromium))
+PGBOUNCER: Final = Capability(name="PgBouncer", find=cache(find_pgbouncer), optional=True)
+
+
+def require(capability: Capability, *, on_ci: bool = ON_CI) -> Path:
+    """Where the program is; ends the test when it is nowhere."""
+    found = capability.find()
+    if found is not None:
+        return found
+    reason = f"{SKIPPED_FOR}{capability.name}"
+    if on_ci and not capability.optional:
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def closing_lines(skip_reasons: Iterable[str]) -> list[str]:
+    """One line for each absent program that kept tests from running."""
+    absent = Counter(name for reason in skip_reasons if (name := reason.partition(SKIPPED_FOR)[2]))
+    return [
+        f"NOT TESTED: {count} tests need {name}, absent here (see `make test-deps`)"
+        for name, count in sorted(absent.items())
+    ]

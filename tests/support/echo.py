@@ -1,0 +1,151 @@
+"""The real server on a loopback port with an application that only tells what it was given."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gatehouse.web.limits import ProtocolLimits
+from gatehouse.web.server import Server, Stopping, serving
+from tests.support.clock import MovableClock
+from tests.support.rawhttp import PATIENCE, Answer, exchange
+
+GET: Final = b"GET /echo HTTP/1.1\r\nHost: gatehouse.example\r\n\r\n"
+BLOCK: Final = b"x" * 65_536
+
+
+@dataclass(slots=True)
+class Echo:
+    """What it does depends on the path; everywhere but in `__call__`'s list it tells what it was sent."""
+
+    stopping: Stopping = field(default_factory=Stopping)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    started: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)  # paths whose client went away first
+    bodies_read: int = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        self.started.append(scope["path"])
+        match scope["path"]:
+            case "/unread":
+                await answer(send, b"unread")
+            case "/page":
+                await answer(send, BLOCK[:30_000])
+            case "/big":
+                await self._pour(send)
+            case "/hold":
+                await self._hold(receive, send)
+            case "/write":
+                await self.released.wait()
+                await answer(send, b"written")
+            case _:
+                await self._tell(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _tell(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = b""
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.left.append(scope["path"])
+                return
+            body += message["body"]
+            more = message["more_body"]
+        self.bodies_read += 1
+        told = {
+            "method": scope["method"],
+            "path": scope["path"],
+            "headers": [[name.decode(), value.decode()] for name, value in scope["headers"]],
+            "body": body.decode(),
+        }
+        await answer(send, json.dumps(told).encode())
+
+    async def _pour(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while len(self.left) == 0:
+            await send({"type": "http.response.body", "body": BLOCK, "more_body": True})
+            await asyncio.sleep(0)
+
+    async def _hold(self, receive: Receive, send: Send) -> None:
+        """Until the service ends, the test releases it, or the client leaves."""
+        await receive()
+        waits = {
+            asyncio.create_task(self.stopping.wait(), name="RETRY"),
+            asyncio.create_task(self.released.wait(), name="released"),
+            asyncio.create_task(gone(receive), name="gone"),
+        }
+        done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        reason = done.pop().get_name()
+        if reason == "gone":
+            self.left.append("/hold")
+            return
+        await answer(send, reason.encode())
+
+
+async def gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def answer(send: Send, text: bytes) -> None:
+    headers = [(b"content-length", b"%d" % len(text))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": text})
+
+
+def told(given: Answer) -> dict[str, object]:
+    """What the application saw of the request behind this answer."""
+    assert given.status == 200, given
+    seen: dict[str, object] = json.loads(given.body)
+    return seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    server: Server
+    echo: Echo
+    clock: MovableClock
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    async def has_read(self) -> None:
+        """Return when the server has seen all that was sent so far: it has since answered somebody else."""
+        await exchange(self.port, GET)
+
+    async def is_empty(self) -> None:
+        """Return when every connection is gone."""
+        await until(lambda: not self.server.server_state.connections)
+
+
+@asynccontextmanager
+async def echo_house(
+    limits: ProtocolLimits | None = None, *, wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app
+) -> AsyncIterator[House]:
+    echo = Echo()
+    clock = MovableClock()
+    async with serving(wrap(echo), limits=limits or ProtocolLimits(), clock=clock, stopping=echo.stopping) as server:
+        yield House(server=server, echo=echo, clock=clock)
+        echo.released.set()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - a transport's buffers have no event to wait for
+            await asyncio.sleep(0)

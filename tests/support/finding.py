@@ -1,0 +1,62 @@
+"""Where the programs are that tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer.
+
+Standard library only: `tools/test_deps.py` asks the same questions before anything is installed.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DOWNLOADS: Final = ROOT / ".test-deps"
+DEBIAN_SERVERS: Final = Path("/usr/lib/postgresql")  # one directory per version, none of them on PATH
+OLDEST_POSTGRES: Final = 15
+CHROMIUM_NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ANSWERS_WITHIN: Final = 30  # seconds for `--version`
+
+
+def find_postgres(debian: Path = DEBIAN_SERVERS, downloads: Path = DOWNLOADS) -> Path | None:
+    """The directory that holds `initdb` and `postgres`, in a version the service supports."""
+    return next((place for place in postgres_places(debian, downloads) if is_postgres(place)), None)
+
+
+def postgres_places(debian: Path, downloads: Path) -> Iterator[Path]:
+    on_path = shutil.which("postgres")
+    if on_path is not None:
+        yield Path(on_path).resolve().parent
+    yield from sorted(debian.glob("*/bin"), reverse=True)
+    yield from sorted(downloads.glob("postgres/*/pginstall*/bin"), reverse=True)
+
+
+def is_postgres(place: Path) -> bool:
+    if not (place / "initdb").is_file():
+        return False
+    version = re.search(r"\d+", version_of(place / "postgres"))
+    return version is not None and int(version[0]) >= OLDEST_POSTGRES
+
+
+def find_chromium(downloads: Path = DOWNLOADS) -> Path | None:
+    """A Chromium that starts: the `chromium-browser` of Ubuntu is only a sign that points to a snap."""
+    installed = [Path(path) for name in CHROMIUM_NAMES if (path := shutil.which(name)) is not None]
+    places = [*installed, downloads / "chromium" / "chromium"]
+    return next((place for place in places if version_of(place)), None)
+
+
+def find_pgbouncer() -> Path | None:
+    # Debian puts it where only root's PATH leads.
+    found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+    return None if found is None else Path(found)
+
+
+def version_of(program: Path) -> str:
+    """What `--version` prints, or nothing when the program is absent or does not run."""
+    try:
+        answer = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=True, timeout=ANSWERS_WITHIN
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout.strip()

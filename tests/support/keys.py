@@ -1,0 +1,68 @@
+"""Signing keys for tests: made once, since an RSA key takes a tenth of a second."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import lru_cache
+
+from gatehouse.keys.errors import KeysChanged
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.model import Act, Algorithm, KeyLine, Purpose, SigningKey
+from gatehouse.keys.rotation import LINES, make_key
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.keys.store import StoredKeys
+from tests.support.clock import MovableClock
+
+MASTER = bytes(range(7, 247, 8)) + b"\x00\x01"
+OTHER_MASTER = bytes(reversed(MASTER))
+NOW = 1_800_000_000  # where MovableClock starts
+
+
+class KeysInMemory:
+    """A KeyStore that keeps its promises for as long as the process lives."""
+
+    def __init__(self, keys: Sequence[SigningKey] = ()) -> None:
+        self.stored = StoredKeys(version=1 if keys else 0, keys=tuple(keys))
+        self.saves: list[tuple[Act, str]] = []
+        self.loads = 0
+
+    async def load(self) -> StoredKeys:
+        self.loads += 1
+        await asyncio.sleep(0)  # like a real one, lets others run
+        return self.stored
+
+    async def save(self, keys: Sequence[SigningKey], *, seen: int, act: Act, by: str) -> None:
+        if seen != self.stored.version:
+            raise KeysChanged
+        kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
+        self.stored = StoredKeys(version=seen + 1, keys=tuple(kept.values()))
+        self.saves.append((act, by))
+
+    def put(self, *keys: SigningKey) -> None:
+        """Change records behind the service's back, as someone with the database would."""
+        kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
+        self.stored = StoredKeys(version=self.stored.version + 1, keys=tuple(kept.values()))
+
+
+@lru_cache
+def masters() -> MasterKeys:
+    return MasterKeys(MASTER)
+
+
+@lru_cache
+def first_keys() -> tuple[SigningKey, ...]:
+    """One key of each line, made and signing since long ago."""
+    return tuple(make_key(line, masters(), now=NOW, signs_from=0, rsa_bits=2048) for line in LINES)
+
+
+def a_key(purpose: Purpose = Purpose.TOKENS, alg: Algorithm = Algorithm.ES256, *, signs_from: int = 0) -> SigningKey:
+    return make_key(KeyLine(purpose, alg), masters(), now=NOW, signs_from=signs_from, rsa_bits=2048)
+
+
+def key_of(purpose: Purpose, alg: Algorithm) -> SigningKey:
+    return next(key for key in first_keys() if key.line == KeyLine(purpose, alg))
+
+
+async def a_keyring(store: KeysInMemory, clock: MovableClock) -> Keyring:
+    keyring = Keyring(store=store, masters=masters(), clock=clock)
+    await keyring.reload()
+    return keyring

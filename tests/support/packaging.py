@@ -1,0 +1,53 @@
+"""The packaging files, taken apart."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from tests.support.finding import ROOT
+
+DEPLOY: Final = ROOT / "deploy"
+UNIT: Final = DEPLOY / "gatehouse.service"
+SERVICES: Final = ("db", "migrate", "grants", "gatehouse")  # of deploy/compose.yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One of deploy/Dockerfile."""
+
+    word: str
+    rest: str
+
+
+def instructions() -> list[Instruction]:
+    lines = [line for line in (DEPLOY / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
+    text = "\n".join(lines).replace("\\\n", " ")
+    parted = [line.partition(" ") for line in text.splitlines() if line]
+    return [Instruction(word, re.sub(r"\s+", " ", rest).strip()) for word, _, rest in parted]
+
+
+def last(word: str) -> str:
+    return next(found.rest for found in reversed(instructions()) if found.word == word)
+
+
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    return found
+
+
+def user_of(service: str) -> int:
+    """Ours says it in the image, the others in deploy/compose.yaml."""
+    user: str = compose()["services"][service].get("user") or last("USER")
+    return int(user.partition(":")[0])
+
+
+def unit_settings() -> dict[str, list[str]]:
+    """Every value of every key of the systemd unit, whatever its section."""
+    found: dict[str, list[str]] = {}
+    for line in UNIT.read_text().splitlines():
+        key, mark, value = line.partition("=")
+        if mark and not line.startswith("#"):
+            found.setdefault(key, []).append(value)
+    return found

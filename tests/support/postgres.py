@@ -1,0 +1,159 @@
+"""A real PostgreSQL server for tests: its own directory, a loopback port, gone when the run ends."""
+
+import asyncio
+import atexit
+import os
+import pwd
+import shutil
+import signal
+import tempfile
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Final, Literal, Self, TypeVar
+
+import asyncpg
+
+from tests.support.capabilities import POSTGRES, require
+from tests.support.processes import LOOPBACK, WatchedProcess, free_port
+
+Result = TypeVar("Result")
+StopMode = Literal["smart", "fast", "immediate"]
+
+STOP_SIGNALS: Final[dict[StopMode, signal.Signals]] = {
+    "smart": signal.SIGTERM,  # waits for every client to leave
+    "fast": signal.SIGINT,  # rolls open transactions back
+    "immediate": signal.SIGQUIT,  # as a crash: recovery at the next start
+}
+ADMINISTRATOR: Final = "postgres"
+READY: Final = "database system is ready to accept connections"
+SETTINGS: Final = {
+    "listen_addresses": LOOPBACK,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "jit": "off",  # costs more than it saves on small tables
+}
+# Skips waiting for the disk, nothing else: locking, visibility and commit order are those of production.
+WITHOUT_DISK: Final = {"fsync": "off", "full_page_writes": "off"}
+
+
+class PostgresCluster:
+    """`durable` keeps fsync on, for tests about what survives."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self.port = 0
+        self._programs = require(POSTGRES)
+        self._settings = SETTINGS if durable else SETTINGS | WITHOUT_DISK
+        self._names = count(1)
+        self._directory: Path | None = None
+        self._server: WatchedProcess | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    @property
+    def data(self) -> Path:
+        if self._directory is None:
+            self._directory = own_directory()
+            atexit.register(self.remove)
+            self._initialise(self._directory / "data")
+        return self._directory / "data"
+
+    @property
+    def log(self) -> str:
+        """What the server of the last start has said."""
+        return "" if self._server is None else self._server.output()
+
+    def start(self) -> None:
+        """Start on a free port, and at every later start on the same one, as clients expect."""
+        self.port = self.port or free_port()
+        command = [str(self._programs / "postgres"), "-D", str(self.data), "-p", str(self.port)]
+        command += [f"--{name}={value}" for name, value in self._settings.items()]
+        self._server = WatchedProcess(command, cwd=self.data, user=server_user())
+        self._server.wait_until_started(READY, self._server.stderr)
+
+    def stop(self, mode: StopMode = "fast") -> None:
+        if self._server is not None:
+            self._server.stop(STOP_SIGNALS[mode])
+
+    def restart(self, mode: StopMode = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def remove(self) -> None:
+        """Stop at once and delete everything."""
+        if self._server is not None:
+            self._server.kill()
+        if self._directory is not None:
+            shutil.rmtree(self._directory)
+        self._directory = None
+        self._server = None
+        atexit.unregister(self.remove)
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{self.port}/{database}"
+
+    async def create_database(self, template: str | None = None) -> str:
+        """The URL of a new database: empty, or a copy of the one at the template URL (then unused by all)."""
+        name = f"test_{next(self._names)}"
+        source = "template0" if template is None else database_of(template)
+        await self._execute(f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY")
+        return self.url(name)
+
+    async def drop(self, url: str) -> None:
+        """Drop the database at this URL, whoever is connected."""
+        await self._execute(f"DROP DATABASE IF EXISTS {database_of(url)} WITH (FORCE)")
+
+    def create_database_now(self, template: str | None = None) -> str:
+        """`create_database` where nothing can be awaited, such as a fixture for both kinds of tests."""
+        return run_elsewhere(self.create_database(template))
+
+    def drop_now(self, url: str) -> None:
+        run_elsewhere(self.drop(url))
+
+    async def _execute(self, statement: str) -> None:
+        connection = await asyncpg.connect(self.url())
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    def _initialise(self, data: Path) -> None:
+        command = [str(self._programs / "initdb"), "--pgdata", str(data), "--username", ADMINISTRATOR]
+        command += ["--auth", "trust", "--no-locale", "--encoding", "UTF8", "--no-sync"]
+        with WatchedProcess(command, cwd=data.parent, user=server_user()) as initdb:
+            initdb.wait_until_started("Success", initdb.stdout)
+
+
+def database_of(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def own_directory() -> Path:
+    """Not pytest's tmp_path: its parents let nobody but root in, and the server is not root."""
+    directory = Path(tempfile.mkdtemp(prefix="gatehouse-postgres-"))
+    user = server_user()
+    if user is not None:
+        os.chown(directory, user.pw_uid, user.pw_gid)
+    return directory
+
+
+def server_user() -> pwd.struct_passwd | None:
+    """PostgreSQL refuses to run as root; then it gets a user that owns nothing else of ours."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("postgres")
+    except KeyError:
+        return pwd.getpwnam("nobody")
+
+
+def run_elsewhere(work: Coroutine[object, object, Result]) -> Result:
+    """Run a coroutine on a loop of its own in a thread of its own: the caller may sit inside another."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()

@@ -1,0 +1,259 @@
+"""Real processes under test: watched, stopped by pid, and never outliving the run."""
+
+import atexit
+import os
+import pwd
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final, Self
+
+LOOPBACK: Final = "127.0.0.1"
+GATEHOUSE: Final = (sys.executable, "-m", "gatehouse")
+SETTINGS_PREFIX: Final = "GATEHOUSE__"
+READY: Final = r"^ready (\S+)$"  # the line `serve` prints once it accepts requests (R8)
+STARTS_WITHIN: Final = 30.0  # seconds
+STOPS_WITHIN: Final = 30.0
+
+# Below the ports Linux hands to outgoing connections: a server that is down for a moment finds its port free.
+LOWEST_PORT: Final = 20_000
+PORTS: Final = 12_000
+
+
+class DidNotStart(Exception):
+    pass
+
+
+class DidNotStop(Exception):
+    pass
+
+
+def free_port() -> int:
+    while True:
+        port = LOWEST_PORT + secrets.randbelow(PORTS)
+        with socket.socket() as candidate, suppress(OSError):
+            candidate.bind((LOOPBACK, port))
+            return port
+
+
+class WatchedProcess:
+    """A child whose output is read as it comes, so that a test can wait for a line instead of sleeping."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        user: pwd.struct_passwd | None = None,
+    ) -> None:
+        self._command = command
+        self._changed = threading.Condition()
+        self._open_streams = 2
+        # A session of its own: Ctrl-C reaches the tests alone, and `kill` takes the child's children along.
+        self._child = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=inherited_environment(environment or {}),
+            user=None if user is None else user.pw_uid,
+            group=None if user is None else user.pw_gid,
+            extra_groups=None if user is None else [],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        atexit.register(self.kill)
+        self.stdout: list[str] = []
+        self.stderr: list[str] = []
+        self._readers = [
+            self._read(self._child.stdout, self.stdout),
+            self._read(self._child.stderr, self.stderr),
+        ]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child.poll() is None
+
+    def wait_for_line(self, pattern: str, lines: Sequence[str], *, within: float = STARTS_WITHIN) -> re.Match[str]:
+        """Wait for the first line of `stdout` or `stderr` like this; DidNotStart if none comes."""
+        with self._changed:
+            self._changed.wait_for(lambda: first_like(pattern, lines) or not self._open_streams, within)
+            found = first_like(pattern, lines)
+        if found is None:
+            state = "is silent" if self._open_streams else f"ended with {self.wait()}"
+            raise DidNotStart(f"{self._command} {state}, no {pattern!r}; it said:\n{self.output()}")
+        return found
+
+    def wait_until_started(self, pattern: str, lines: Sequence[str]) -> re.Match[str]:
+        """`wait_for_line`, and nothing is left running when the line does not come."""
+        try:
+            return self.wait_for_line(pattern, lines)
+        except DidNotStart:
+            self.kill()
+            raise
+
+    def output(self) -> str:
+        return "".join([*self.stdout, *self.stderr])
+
+    def send(self, signal_number: signal.Signals) -> None:
+        if self.running:
+            self._child.send_signal(signal_number)
+
+    def stop(self, signal_number: signal.Signals = signal.SIGTERM, *, within: float = STOPS_WITHIN) -> int:
+        """Ask it to end; the exit code."""
+        self.send(signal_number)
+        return self.wait(within)
+
+    def wait(self, within: float = STOPS_WITHIN) -> int:
+        """The exit code; a process that does not end in time is killed, and that is an error."""
+        try:
+            self._child.wait(within)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise DidNotStop(f"{self._command} went on and on; it said:\n{self.output()}") from None
+        return self.kill()
+
+    def kill(self) -> int:
+        """SIGKILL to the process and all it started; harmless when they have ended."""
+        if self.running or self._open_streams:  # an open stream: some child of it still lives
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        code = self._child.wait()
+        for reader in self._readers:
+            reader.join(STOPS_WITHIN)
+        atexit.unregister(self.kill)
+        return code
+
+    def _read(self, stream: IO[str] | None, lines: list[str]) -> threading.Thread:
+        reader = threading.Thread(target=self._collect, args=(stream, lines), daemon=True)
+        reader.start()
+        return reader
+
+    def _collect(self, stream: IO[str], lines: list[str]) -> None:
+        with stream:
+            for line in stream:
+                with self._changed:
+                    lines.append(line)
+                    self._changed.notify_all()
+        with self._changed:
+            self._open_streams -= 1
+            self._changed.notify_all()
+
+
+def first_like(pattern: str, lines: Sequence[str]) -> re.Match[str] | None:
+    return next((found for line in lines if (found := re.search(pattern, line))), None)
+
+
+def inherited_environment(changes: Mapping[str, str]) -> dict[str, str]:
+    """The environment of this run with its Gatehouse settings taken out: a test states its own."""
+    ours = os.environ.items()  # noqa: TID251 - handed on to a child, nothing is read from it
+    return {name: value for name, value in ours if not name.startswith(SETTINGS_PREFIX)} | dict(changes)
+
+
+class Node:
+    """One `gatehouse serve` on a loopback port that it keeps over restarts."""
+
+    def __init__(
+        self,
+        *,
+        data: Path,
+        database_url: str | None = None,
+        flags: Sequence[str] = ("--dev",),
+        environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = GATEHOUSE,
+    ) -> None:
+        self.port = free_port()
+        self.address = f"http://{LOOPBACK}:{self.port}"
+        self.base_url = ""  # what the ready line says; the same on all nodes of one service
+        self._command = [*program, "serve", "--host", LOOPBACK, "--port", str(self.port)]
+        self._command += ["--data", str(data), *flags]
+        self._environment = dict(environment or {})
+        if database_url is not None:
+            self._environment["GATEHOUSE__DATABASE__URL"] = database_url
+        self._process: WatchedProcess | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def process(self) -> WatchedProcess:
+        if self._process is None:
+            raise DidNotStart("this node was never started")
+        return self._process
+
+    def start(self) -> None:
+        """Return once it accepts requests; DidNotStart holds what it said instead."""
+        self._process = WatchedProcess(self._command, environment=self._environment)
+        ready = self._process.wait_until_started(READY, self._process.stdout)
+        self.base_url = ready[1]
+
+    def terminate(self) -> int:
+        """SIGTERM, as an orderly restart sends it; the exit code."""
+        return self.process.stop(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """SIGKILL to the node and its workers."""
+        return self.process.kill()
+
+    def restart(self) -> None:
+        self.terminate()
+        self.start()
+
+
+@contextmanager
+def two_nodes(
+    *,
+    data: Path,
+    database_url: str,
+    flags: Sequence[str] = ("--dev",),
+    environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = GATEHOUSE,
+) -> Iterator[tuple[Node, Node]]:
+    """Two nodes of one service: one database, one data directory (so one key), one base_url.
+
+    They start one after the other, so that the first has made the tables and the key.
+    """
+    settings = dict(environment or {})
+    first = Node(data=data, database_url=database_url, flags=flags, environment=settings, program=program)
+    settings.setdefault("GATEHOUSE__SERVER__BASE_URL", first.address)
+    second = Node(data=data, database_url=database_url, flags=flags, environment=settings, program=program)
+    with first, second:
+        yield first, second
+
+
+def run_command(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
+    """Run one `gatehouse` command and return what it printed; a failing one raises with both outputs."""
+    finished = subprocess.run(
+        [*GATEHOUSE, *arguments],
+        env=inherited_environment(environment or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=STARTS_WITHIN,
+    )
+    assert finished.returncode == 0, f"{arguments}: {finished.stdout}{finished.stderr}"
+    return finished.stdout

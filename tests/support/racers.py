@@ -1,0 +1,94 @@
+"""Races between processes: each racer opens the database itself, waits for the gun, and tells what it got.
+
+Run as a program by `race`; a race inside one event loop would prove the loop's order, not the database's.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from gatehouse.audit.events import Event
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.throttle.model import GuessLimit
+from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
+
+ROOT: Final = Path(__file__).parent.parent.parent
+WON: Final = "won"
+
+
+async def take_setup_link(storage: Storage, _n: int) -> None:
+    records = {"created": a_record(), "closed": a_record(Event.SETUP_CLOSED)}
+    await storage.accounts.set_up(b"link", a_user(), records, NOW)
+
+
+async def take_login(storage: Storage, _n: int) -> None:
+    await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+
+
+async def take_user_id(storage: Storage, n: int) -> None:
+    await storage.accounts.create(a_user(user_id="1000000001", login=f"{id(storage)}-{n}@x.example"), a_record())
+
+
+async def take_client_id(storage: Storage, _n: int) -> None:
+    await storage.oauth.create(a_client(), a_record())
+
+
+async def rotate_client_secret(storage: Storage, n: int) -> None:
+    await storage.oauth.rotate_secret("web", a_client_secret(created_at=NOW + n), a_record(), old_ends_at=NOW + 9)
+
+
+async def guess(storage: Storage, _n: int) -> None:
+    await storage.throttle.failed(b"anna", GuessLimit(free=10_000), NOW)
+
+
+ACTS: Final[Mapping[str, Callable[[Storage, int], Awaitable[None]]]] = {
+    act.__name__: act
+    for act in (take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess)
+}
+
+
+def race(act: Callable[[Storage, int], Awaitable[None]], url: str, *, racers: int = 4, each: int = 5) -> Counter[str]:
+    """Let several processes try the act several times each; how often it was won, or refused with which error."""
+    command = [sys.executable, "-m", "tests.support.racers", act.__name__, url, str(each)]
+    processes = [
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(racers)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    outcomes: Counter[str] = Counter()
+    for process in processes:
+        told, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        outcomes.update(json.loads(told))
+    return outcomes
+
+
+async def run(act: str, url: str, each: int) -> list[str]:
+    async with open_storage(url, migrate=False) as storage:
+        print("ready", flush=True)  # noqa: T201 - told to the one who fires the gun
+        sys.stdin.readline()
+        return await asyncio.gather(*(outcome(ACTS[act], storage, n) for n in range(each)))
+
+
+async def outcome(act: Callable[[Storage, int], Awaitable[None]], storage: Storage, n: int) -> str:
+    try:
+        await act(storage, n)
+    except GatehouseError as error:
+        return type(error).__name__
+    return WON
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(run(sys.argv[1], sys.argv[2], int(sys.argv[3])))))  # noqa: T201

@@ -1,0 +1,89 @@
+"""A client that sends exactly the bytes it is told to, and reads answers without forgiving anything."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+PATIENCE: Final = 10  # seconds of real time until a test gives up on an answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def header(self, wanted: str) -> str | None:
+        """The value of a header that stands there at most once."""
+        values = [value for name, value in self.headers if name == wanted]
+        assert len(values) <= 1, f"{wanted} stands there {len(values)} times"
+        return values[0] if values else None
+
+
+class RawConnection:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    async def sent(self) -> None:
+        """Wait until the sending side has room again."""
+        async with asyncio.timeout(PATIENCE):
+            await self._writer.drain()
+
+    async def answer(self) -> Answer:
+        async with asyncio.timeout(PATIENCE):
+            head = (await self._reader.readuntil(b"\r\n\r\n")).decode("ascii")
+            lines = head.removesuffix("\r\n\r\n").split("\r\n")
+            pairs = (line.partition(": ") for line in lines[1:])
+            headers = tuple((name.lower(), value) for name, _, value in pairs)
+            status = int(lines[0].split(" ")[1])
+            return Answer(status=status, headers=headers, body=await self._body(dict(headers)))
+
+    async def _body(self, headers: dict[str, str]) -> bytes:
+        if headers.get("transfer-encoding") == "chunked":
+            return await self._chunks()
+        return await self._reader.readexactly(int(headers.get("content-length", "0")))
+
+    async def _chunks(self) -> bytes:
+        body = b""
+        while size := int(await self._reader.readline(), 16):
+            body += (await self._reader.readexactly(size + 2))[:-2]
+        await self._reader.readline()
+        return body
+
+    async def rest(self) -> bytes:
+        """Everything up to the end of the connection; a reset is an end too."""
+        async with asyncio.timeout(PATIENCE):
+            with suppress(ConnectionError):
+                return await self._reader.read()
+            return b""
+
+    def leave(self) -> None:
+        """Reset the connection, as a client does that dies."""
+        self._writer.transport.abort()
+
+    async def close(self) -> None:
+        self._writer.close()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+
+@asynccontextmanager
+async def raw_connection(port: int, *, host: str = "127.0.0.1") -> AsyncIterator[RawConnection]:
+    connection = RawConnection(*await asyncio.open_connection(host, port))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def exchange(port: int, request: bytes) -> Answer:
+    """One request on a connection of its own."""
+    async with raw_connection(port) as connection:
+        connection.send(request)
+        return await connection.answer()

@@ -1,0 +1,46 @@
+"""The browser support keeps its promises: the page tests lean on them."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page
+
+from tests.support import chromium
+from tests.support.capabilities import CHROMIUM, require
+from tests.support.chromium import launch_blocking
+
+pytest_plugins = ["pytester"]
+
+A_FAILING_PAGE_TEST = """
+async def test_it(page):
+    await page.set_content("<p>Sign in</p>")
+    assert await page.inner_text("p") == "Signed in"
+"""
+
+
+async def test_a_page_is_shown(page: Page) -> None:
+    await page.set_content("<h1>Gatehouse</h1>")
+    assert await page.inner_text("h1") == "Gatehouse"
+
+
+async def test_scripts_run(page: Page) -> None:
+    assert await page.evaluate("navigator.language") == "en-GB"
+
+
+def test_a_browser_can_be_driven_without_an_event_loop() -> None:
+    with launch_blocking() as browser:
+        page = browser.new_page()
+        page.set_content("<h1>Gatehouse</h1>")
+        assert page.inner_text("h1") == "Gatehouse"
+
+
+def test_a_failing_page_test_leaves_a_screenshot(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require(CHROMIUM)
+    monkeypatch.setattr(chromium, "SCREENSHOTS", tmp_path / "screenshots")
+    pytester.makepyfile(test_signing_in=A_FAILING_PAGE_TEST)
+    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.runpytest_inprocess("-p", "tests.conftest").assert_outcomes(failed=1)
+    screenshot = tmp_path / "screenshots" / "test_signing_in.py-test_it.png"
+    assert screenshot.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,163 @@
+"""A signer, a verifier and a valid example of every class of token; and a forger."""
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from gatehouse.keys.base64url import encode_base64url
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.material import PrivateKey, load_private
+from gatehouse.keys.model import Purpose
+from gatehouse.tokens.claims import (
+    Claims,
+    ExchangedClaims,
+    ExchangeIdClaims,
+    GeneratedServiceClaims,
+    IdClaims,
+    RefreshClaims,
+    ServiceAccountClaims,
+    StaticServiceClaims,
+    UserClaims,
+)
+from gatehouse.tokens.signing import Signer, quick_signature
+from gatehouse.tokens.verifying import ApplicationKey, Verifier
+from tests.support.clock import MovableClock
+from tests.support.keys import NOW, KeysInMemory, a_keyring, first_keys, key_of, masters
+
+ISSUER = "https://sso.example"
+APPLICATION = 50001
+APPLICATION_KID = "a1b2c3d4e5f6"
+PERSON = {
+    "uid": "1234567890",
+    "sub": "1234567890",
+    "nick": "Änna",
+    "slt": "salt",
+    "loc": "",
+    "tgs": "staff,2step",
+    "cntry": "DE",
+    "lng": "de",
+    "rev": 3,
+}
+TIMES = {"iat": NOW, "exp": NOW + 300}
+
+C = TypeVar("C", bound=Claims)
+Members = Mapping[str, object]
+
+EXAMPLES: Mapping[type[Claims], Members] = {
+    UserClaims: PERSON | TIMES | {"iss": ISSUER, "auth": "login", "fac": "f" * 64},
+    ExchangedClaims: PERSON | TIMES | {"iss": ISSUER, "auth": "openid", "azp": "web", "gid": "g1"},
+    IdClaims: TIMES | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER, "web"), "azp": "web", "nonce": "n"},
+    ExchangeIdClaims: TIMES | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER,)},
+    RefreshClaims: TIMES
+    | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER, "web"), "azp": "web", "scopes": "openid", "jti": "j"},
+    StaticServiceClaims: TIMES | {"iss": ISSUER, "aud": str(APPLICATION), "jti": "j"},
+    GeneratedServiceClaims: TIMES | {"iss": str(APPLICATION), "aud": ISSUER},
+    ServiceAccountClaims: TIMES
+    | {"iss": ISSUER, "uid": "1234567890", "sub": "1234567890", "nick": "ci", "rev": 0, "jti": "j"},
+}
+CLASSES = tuple(EXAMPLES)
+
+
+@lru_cache
+def application_private_key() -> RSAPrivateKey:
+    return generate_private_key(65537, 2048)
+
+
+class OneApplication:
+    """The keys of application 50001, and a count of how often anybody asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def find(self, kid: str) -> ApplicationKey | None:
+        self.asked += 1
+        if kid != APPLICATION_KID:
+            return None
+        return ApplicationKey(application_id=APPLICATION, public=application_private_key().public_key())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    clock: MovableClock
+    store: KeysInMemory
+    keyring: Keyring
+    signer: Signer
+    verifier: Verifier
+    applications: OneApplication
+
+
+async def a_desk(executor: ThreadPoolExecutor) -> Desk:
+    clock, store, applications = MovableClock(), KeysInMemory(first_keys()), OneApplication()
+    keyring = await a_keyring(store, clock)
+    return Desk(
+        clock=clock,
+        store=store,
+        keyring=keyring,
+        signer=Signer(keyring=keyring, clock=clock, executor=executor),
+        verifier=Verifier(issuer=ISSUER, keyring=keyring, application_keys=applications, clock=clock),
+        applications=applications,
+    )
+
+
+def example(kind: type[C], **changes: object) -> C:
+    return msgspec.convert({**EXAMPLES[kind], **changes}, kind)
+
+
+def kid_for(kind: type[Claims]) -> str:
+    return APPLICATION_KID if kind is GeneratedServiceClaims else key_of(kind.purpose, kind.algs[0]).kid
+
+
+def private_for(kind: type[Claims]) -> PrivateKey:
+    """The key that rightly signs the class: an attacker who has it must still get the rest right."""
+    if kind is GeneratedServiceClaims:
+        return application_private_key()
+    return private_of(kind.purpose, kind)
+
+
+def private_of(purpose: Purpose, kind: type[Claims]) -> PrivateKey:
+    key = key_of(purpose, kind.algs[0])
+    return load_private(masters().open(key.sealed_private, purpose=key.sealed_for))
+
+
+def header_for(kind: type[Claims]) -> dict[str, object]:
+    return {"alg": str(kind.algs[0]), "kid": kid_for(kind), "typ": "JWT"}
+
+
+def payload_for(kind: type[Claims]) -> dict[str, object]:
+    payload: dict[str, object] = json.loads(msgspec.json.encode(example(kind)))
+    return payload | {"kid": kid_for(kind)}
+
+
+def forge(kind: type[Claims], header: Members | bytes | None = None, payload: Members | bytes | None = None) -> str:
+    """A token whose signature is right for its class, whatever the rest says."""
+    message = unsigned(
+        header_for(kind) if header is None else header, payload_for(kind) if payload is None else payload
+    )
+    return with_signature(message, signature_by(private_for(kind), message))
+
+
+def unsigned(header: Members | bytes, payload: Members | bytes) -> str:
+    return f"{segment(header)}.{segment(payload)}"
+
+
+def with_signature(message: str, signature: bytes) -> str:
+    return f"{message}.{encode_base64url(signature).decode()}"
+
+
+def segment(content: Members | bytes) -> str:
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return encode_base64url(raw).decode()
+
+
+def signature_by(private: PrivateKey, message: str) -> bytes:
+    if isinstance(private, RSAPrivateKey):
+        return private.sign(message.encode(), PKCS1v15(), SHA256())
+    return quick_signature(private, message.encode())

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
 
+from gatehouse.audit.model import Record
 from gatehouse.keys.errors import KeysChanged
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Act, Algorithm, KeyLine, Purpose, SigningKey
+from gatehouse.keys.model import Algorithm, KeyLine, Purpose, SigningKey
 from gatehouse.keys.rotation import LINES, make_key
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.keys.store import StoredKeys
@@ -22,7 +23,7 @@ class KeysInMemory:
 
     def __init__(self, keys: Sequence[SigningKey] = ()) -> None:
         self.stored = StoredKeys(version=1 if keys else 0, keys=tuple(keys))
-        self.saves: list[tuple[Act, str]] = []
+        self.saves: list[tuple[str, str]] = []
         self.loads = 0
 
     async def load(self) -> StoredKeys:
@@ -30,12 +31,12 @@ class KeysInMemory:
         await asyncio.sleep(0)  # like a real one, lets others run
         return self.stored
 
-    async def save(self, keys: Sequence[SigningKey], *, seen: int, act: Act, by: str) -> None:
+    async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: Record) -> None:
         if seen != self.stored.version:
             raise KeysChanged
         kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
         self.stored = StoredKeys(version=seen + 1, keys=tuple(kept.values()))
-        self.saves.append((act, by))
+        self.saves.append((entry.event, entry.actor))
 
     def put(self, *keys: SigningKey) -> None:
         """Change records behind the service's back, as someone with the database would."""

@@ -1,11 +1,15 @@
 """Facts about this installation: one row a name."""
 
+from typing import Final
+
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import installation
+
+EPOCH: Final = "epoch"  # Unix milliseconds of the last restore: every token issued before is refused (R3)
 
 _put = insert(installation)
 
@@ -29,7 +33,13 @@ def state(name: str, value: str) -> Verb[None]:
     yield STATE(name=name, value=value)
 
 
+def epoch() -> Verb[int]:
+    """When everything issued before was revoked; 0 for never."""
+    return int((yield from fact(EPOCH)) or 0)
+
+
 class InstallationStorage(Stored):
     fact = look(fact)
+    epoch = look(epoch)
     state_once = act(state_once)
     state = act(state)

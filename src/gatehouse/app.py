@@ -1,0 +1,274 @@
+"""The composition root: settings and a database become rooms, and rooms become an ASGI application.
+
+The only place where everything is known and put together, by hand.
+"""
+
+import base64
+import secrets
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import ASGIApp
+
+from gatehouse import __version__
+from gatehouse.accounts.administration import Administration
+from gatehouse.accounts.passwords import PasswordCost, Passwords
+from gatehouse.accounts.setup import Setup
+from gatehouse.accounts.tokens import UserTokens
+from gatehouse.audit.model import Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.sealer import Sealer
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.audit_seal import AuditSeal
+from gatehouse.keys.jwks import KeySetPublisher
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.rotation import Rotation, RotationPolicy
+from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
+from gatehouse.oauth.clients import Clients
+from gatehouse.permissions import central
+from gatehouse.readiness import checks
+from gatehouse.settings import Loaded, Settings
+from gatehouse.storage.migrations import ensure_current
+from gatehouse.storage.opening import Storage, connected
+from gatehouse.storage.postgres import PoolLimits
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.volume import Volume, VolumeLimit
+from gatehouse.tokens.signing import Signer
+from gatehouse.web.docs_page import endpoints as docs_endpoints
+from gatehouse.web.errors import ErrorAnswers
+from gatehouse.web.health import Health, Readiness, bearer_of
+from gatehouse.web.keys import KeySetEndpoints
+from gatehouse.web.metrics import Metrics
+from gatehouse.web.middleware.access_log import AccessLog
+from gatehouse.web.middleware.body_limit import BodyLimit
+from gatehouse.web.middleware.client_address import ClientAddress
+from gatehouse.web.middleware.request_id import RequestId
+from gatehouse.web.middleware.security_headers import SecurityHeaders
+from gatehouse.web.pages.home import HomePage
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.setup import SetupPage
+from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits
+from gatehouse.web.static import Assets
+
+DAY: Final = 86_400
+INSTANCE_KEY: Final = "instance_key"  # sealed; what the master key opens first, and audit codes are made with
+BASE_URL: Final = "base_url"
+RSA_THREADS: Final = 2
+THE_SERVICE: Final = Origin(actor="service")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """Every room, built once: what the server serves and the commands use."""
+
+    settings: Settings
+    storage: Storage
+    clock: Clock
+    masters: MasterKeys
+    instance_key: bytes
+    recorder: Recorder
+    passwords: Passwords
+    administration: Administration
+    setup: Setup
+    clients: Clients
+    keyring: Keyring
+    rotation: Rotation
+    signer: Signer
+    user_tokens: UserTokens
+    sealer: Sealer
+
+    @property
+    def audit_key(self) -> bytes:
+        return expand(self.instance_key, "audit")
+
+
+@asynccontextmanager
+async def open_house(loaded: Loaded, *, clock: Clock, serving: bool) -> AsyncIterator[House]:
+    """Open the database and build every room on it.
+
+    The master key is tried before anything is changed: a wrong one raises WrongMasterKey and leaves the
+    database exactly as it was (faults R-24). A serving process migrates an older schema and tells the
+    database its base_url; a command takes that from the database, and sets up an empty one only.
+    """
+    masters = master_keys(loaded.settings)
+    database = loaded.settings.database
+    async with connected(
+        database.url.reveal(), limits=pool_limits(loaded.settings), listen_url=database.listen_url.reveal()
+    ) as storage:
+        held = await storage.runner.revision()
+        if held:
+            await refuse_wrong_master_key(storage, masters)
+        await ensure_current(storage.runner, database.url.reveal(), migrate=serving or not held)
+        settings = await with_base_url(loaded, storage, serving=serving)
+        key = await instance_key(storage, masters)
+        house = build(settings, storage=storage, masters=masters, clock=clock, key=key)
+        try:
+            await move_in(house)
+            yield house
+        finally:
+            house.passwords.close()
+
+
+async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> Settings:
+    remembered = await storage.installation.fact(BASE_URL)
+    if serving:
+        if remembered != loaded.settings.server.base_url:
+            await storage.installation.state(BASE_URL, loaded.settings.server.base_url)
+        return loaded.settings
+    return loaded.settings if remembered is None else loaded.remembering(remembered).settings
+
+
+def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes) -> House:
+    recorder = Recorder(mac_key=expand(key, "audit"), clock=clock)
+    passwords = Passwords(
+        PasswordCost(
+            memory_kib=settings.passwords.memory_kib,
+            time_cost=settings.passwords.time_cost,
+            parallelism=settings.passwords.parallelism,
+            workers=settings.passwords.workers,
+        ),
+        pepper=settings.security.password_pepper.reveal().encode(),
+    )
+    administration = Administration(store=storage.accounts, passwords=passwords, recorder=recorder, clock=clock)
+    keyring = Keyring(store=storage.keys, masters=masters, clock=clock)
+    signer = Signer(keyring=keyring, clock=clock, executor=ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa"))
+    return House(
+        settings=settings,
+        storage=storage,
+        clock=clock,
+        masters=masters,
+        instance_key=key,
+        recorder=recorder,
+        passwords=passwords,
+        administration=administration,
+        setup=Setup(store=storage.accounts, administration=administration, recorder=recorder, clock=clock),
+        clients=Clients(store=storage.oauth, master_keys=masters, recorder=recorder, clock=clock),
+        keyring=keyring,
+        rotation=Rotation(
+            store=storage.keys, masters=masters, recorder=recorder, clock=clock, policy=rotation_policy(settings)
+        ),
+        signer=signer,
+        user_tokens=UserTokens(
+            store=storage.accounts,
+            signer=signer,
+            recorder=recorder,
+            clock=clock,
+            issuer=settings.server.base_url,
+            lifetime=settings.tokens.user_jwt_days * DAY,
+        ),
+        sealer=Sealer(
+            store=storage.audit,
+            signer=AuditSeal(keyring=keyring, clock=clock),
+            mac_key=expand(key, "audit"),
+            clock=clock,
+        ),
+    )
+
+
+async def move_in(house: House) -> None:
+    """What must be there before anyone is served; every step is safe to repeat and to race."""
+    now = house.clock.now()
+    await house.storage.permissions.install(central.application(now), central.schema(now), central.roles())
+    await house.rotation.ensure_first_keys(origin=THE_SERVICE)
+    await house.keyring.reload()
+
+
+async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None:
+    sealed = await storage.installation.fact(INSTANCE_KEY)
+    if sealed is not None:
+        masters.open(base64.b64decode(sealed), purpose=INSTANCE_KEY)
+
+
+async def instance_key(storage: Storage, masters: MasterKeys) -> bytes:
+    """A random key of this installation, sealed under the master key, so that re-wrapping never changes it."""
+    fresh = masters.seal(secrets.token_bytes(32), purpose=INSTANCE_KEY)
+    if await storage.installation.fact(INSTANCE_KEY) is None:
+        await storage.installation.state_once(INSTANCE_KEY, base64.b64encode(fresh).decode())
+    kept = await storage.installation.fact(INSTANCE_KEY) or ""
+    return masters.open(base64.b64decode(kept), purpose=INSTANCE_KEY)
+
+
+def master_keys(settings: Settings) -> MasterKeys:
+    return MasterKeys(
+        parse_master_key(settings.security.master_key.reveal()),
+        [parse_master_key(previous.reveal()) for previous in settings.security.previous_master_keys],
+    )
+
+
+def pool_limits(settings: Settings) -> PoolLimits:
+    database = settings.database
+    return PoolLimits(
+        least=database.pool_min,
+        most=database.pool_max,
+        acquire_seconds=database.acquire_seconds,
+        statement_cache=database.statement_cache,
+    )
+
+
+def rotation_policy(settings: Settings) -> RotationPolicy:
+    return RotationPolicy(
+        every=settings.keys.rotate_days * DAY,
+        publish_lead=settings.keys.publish_lead_seconds,
+        rsa_bits=settings.keys.rsa_bits,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """What the listeners serve."""
+
+    app: ASGIApp
+    readiness: Readiness
+    metrics: Metrics
+
+
+def front(house: House) -> Front:
+    """Wire the rooms to HTTP."""
+    settings = house.settings
+    assets = Assets()
+    pages = Pages(assets)
+    readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
+    table = endpoints(house, pages=pages, assets=assets)
+    metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])
+    health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
+    table += health.endpoints()
+    table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__)
+    errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
+    served: ASGIApp = application(table, limiter=Limiter(settings, house.clock), errors=errors)
+    served = BodyLimit(served, larger=body_limits(table), refuse=errors.refuse)
+    served = ClientAddress(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
+    served = AccessLog(served, metrics=metrics, clock=house.clock)
+    served = SecurityHeaders(served, https=settings.server.base_url.startswith("https:"))
+    return Front(app=RequestId(served), readiness=readiness, metrics=metrics)
+
+
+def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:
+    """Every path of the service, in the order of the interface document."""
+    guesses = Guesses(store=house.storage.throttle, limit=GuessLimit(), clock=house.clock)
+    setup_page = SetupPage(setup=house.setup, guesses=guesses, pages=pages, base_url=house.settings.server.base_url)
+    return [
+        # interface §4.2 and §4.4: keys
+        *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
+        # pages
+        HomePage(pages).endpoint(),
+        *setup_page.endpoints(),
+        assets.endpoint(),
+    ]
+
+
+class Limiter:
+    """Requests per minute by class of endpoint, as the settings say."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        per_minute = {rate: getattr(settings.rates, rate.value) for rate in RateClass}
+        limits = (
+            {rate.value: VolumeLimit(most) for rate, most in per_minute.items()} if settings.rates.enabled else {}
+        )
+        self._volume = Volume(limits, clock=clock)
+
+    def admit(self, rate_class: RateClass, source: str) -> int:
+        return self._volume.admit(rate_class.value, source)

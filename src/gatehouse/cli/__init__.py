@@ -1,0 +1,39 @@
+"""The command line. Each command has a file of its own, imported only when it is called."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from gatehouse.kernel.errors import GatehouseError
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "config": "gatehouse.cli.config:config",
+    "serve": "gatehouse.cli.serve:serve",
+    "version": "gatehouse.cli.version:version",
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Who types commands is the operator: he sees the private half of an error, and no traceback."""
+        try:
+            return super().invoke(ctx)
+        except GatehouseError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Gatehouse: single sign-on, game login and permissions."""

@@ -1,0 +1,90 @@
+"""What every command shares: its common options, how settings are loaded for it, how it prints JSON."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Final, TypeVar
+
+import click
+import msgspec
+
+from gatehouse.settings import Loaded, Purpose, SettingsRefused, load, process_environment
+
+EX_CONFIG: Final = 78  # sysexits.h: something was found in an unconfigured or misconfigured state
+DEFAULT_DATA: Final = Path("data")
+NO_FLAGS: Final[Mapping[str, str]] = {}
+
+Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """Which installation a command is about (R8)."""
+
+    data: Path
+    config: Path | None
+    dev: bool
+
+
+def common_options(command: Callable[..., Result]) -> Callable[..., Result]:
+    """Give a command --data, --config and --dev, as its first argument, an Invocation."""
+
+    @click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=DEFAULT_DATA,
+        show_default="./data",
+        help="Data directory.",
+    )
+    @click.option(
+        "--config",
+        "config_file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Settings file.  [default: gatehouse.toml in the data directory, if there is one]",
+    )
+    @click.option("--dev", is_flag=True, help="Development on this machine: http, own keys, loopback only.")
+    @wraps(command)
+    def invoked(*, data: Path, config_file: Path | None, dev: bool, **rest: object) -> Result:
+        return command(Invocation(data=data, config=config_file, dev=dev), **rest)
+
+    return invoked
+
+
+def json_option(command: Function) -> Function:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def load_settings(
+    invocation: Invocation, flags: Mapping[str, str] = NO_FLAGS, *, purpose: Purpose = Purpose.COMMAND
+) -> Loaded:
+    """Load them, or say on standard error all that is wrong and exit with 78."""
+    try:
+        return read_settings(invocation, flags, purpose=purpose)
+    except SettingsRefused as refused:
+        print_problems(refused)
+        sys.exit(EX_CONFIG)
+
+
+def read_settings(invocation: Invocation, flags: Mapping[str, str], *, purpose: Purpose) -> Loaded:
+    return load(
+        data=invocation.data,
+        config=invocation.config,
+        dev=invocation.dev,
+        environment=process_environment(),
+        flags=flags,
+        purpose=purpose,
+    )
+
+
+def print_problems(refused: SettingsRefused) -> None:
+    click.echo(refused.public, err=True)
+    for problem in refused.problems:
+        click.echo(f"  {problem}", err=True)
+
+
+def print_json(value: object) -> None:
+    """Dataclasses, Structs and plain values, indented, for people and scripts alike."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())

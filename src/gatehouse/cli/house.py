@@ -1,0 +1,31 @@
+"""How a command gets at the rooms: settings loaded, database opened, one coroutine run."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from getpass import getuser
+from typing import TypeVar
+
+from gatehouse import logs
+from gatehouse.app import House, open_house
+from gatehouse.audit.model import Origin
+from gatehouse.cli.common import Invocation, load_settings
+from gatehouse.kernel.clock import SystemClock
+
+T = TypeVar("T")
+
+
+def in_house(invocation: Invocation, work: Callable[[House], Awaitable[T]]) -> T:
+    """Run the work with every room at hand; the server may be running or not."""
+    loaded = load_settings(invocation)
+    logs.configure(dev=True, level="warning")
+
+    async def run() -> T:
+        async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+            return await work(house)
+
+    return asyncio.run(run())
+
+
+def operator() -> Origin:
+    """Whoever types commands, as the audit log names him."""
+    return Origin(actor=f"cli:{getuser()}")

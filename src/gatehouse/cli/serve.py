@@ -1,0 +1,105 @@
+"""`gatehouse serve`: the service itself."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from pathlib import Path
+
+import click
+import uvicorn
+import uvloop
+
+from gatehouse import logs
+from gatehouse.app import Front, House, front, open_house
+from gatehouse.audit.model import Origin
+from gatehouse.cli.common import Invocation, common_options, load_settings
+from gatehouse.cli.supervisor import supervise
+from gatehouse.housekeeping import housekeeping
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.settings import Loaded, Purpose
+from gatehouse.storage.sqlite import path_of, serving_alone
+from gatehouse.web.health import operations_app
+from gatehouse.web.server import Stopping, make_server, serving
+
+
+@click.command()
+@common_options
+@click.option("--host", help="Address or name to listen on.  [default: 127.0.0.1]")
+@click.option("--port", help="Port to listen on.  [default: 8080]")
+@click.option("--workers", help="Processes that serve; more than one needs PostgreSQL.")
+@click.option("--worker", type=int, hidden=True, help="This process is that worker of a supervisor.")
+def serve(
+    invocation: Invocation, *, host: str | None, port: str | None, workers: str | None, worker: int | None
+) -> None:
+    """Start the service, and print `ready <base_url>` once it accepts requests."""
+    given = {"server.host": host, "server.port": port, "server.workers": workers}
+    loaded = load_settings(
+        invocation, {name: value for name, value in given.items() if value is not None}, purpose=Purpose.SERVE
+    )
+    invocation.data.mkdir(parents=True, exist_ok=True)
+    logs.configure(dev=loaded.settings.log.format == "console", level=loaded.settings.log.level)
+    if loaded.settings.server.workers > 1 and worker is None:
+        raise SystemExit(supervise(loaded))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(loaded, worker=worker))
+
+
+async def run(loaded: Loaded, *, worker: int | None) -> None:
+    settings = loaded.settings
+    clock = SystemClock()
+    stopping = Stopping()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(alone(settings.database.url.reveal()))
+        house = await stack.enter_async_context(open_house(loaded, clock=clock, serving=True))
+        served = front(house)
+        await stack.enter_async_context(housekeeping(house))
+        await stack.enter_async_context(operations(settings.operations.bind, worker or 0, served, house))
+        if not worker:
+            await greet(house, loaded.data)
+        server = make_server(
+            served.app,
+            host=settings.server.host,
+            port=settings.server.port,
+            clock=clock,
+            stopping=stopping,
+            when_ready=lambda: click.echo(f"ready {settings.server.base_url}"),
+        )
+        await server.serve(None if worker is None else [shared_socket(server.config)])
+
+
+def alone(url: str) -> AbstractContextManager[None]:
+    return serving_alone(path_of(url)) if url.startswith("sqlite:") else nullcontext()
+
+
+def shared_socket(config: uvicorn.Config) -> socket.socket:
+    """A listening socket beside the other workers' on the same port."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    shared = socket.socket(family)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    shared.bind((config.host, config.port))
+    return shared
+
+
+@asynccontextmanager
+async def operations(bind: str, worker: int, served: Front, house: House) -> AsyncIterator[None]:
+    """Figures are a process's own, so every worker has a listener: the port named, and those above it."""
+    if not bind:
+        yield
+        return
+    host, _, port = bind.rpartition(":")
+    app = operations_app(readiness=served.readiness, metrics=served.metrics)
+    async with serving(app, host=host.strip("[]"), port=int(port) + worker, clock=house.clock):
+        yield
+
+
+async def greet(house: House, data: Path) -> None:
+    base_url = house.settings.server.base_url
+    click.echo(f"Gatehouse   {base_url}")
+    click.echo(f"API docs    {base_url}/docs")
+    click.echo(f"Data        {data}")
+    if not await house.setup.is_closed():
+        secret = await house.setup.new_link(Origin(actor="serve"))
+        click.echo(f"Setup       {base_url}/setup?token={secret}")
+        click.echo("            Open it within 30 minutes to make the first administrator; it works once.")

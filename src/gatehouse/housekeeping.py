@@ -1,0 +1,75 @@
+"""What a serving process does by itself: seals the audit log, rotates keys, forgets what has ended."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import structlog
+
+from gatehouse.app import DAY, THE_SERVICE, House
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
+
+log = structlog.get_logger()
+
+SEAL_EVERY: Final = 0.5  # seconds
+KEYS_EVERY: Final = 300.0  # well within the time a key is published before it signs
+SWEEP_EVERY: Final = 600.0
+
+
+@asynccontextmanager
+async def housekeeping(house: House) -> AsyncIterator[None]:
+    """Keep house while the body runs; at the end whatever was recorded is sealed."""
+    reload = asyncio.Event()
+    forget = house.storage.runner.listen(KEYS_CHANGED, lambda _: reload.set())
+    duties = [
+        asyncio.create_task(repeat(house, SEAL_EVERY, house.sealer.seal_all), name="seal"),
+        asyncio.create_task(repeat(house, KEYS_EVERY, lambda: tend_keys(house)), name="keys"),
+        asyncio.create_task(repeat(house, SWEEP_EVERY, lambda: sweep(house)), name="sweep"),
+        asyncio.create_task(reload_when_told(house, reload), name="reload-keys"),
+    ]
+    try:
+        yield
+    finally:
+        forget()
+        for duty in duties:
+            duty.cancel()
+        await asyncio.gather(*duties, return_exceptions=True)
+        await attempt(house.sealer.seal_all)
+
+
+async def repeat(house: House, seconds: float, duty: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        await house.clock.sleep(seconds)
+        await attempt(duty)
+
+
+async def attempt(duty: Callable[[], Awaitable[object]]) -> None:
+    """A duty that fails is told and tried again at its next time; it never ends the service."""
+    try:
+        await duty()
+    except GatehouseError as error:
+        log.warning("housekeeping failed", reason=str(error))
+    except Exception:
+        log.exception("housekeeping failed")
+
+
+async def tend_keys(house: House) -> None:
+    await house.rotation.rotate_due(origin=THE_SERVICE)
+    await house.keyring.reload()
+
+
+async def reload_when_told(house: House, told: asyncio.Event) -> None:
+    while True:
+        await told.wait()
+        told.clear()
+        await attempt(house.keyring.reload)
+
+
+async def sweep(house: House) -> None:
+    """Remove what has ended; nothing relies on it, for every reader looks at the time itself (faults I15)."""
+    now = house.clock.now()
+    await house.storage.sweep(now)
+    if house.settings.audit.retention_days:
+        await house.storage.audit.forget_before(now - house.settings.audit.retention_days * DAY)

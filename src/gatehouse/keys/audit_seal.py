@@ -1,0 +1,29 @@
+"""The audit key at work: signs the heads of the audit chain, and knows its own signatures again."""
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.model import Algorithm, Purpose
+
+
+class AuditSeal:
+    def __init__(self, *, keyring: Keyring, clock: Clock) -> None:
+        self._keyring = keyring
+        self._clock = clock
+
+    def sign(self, message: bytes) -> tuple[str, bytes]:
+        key = self._keyring.signing(Purpose.AUDIT, Algorithm.EDDSA, self._clock.now())
+        assert isinstance(key.private, Ed25519PrivateKey)  # noqa: S101 - narrows the type
+        return key.record.kid, key.private.sign(message)
+
+    async def is_ours(self, kid: str, message: bytes, signature: bytes) -> bool:
+        key = await self._keyring.verifying(kid, self._clock.now())
+        if key is None or key.record.purpose is not Purpose.AUDIT or not isinstance(key.public, Ed25519PublicKey):
+            return False
+        try:
+            key.public.verify(signature, message)
+        except InvalidSignature:
+            return False
+        return True

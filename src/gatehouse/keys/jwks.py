@@ -1,0 +1,85 @@
+"""The public key set (RFC 7517; interface §4.2 and §4.4, checklist UI-12)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.keys.base64url import encode_base64url
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.material import load_public
+from gatehouse.keys.model import SigningKey
+
+P256_BYTES: Final = 32
+
+
+class Jwk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One public key. It has no place for a private member, so none can slip in."""
+
+    kty: str
+    kid: str
+    use: str
+    alg: str
+    crv: str = ""
+    n: str = ""
+    e: str = ""
+    x: str = ""
+    y: str = ""
+
+
+class JwkSet(msgspec.Struct, frozen=True):
+    keys: tuple[Jwk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JwksDocument:
+    body: bytes
+    etag: str  # with its quotation marks, as the header wants it
+
+
+class KeySetPublisher:
+    """The document as of now, built again only when the set of published keys is another."""
+
+    def __init__(self, *, keyring: Keyring, clock: Clock) -> None:
+        self._keyring = keyring
+        self._clock = clock
+        self._kids: tuple[str, ...] = ()
+        self._document = document_of(())
+
+    def document(self) -> JwksDocument:
+        published = self._keyring.published(self._clock.now())
+        kids = tuple(key.kid for key in published)
+        if kids != self._kids:
+            self._document = document_of(published)
+            self._kids = kids
+        return self._document
+
+
+def document_of(keys: Iterable[SigningKey]) -> JwksDocument:
+    body = msgspec.json.encode(JwkSet(tuple(jwk_of(key) for key in keys)))
+    return JwksDocument(body, f'"{sha256(body).hex()[:32]}"')
+
+
+def jwk_of(key: SigningKey) -> Jwk:
+    match load_public(key.public):
+        case RSAPublicKey() as public:
+            numbers = public.public_numbers()
+            return Jwk(kty="RSA", kid=key.kid, use="sig", alg=key.alg, n=number(numbers.n), e=number(numbers.e))
+        case EllipticCurvePublicKey() as public:
+            point = public.public_numbers()
+            x, y = number(point.x, P256_BYTES), number(point.y, P256_BYTES)
+            return Jwk(kty="EC", kid=key.kid, use="sig", alg=key.alg, crv="P-256", x=x, y=y)
+        case Ed25519PublicKey() as public:
+            x = encode_base64url(public.public_bytes_raw()).decode()
+            return Jwk(kty="OKP", kid=key.kid, use="sig", alg=key.alg, crv="Ed25519", x=x)
+
+
+def number(value: int, length: int = 0) -> str:
+    """A number as JWK wants it: coordinates in full width, others without leading zeros (RFC 7518 §6)."""
+    return encode_base64url(value.to_bytes(length or (value.bit_length() + 7) // 8)).decode()

@@ -1,0 +1,126 @@
+"""The keys as one node sees them: opened once, kept in memory, read anew when the store has changed."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import structlog
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.errors import NoSigningKey, Tampered, WrongMasterKey
+from gatehouse.keys.material import PrivateKey, PublicKey, load_private, public_der
+from gatehouse.keys.model import Algorithm, KeyLine, Purpose, SigningKey, State, state
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.keys.store import KeyStore
+
+RELOAD_EVERY: Final = 5.0  # seconds: how often an unknown kid may make us look again (checklist UI-25)
+
+Identity = tuple[str, bytes, bytes]  # what must be the same for an opened key to be kept
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedKey:
+    record: SigningKey
+    private: PrivateKey = field(repr=False)
+    public: PublicKey
+
+
+class Keyring:
+    """`reload` before first use, at every notice of a change, and well within the publishing lead time."""
+
+    def __init__(self, *, store: KeyStore, masters: MasterKeys, clock: Clock) -> None:
+        self._store = store
+        self._masters = masters
+        self._clock = clock
+        self._opened: dict[str, OpenedKey] = {}
+        self._refused: frozenset[Identity] = frozenset()
+        self._reading = asyncio.Lock()
+        self._may_look_at = float("-inf")
+        self.version = -1  # of the stored keys this view was made from
+
+    def signing(self, purpose: Purpose, alg: Algorithm, now: int) -> OpenedKey:
+        line = KeyLine(purpose, alg)
+        able = [key for key in self._of(line) if state(key.record, now) is State.SIGNING]
+        if not able:
+            raise NoSigningKey(f"no usable {alg} key for {purpose}")
+        return max(able, key=lambda key: (key.record.signs_from, key.record.created_at))
+
+    async def verifying(self, kid: str, now: int) -> OpenedKey | None:
+        """Return the key of that name unless it is retired.
+
+        One that is published but does not sign yet verifies: this node's clock may be behind.
+        """
+        if kid not in self._opened:
+            await self._look_again()
+        key = self._opened.get(kid)
+        return key if key is not None and state(key.record, now) is not State.RETIRED else None
+
+    def published(self, now: int) -> tuple[SigningKey, ...]:
+        """The records of the public key set, oldest first."""
+        records = (key.record for key in self._opened.values())
+        shown = (key for key in records if key.purpose is Purpose.TOKENS and state(key, now) is not State.RETIRED)
+        return tuple(sorted(shown, key=lambda key: (key.created_at, key.kid)))
+
+    async def catch_up(self, version: int) -> None:
+        """Reload if the store was seen at another version than this view (a lower one after a restore)."""
+        if version != self.version:
+            await self.reload()
+
+    async def reload(self) -> None:
+        """Take over what is stored. Raises WrongMasterKey, and keeps the old view, when none of it opens."""
+        async with self._reading:
+            await self._read()
+
+    async def _look_again(self) -> None:
+        """Read at most once in a while, however many unknown kids come; those that come meanwhile wait."""
+        async with self._reading:
+            if self._clock.monotonic() >= self._may_look_at:
+                self._may_look_at = self._clock.monotonic() + RELOAD_EVERY
+                await self._read()
+
+    async def _read(self) -> None:
+        stored = await self._store.load()
+        self._masters.refuse_foreign(key.sealed_private for key in stored.keys)
+        self._take(stored.keys)
+        self.version = stored.version
+
+    def _take(self, records: Iterable[SigningKey]) -> None:
+        now = self._clock.now()
+        live = [record for record in records if state(record, now) is not State.RETIRED]
+        opened = {record.kid: key for record in live if (key := self._open(record)) is not None}
+        self._refused = frozenset(identity(record) for record in live if record.kid not in opened)
+        self._opened = opened
+
+    def _open(self, record: SigningKey) -> OpenedKey | None:
+        """Open a key, or sound the alarm once and go on without it: the others serve (faults R-25)."""
+        known = self._opened.get(record.kid)
+        if known is not None and identity(known.record) == identity(record):
+            return replace(known, record=record)
+        try:
+            return opened(record, self._masters)
+        except (Tampered, WrongMasterKey) as error:
+            if identity(record) not in self._refused:
+                log.critical("signing key refused", kid=record.kid, reason=error.detail)
+            return None
+
+    def _of(self, line: KeyLine) -> list[OpenedKey]:
+        return [key for key in self._opened.values() if key.record.line == line]
+
+
+def identity(record: SigningKey) -> Identity:
+    return record.kid, record.sealed_private, record.public
+
+
+def opened(record: SigningKey, masters: MasterKeys) -> OpenedKey:
+    """Open the private half, and take the public one from it.
+
+    The stored public half is only compared: whoever can write to the database could replace it by his own.
+    """
+    private = load_private(masters.open(record.sealed_private, purpose=record.sealed_for))
+    public = private.public_key()
+    if public_der(public) != record.public:
+        raise Tampered(f"{record.sealed_for}: the public half does not belong to the private one")
+    return OpenedKey(record, private, public)

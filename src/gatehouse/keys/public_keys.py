@@ -1,0 +1,69 @@
+"""RSA public keys handed in by applications and game clients (R4, checklist GS-08, AP-07)."""
+
+from base64 import b64decode, b64encode
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from gatehouse.keys.errors import BadPublicKey
+
+LEAST_BITS: Final = 2048
+MOST_BITS: Final = 8192
+LEAST_EXPONENT: Final = 65_537
+# A public exponent as long as the modulus makes one verification cost as much as a signature.
+MOST_EXPONENT_BITS: Final = 64
+MOST_CHARACTERS: Final = 4_096  # 8192 bits take 1,500 in PEM; nothing longer is even looked at
+LABELS: Final = ("PUBLIC KEY", "RSA PUBLIC KEY")  # SubjectPublicKeyInfo, PKCS#1
+
+
+def parse_rsa_public_key(text: str) -> RSAPublicKey:
+    """Read PEM, or DER in base64 or base64url; raise BadPublicKey with words for the person who sent it."""
+    if len(text) > MOST_CHARACTERS:
+        raise BadPublicKey(f"the key is longer than {MOST_CHARACTERS} characters")
+    if "PRIVATE KEY" in text:
+        raise BadPublicKey("this is a private key; keep it to yourself and send the public half")
+    return rsa_public_key_from_der(decoded(armoured_part(text.strip())))
+
+
+def rsa_public_key_from_der(der: bytes) -> RSAPublicKey:
+    """Read SubjectPublicKeyInfo or PKCS#1, without anything before or after it."""
+    try:
+        key = load_der_public_key(der)
+    except (ValueError, UnsupportedAlgorithm):
+        raise BadPublicKey("not a public key in PEM or DER") from None
+    if not isinstance(key, RSAPublicKey):
+        raise BadPublicKey("not an RSA key")
+    refuse_weak(key)
+    return key
+
+
+def refuse_weak(key: RSAPublicKey) -> None:
+    if not LEAST_BITS <= key.key_size <= MOST_BITS:
+        raise BadPublicKey(f"an RSA key has {LEAST_BITS} to {MOST_BITS} bits, this one {key.key_size}")
+    numbers = key.public_numbers()
+    if numbers.n % 2 == 0:
+        raise BadPublicKey("the modulus is even")
+    if numbers.e % 2 == 0 or numbers.e < LEAST_EXPONENT or numbers.e.bit_length() > MOST_EXPONENT_BITS:
+        raise BadPublicKey(f"the exponent must be odd, at least {LEAST_EXPONENT} and of at most 64 bits")
+
+
+def armoured_part(text: str) -> str:
+    """Return what stands between the two lines of one PEM block; text without them is returned as it is."""
+    for label in LABELS:
+        begin, end = f"-----BEGIN {label}-----", f"-----END {label}-----"
+        if text.startswith(begin) and text.endswith(end):
+            return text[len(begin) : -len(end)]
+    return text
+
+
+def decoded(text: str) -> bytes:
+    compact = "".join(text.split()).replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        der = b64decode(compact + "=" * (-len(compact) % 4), validate=True)
+    except ValueError:
+        raise BadPublicKey("not a public key in PEM or DER") from None
+    if b64encode(der).decode().rstrip("=") != compact:
+        raise BadPublicKey("the key is not canonical base64")
+    return der

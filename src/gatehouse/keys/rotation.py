@@ -1,0 +1,251 @@
+"""New keys take over from old ones without a token failing in between (S-06, R2).
+
+A new key is published first and signs an hour later, when verifiers have fetched it; the old one then signs
+no more, and stays published until the last token it signed has ended.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1
+from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as new_ec_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as new_rsa_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.kernel.ids import new_key_id
+from gatehouse.keys.errors import KeysChanged, RotationPending, Tampered, WrongMasterKey
+from gatehouse.keys.material import PrivateKey, public_der
+from gatehouse.keys.model import Algorithm, KeyLine, Purpose, SigningKey, State, state
+from gatehouse.keys.sealing import MasterKeys, key_id_of
+from gatehouse.keys.store import KeyStore
+
+DAY: Final = 86_400
+RSA_EXPONENT: Final = 65_537
+RSA_BITS: Final = (2048, 3072)  # R2
+CLOCK_DIFFERENCE: Final = 60  # seconds by which clocks of two nodes may differ
+ATTEMPTS: Final = 3  # how often a decision is made anew after another node was quicker
+
+LINES: Final = (
+    KeyLine(Purpose.TOKENS, Algorithm.RS256),
+    KeyLine(Purpose.TOKENS, Algorithm.ES256),
+    KeyLine(Purpose.TOKENS, Algorithm.EDDSA),
+    KeyLine(Purpose.REFRESH, Algorithm.EDDSA),  # deterministic: a repeated refresh is the same token (R2)
+    KeyLine(Purpose.AUDIT, Algorithm.EDDSA),
+)
+
+Decision = Callable[[tuple[SigningKey, ...]], Awaitable[list[SigningKey]]]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotationPolicy:
+    every: int = 90 * DAY
+    publish_lead: int = 3_600  # seconds a new key is published before it signs
+    longest_life: int = 365 * DAY  # of any token: a static service JWT (R2)
+    grace: int = 30 * DAY + CLOCK_DIFFERENCE  # an expired user JWT still counts so long (R6)
+    rsa_bits: int = 2048
+    lines: tuple[KeyLine, ...] = LINES
+
+    def __post_init__(self) -> None:
+        if self.rsa_bits not in RSA_BITS:
+            raise Misconfigured(f"RSA keys have {RSA_BITS[0]} or {RSA_BITS[1]} bits, not {self.rsa_bits}")
+
+
+class Manner(StrEnum):
+    PLANNED = "planned"
+    AT_ONCE = "at once"  # sign with a new key now; what the old one signed stays good
+    DISTRUST = "distrust"  # and nothing any older key of the line signed is believed any more
+
+
+def new_private_key(alg: Algorithm, rsa_bits: int) -> PrivateKey:
+    match alg:
+        case Algorithm.RS256:
+            return new_rsa_key(RSA_EXPONENT, rsa_bits)
+        case Algorithm.ES256:
+            return new_ec_key(SECP256R1())
+        case Algorithm.EDDSA:
+            return Ed25519PrivateKey.generate()
+
+
+def make_key(line: KeyLine, masters: MasterKeys, *, now: int, signs_from: int, rsa_bits: int) -> SigningKey:
+    """Slow for RSA: a tenth of a second, off the loop please."""
+    private = new_private_key(line.alg, rsa_bits)
+    key = SigningKey(
+        kid=new_key_id(),
+        alg=line.alg,
+        purpose=line.purpose,
+        public=public_der(private.public_key()),
+        sealed_private=b"",
+        created_at=now,
+        signs_from=signs_from,
+    )
+    plain = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return replace(key, sealed_private=masters.seal(plain, purpose=key.sealed_for))
+
+
+def lines_without_keys(keys: Sequence[SigningKey], lines: Iterable[KeyLine], now: int) -> list[KeyLine]:
+    """The lines in which no key signs, nor will."""
+    served = {key.line for key in keys if not key.signs_until and state(key, now) is not State.RETIRED}
+    return [line for line in lines if line not in served]
+
+
+def due_for_rotation(keys: Sequence[SigningKey], now: int, every: int) -> list[KeyLine]:
+    """The lines whose youngest key has been signing for so long; none that has a key waiting to sign."""
+    youngest: dict[KeyLine, int] = {}
+    for key in keys:
+        if state(key, now) in (State.NEXT, State.SIGNING):
+            youngest[key.line] = max(youngest.get(key.line, 0), key.signs_from, key.created_at)
+    return [line for line, since in youngest.items() if now >= since + every]
+
+
+def pending(line_keys: Sequence[SigningKey], now: int) -> SigningKey | None:
+    return next((key for key in line_keys if state(key, now) is State.NEXT), None)
+
+
+def hand_over(line_keys: Sequence[SigningKey], at: int, policy: RotationPolicy, now: int) -> list[SigningKey]:
+    """The keys that sign now, as they are once they sign only until `at`."""
+    signing = [key for key in line_keys if state(key, now) is State.SIGNING]
+    return [replace(key, signs_until=at, verifies_until=last_use(key, at, policy)) for key in signing]
+
+
+def last_use(key: SigningKey, signs_until: int, policy: RotationPolicy) -> int:
+    if key.purpose is Purpose.AUDIT:
+        return 0  # the audit log is verified for as long as it is kept
+    return signs_until + policy.longest_life + policy.grace
+
+
+def distrusted(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]:
+    """Every key of the line, retired: whoever read one of them could read the others beside it.
+
+    Dated back, so that no node with a slower clock believes one for a moment longer.
+    """
+    end = now - CLOCK_DIFFERENCE
+    live = [key for key in line_keys if state(key, end) is not State.RETIRED]
+    return [replace(key, signs_until=end, verifies_until=end) for key in live]
+
+
+class Rotation:
+    """Decides from one reading of the stored keys, and decides again when another node was quicker."""
+
+    def __init__(
+        self,
+        *,
+        store: KeyStore,
+        masters: MasterKeys,
+        recorder: Recorder,
+        clock: Clock,
+        policy: RotationPolicy,
+    ) -> None:
+        self._store = store
+        self._masters = masters
+        self._recorder = recorder
+        self._clock = clock
+        self._policy = policy
+
+    async def ensure_first_keys(self, *, origin: Origin) -> tuple[SigningKey, ...]:
+        """Make the keys that are missing, signing at once; return them."""
+
+        async def missing(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
+            lines = lines_without_keys(keys, self._policy.lines, self._clock.now())
+            # From 0, not from now: on a node whose clock is behind, too, the first key signs.
+            return [await self._make(line, signs_from=0) for line in lines]
+
+        return await self._change(missing, event=Event.KEY_MADE, origin=origin)
+
+    async def rotate(self, line: KeyLine, *, origin: Origin, manner: Manner = Manner.PLANNED) -> SigningKey:
+        """Return the key that takes over; raise RotationPending when a planned one already waits."""
+
+        async def successor(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
+            return await self._succeed(line, [key for key in keys if key.line == line], manner)
+
+        event = Event.KEY_DISTRUSTED if manner is Manner.DISTRUST else Event.KEY_ROTATED
+        return (await self._change(successor, event=event, origin=origin))[0]
+
+    async def rotate_due(self, *, origin: Origin) -> tuple[SigningKey, ...]:
+        """Rotate what has signed long enough; return the new keys. Several nodes may call it at once."""
+
+        async def due(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
+            changed = []
+            for line in due_for_rotation(keys, self._clock.now(), self._policy.every):
+                own = [key for key in keys if key.line == line]
+                changed += await self._succeed(line, own, Manner.PLANNED)
+            return changed
+
+        changed = await self._change(due, event=Event.KEY_ROTATED, origin=origin)
+        return tuple(key for key in changed if not key.signs_until)
+
+    async def rewrap_all(self, *, origin: Origin) -> int:
+        """Bring every private half under the primary master key; return how many were moved.
+
+        One save: a crash leaves all as they were, and running it again finishes the work.
+        """
+
+        async def rewrapped(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
+            old = [key for key in keys if key_id_of(key.sealed_private) != self._masters.primary_id]
+            return [moved for key in old if (moved := self._rewrapped(key)) is not None]
+
+        return len(await self._change(rewrapped, event=Event.REWRAPPED, origin=origin))
+
+    def _rewrapped(self, key: SigningKey) -> SigningKey | None:
+        try:
+            sealed = self._masters.rewrap(key.sealed_private, purpose=key.sealed_for)
+        except (Tampered, WrongMasterKey) as error:
+            log.error("signing key cannot be re-wrapped", kid=key.kid, reason=error.detail)  # noqa: TRY400
+            return None
+        return replace(key, sealed_private=sealed)
+
+    async def _succeed(self, line: KeyLine, own: Sequence[SigningKey], manner: Manner) -> list[SigningKey]:
+        now = self._clock.now()
+        waiting = pending(own, now)
+        match manner:
+            case Manner.PLANNED:
+                if waiting is not None:
+                    raise RotationPending(f"{line.purpose} {line.alg}: {waiting.kid}")
+                start = now + self._policy.publish_lead
+                return [await self._make(line, signs_from=start), *hand_over(own, start, self._policy, now)]
+            case Manner.AT_ONCE:
+                # One that waits is already known to verifiers: better than one nobody has seen.
+                key = replace(waiting, signs_from=now) if waiting else await self._make(line, signs_from=now)
+                return [key, *hand_over(own, now, self._policy, now)]
+            case Manner.DISTRUST:
+                start = now - CLOCK_DIFFERENCE
+                return [await self._make(line, signs_from=start), *distrusted(own, now)]
+
+    async def _make(self, line: KeyLine, *, signs_from: int) -> SigningKey:
+        return await asyncio.to_thread(
+            make_key,
+            line,
+            self._masters,
+            now=self._clock.now(),
+            signs_from=signs_from,
+            rsa_bits=self._policy.rsa_bits,
+        )
+
+    async def _change(self, decide: Decision, *, event: Event, origin: Origin) -> tuple[SigningKey, ...]:
+        for _ in range(ATTEMPTS):
+            stored = await self._store.load()
+            self._masters.refuse_foreign(key.sealed_private for key in stored.keys)
+            changed = await decide(stored.keys)
+            if not changed:
+                return ()
+            try:
+                await self._store.save(changed, seen=stored.version, entry=self._entry(event, changed, origin))
+            except KeysChanged:
+                continue
+            return tuple(changed)
+        raise KeysChanged(f"{event}: another node was quicker {ATTEMPTS} times")
+
+    def _entry(self, event: Event, keys: Sequence[SigningKey], origin: Origin) -> Record:
+        kids = ",".join(key.kid for key in keys)
+        return self._recorder.record(event, origin, subject="keys", details={"kids": kids})

@@ -1,0 +1,190 @@
+"""Secrets at rest: AES-256-GCM under a master key that is kept outside the database (S-01).
+
+Each record has a random data key of its own, wrapped by the master key. Chosen over encrypting directly:
+the master key then only ever encrypts short random keys, changing it re-wraps those without touching the
+secret itself, and a key service that can only wrap could take its place.
+
+    version 1 | key id 8 | nonce 12, wrapped data key 48 | nonce 12, ciphertext and tag
+
+The purpose ("signing-key:…") is authenticated in both layers, so a record moved elsewhere does not open.
+"""
+
+import secrets
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.keys.base64url import encode_base64url
+from gatehouse.keys.errors import Tampered, WrongMasterKey
+
+KEY_BYTES: Final = 32
+VERSION: Final = b"\x01"
+KEY_ID_BYTES: Final = 8
+NONCE_BYTES: Final = 12
+TAG_BYTES: Final = 16
+WRAPPED_BYTES: Final = NONCE_BYTES + KEY_BYTES + TAG_BYTES
+LEAST_BYTES: Final = len(VERSION) + KEY_ID_BYTES + WRAPPED_BYTES + NONCE_BYTES + TAG_BYTES
+DISTINCT_BYTES: Final = 16  # 32 random bytes hold about 30 distinct ones; under 16 somebody typed them
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    key_id: str
+    wrapped: bytes  # the data key, under the master key
+    body: bytes  # the secret, under the data key
+
+
+class MasterKeys:
+    """The primary key seals; the previous ones only open, until everything has been re-wrapped."""
+
+    def __init__(self, primary: bytes, previous: Sequence[bytes] = ()) -> None:
+        self._masters = {id_of(key): key for key in (primary, *previous)}
+        self._wrapping = {key_id: AESGCM(expand(key, "wrap")) for key_id, key in self._masters.items()}
+        self.primary_id: Final = id_of(primary)
+
+    def __repr__(self) -> str:
+        return f"MasterKeys({', '.join(self._masters)})"
+
+    def seal(self, plain: bytes, *, purpose: str) -> bytes:
+        data_key = secrets.token_bytes(KEY_BYTES)
+        return self._envelope(data_key, encrypt(AESGCM(data_key), plain, purpose), purpose)
+
+    def open(self, sealed: bytes, *, purpose: str) -> bytes:
+        """Return the secret; raise WrongMasterKey or Tampered."""
+        envelope = split(sealed, purpose)
+        data_key = self._unwrap(envelope, purpose)
+        return decrypt(AESGCM(data_key), envelope.body, purpose)
+
+    def rewrap(self, sealed: bytes, *, purpose: str) -> bytes:
+        """The same secret under the primary key."""
+        envelope = split(sealed, purpose)
+        data_key = self._unwrap(envelope, purpose)
+        decrypt(AESGCM(data_key), envelope.body, purpose)  # a damaged record must not come out looking fresh
+        return self._envelope(data_key, envelope.body, purpose)
+
+    def derive(self, label: str, *, key_id: str = "") -> bytes:
+        """A 32-byte key for one use (a MAC, a CSRF token): of the primary key, or of the one named.
+
+        Whoever keeps what the derived key made keeps `primary_id` beside it, to check it after a change.
+        """
+        master = self._masters.get(key_id or self.primary_id)
+        if master is None:
+            raise WrongMasterKey(f"{label}: master key {key_id} is not configured")
+        return expand(master, f"derive:{label}")
+
+    def refuse_foreign(self, records: Iterable[bytes]) -> None:
+        """Raise WrongMasterKey when there are records and not one was sealed under a key we have.
+
+        Then this is the wrong key or the wrong database: start nothing, change nothing (faults R-24). A
+        single foreign one is a damaged record, and no reason to stand still (R-25).
+        """
+        ids = {key_id_of(record) for record in records}
+        if ids and ids.isdisjoint(self._masters):
+            raise WrongMasterKey(f"sealed under {', '.join(sorted(ids))}; configured {self!r}")
+
+    def _envelope(self, data_key: bytes, body: bytes, purpose: str) -> bytes:
+        wrapped = encrypt(self._wrapping[self.primary_id], data_key, purpose)
+        return VERSION + bytes.fromhex(self.primary_id) + wrapped + body
+
+    def _unwrap(self, envelope: Envelope, purpose: str) -> bytes:
+        wrapping = self._wrapping.get(envelope.key_id)
+        if wrapping is None:
+            raise WrongMasterKey(f"{purpose}: sealed under master key {envelope.key_id}")
+        return decrypt(wrapping, envelope.wrapped, purpose)
+
+
+def key_id_of(sealed: bytes) -> str:
+    """The id of the master key a record names; of a damaged record whatever stands in that place."""
+    return sealed[len(VERSION) : len(VERSION) + KEY_ID_BYTES].hex()
+
+
+def split(sealed: bytes, purpose: str) -> Envelope:
+    if len(sealed) < LEAST_BYTES or not sealed.startswith(VERSION):
+        raise Tampered(f"{purpose}: not a sealed record")
+    rest = sealed[len(VERSION) + KEY_ID_BYTES :]
+    return Envelope(key_id_of(sealed), rest[:WRAPPED_BYTES], rest[WRAPPED_BYTES:])
+
+
+def encrypt(cipher: AESGCM, plain: bytes, purpose: str) -> bytes:
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    return nonce + cipher.encrypt(nonce, plain, bound_to(purpose))
+
+
+def decrypt(cipher: AESGCM, encrypted: bytes, purpose: str) -> bytes:
+    try:
+        return cipher.decrypt(encrypted[:NONCE_BYTES], encrypted[NONCE_BYTES:], bound_to(purpose))
+    except InvalidTag:
+        raise Tampered(f"{purpose}: does not authenticate") from None
+
+
+def bound_to(purpose: str) -> bytes:
+    return VERSION + purpose.encode()
+
+
+def id_of(key: bytes) -> str:
+    if len(key) != KEY_BYTES:
+        raise Misconfigured(f"a master key has {KEY_BYTES} bytes, not {len(key)}")
+    return expand(key, "id")[:KEY_ID_BYTES].hex()
+
+
+def expand(key: bytes, label: str) -> bytes:
+    info = f"gatehouse/master/{label}".encode()
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(key)
+
+
+def new_master_key() -> str:
+    return encode_base64url(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def parse_master_key(text: str) -> bytes:
+    """Read 32 bytes in hex, base64 or base64url; refuse everything a person could have made up."""
+    key = decoded(text.strip())
+    if key is None:
+        raise Misconfigured(f"the master key must be {KEY_BYTES} bytes in base64url, base64 or hex")
+    if looks_made_up(key):
+        raise Misconfigured("the master key is an example or a phrase; make a random one")
+    return key
+
+
+def decoded(text: str) -> bytes | None:
+    """Return the 32 bytes the text spells canonically in one of the three ways, or None."""
+    if not text.isascii():
+        return None
+    if len(text) == 2 * KEY_BYTES:
+        return decoded_hex(text)
+    standard = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        key = b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+    except NotBase64:
+        return None
+    canonical = b64encode(key).decode().rstrip("=") == standard
+    return key if canonical and len(key) == KEY_BYTES else None
+
+
+def decoded_hex(text: str) -> bytes | None:
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return key if key.hex() == text.lower() else None  # fromhex skips spaces
+
+
+def looks_made_up(key: bytes) -> bool:
+    """True for patterns that 32 random bytes show less than once in 10^13 tries."""
+    steps = {(after - before) % 256 for before, after in pairwise(key)}
+    half = KEY_BYTES // 2
+    return (
+        len(set(key)) < DISTINCT_BYTES  # one byte, or a short text, over and over
+        or len(steps) == 1  # 00 01 02 03 …
+        or key[:half] == key[half:]
+        or all(0x20 <= byte < 0x7F for byte in key)  # noqa: PLR2004 - the printable characters: a phrase
+    )

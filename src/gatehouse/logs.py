@@ -1,0 +1,166 @@
+"""Logs: one JSON object per line on stderr, from our own code and from the libraries alike.
+
+A value is printed only under a key on the list below; under any other key a marker stands in its place, so
+a secret handed to the log by mistake does not get into it. What is printed is bounded and cannot break or
+colour the line (checklist HT-15, S-25).
+"""
+
+import logging
+import sys
+import traceback
+from types import TracebackType
+from typing import BinaryIO, Final
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+MAX_VALUE: Final = 512  # characters
+MAX_TRACE_LINES: Final = 120
+MAX_FRAMES: Final = 30
+REDACTED: Final = "[not on the list of logged keys]"
+
+ALLOWED: Final = frozenset(
+    {
+        "address",
+        "application_id",
+        "attempt",
+        "base_url",
+        "bytes",
+        "check",
+        "client_id",
+        "count",
+        "detail",
+        "endpoint",
+        "event",
+        "grant_type",
+        "host",
+        "key_id",
+        "kind",
+        "level",
+        "limit",
+        "logger",
+        "method",
+        "ms",
+        "pid",
+        "port",
+        "project_id",
+        "reason",
+        "record_id",
+        "request_id",
+        "revision",
+        "seconds",
+        "signal",
+        "source",
+        "status",
+        "timestamp",
+        "user_id",
+        "version",
+        "worker",
+    }
+)
+TRACE: Final = "exception"  # made and cleaned here, line by line
+
+QUIET: Final = {
+    "uvicorn.access": logging.CRITICAL,  # prints paths with their queries; ours prints endpoint names
+    "python_multipart": logging.ERROR,  # complains about every malformed form
+    "asyncio": logging.WARNING,
+}
+OWN_HANDLERS: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi")
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
+
+
+def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None = None) -> None:
+    """Send all logs of this process to the stream (stderr): JSON, or with `dev` lines for a person."""
+    out = stream or sys.stderr.buffer
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.add_logger_name,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            exception_text,
+            redact,
+            *_renderers(dev=dev, colours=out.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.BytesLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+    _take_over_standard_logging(level)
+
+
+def clean(text: str) -> str:
+    """One line of at most MAX_VALUE characters in which nothing acts on a terminal."""
+    if len(text) > MAX_VALUE:
+        text = f"{text[:MAX_VALUE]}..."
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
+
+
+def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    return {key: value if key == TRACE else _printable(key, value) for key, value in event.items()}
+
+
+def exception_text(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Turn `exc_info` into text; the names and source lines of frames, never the values in them."""
+    error = _error_in(event.pop("exc_info", None))
+    if error is not None:
+        told = traceback.TracebackException.from_exception(error, limit=-MAX_FRAMES)
+        lines = "".join(told.format()).splitlines()[-MAX_TRACE_LINES:]
+        event[TRACE] = "\n".join(clean(line) for line in lines)
+    return event
+
+
+def _error_in(given: BaseException | ExcInfo | bool | None) -> BaseException | None:  # noqa: FBT001 - structlog's
+    if isinstance(given, tuple):
+        return given[1]
+    if isinstance(given, BaseException):
+        return given
+    return sys.exc_info()[1] if given else None
+
+
+def _printable(key: str, value: object) -> object:
+    if key not in ALLOWED:
+        return REDACTED
+    return value if isinstance(value, int | float | None) else clean(str(value))
+
+
+def _renderers(*, dev: bool, colours: bool) -> list[Processor]:
+    if dev:
+        return [structlog.dev.ConsoleRenderer(colors=colours), _encoded]
+    return [_as_json]
+
+
+def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> bytes:
+    return msgspec.json.encode(event)
+
+
+def _encoded(_logger: WrappedLogger, _method: str, line: EventDict) -> bytes:
+    return str(line).encode()
+
+
+class Bridge(logging.Handler):
+    """Hands what libraries log through the standard module to the same processors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            level = min(max(record.levelno // 10 * 10, logging.DEBUG), logging.CRITICAL)
+            log = structlog.get_logger(record.name)
+            log.log(level, record.getMessage(), exc_info=record.exc_info)
+        except Exception:  # noqa: BLE001 - a log line must never end what it reports on
+            self.handleError(record)
+
+
+def _take_over_standard_logging(level: str) -> None:
+    logging.basicConfig(handlers=[Bridge()], level=level.upper(), force=True)
+    for name in OWN_HANDLERS:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    for name, least in QUIET.items():
+        logging.getLogger(name).setLevel(least)

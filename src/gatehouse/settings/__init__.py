@@ -1,0 +1,107 @@
+"""The settings of an installation: frozen, typed, read once, and refused when anything about them is wrong.
+
+Later sources win: defaults, what --dev implies, gatehouse.toml, GATEHOUSE__SECTION__KEY variables, flags.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Self
+
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.settings.checks import Purpose
+from gatehouse.settings.draft import DEFAULT, DEV, Draft, check, fill_in, use_dev_key
+from gatehouse.settings.entries import assemble
+from gatehouse.settings.files import Privacy, is_there
+from gatehouse.settings.grammar import ws_url_of
+from gatehouse.settings.model import Settings
+from gatehouse.settings.secret import DatabaseUrl, Secret
+from gatehouse.settings.sources import Found, Problem, TomlFile, from_environment, from_flags
+
+__all__ = [
+    "DatabaseUrl",
+    "Loaded",
+    "Purpose",
+    "Secret",
+    "Settings",
+    "SettingsRefused",
+    "load",
+    "process_environment",
+]
+
+FILE_NAME: Final = "gatehouse.toml"
+REMEMBERED: Final = "database"
+
+
+class SettingsRefused(Misconfigured):
+    """Carries everything that is wrong, one line each."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems: Final = tuple(map(str, problems))
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    settings: Settings
+    sources: Mapping[str, str]  # setting -> default, dev, file …, environment, flag, database
+    data: Path
+    dev: bool
+
+    def remembering(self, base_url: str) -> Self:
+        """The same with the base_url that the database remembers, unless this one was told another (R8)."""
+        if self.sources["server.base_url"] not in {DEFAULT, DEV}:
+            return self
+        server = replace(self.settings.server, base_url=base_url)
+        if self.sources["server.ws_url"] == DEFAULT:
+            server = replace(server, ws_url=ws_url_of(base_url))
+        sources = MappingProxyType({**self.sources, "server.base_url": REMEMBERED})
+        return replace(self, settings=replace(self.settings, server=server), sources=sources)
+
+
+def process_environment() -> Mapping[str, str]:
+    return MappingProxyType(dict(os.environ))  # noqa: TID251 - the one place that may
+
+
+def load(
+    *,
+    data: Path,
+    config: Path | None,
+    dev: bool,
+    environment: Mapping[str, str],
+    flags: Mapping[str, str],
+    purpose: Purpose = Purpose.COMMAND,
+) -> Loaded:
+    """Read every source and return the settings, or raise SettingsRefused with all that is wrong.
+
+    With --dev and no master key, dev.key is made in the data directory; nothing else is written.
+    """
+    data = data.absolute()
+    draft = Draft()
+    privacy = privacy_in(environment, dev=dev)
+    draft.take(chain(from_file(data, config, privacy), from_environment(environment, privacy), from_flags(flags)))
+    fill_in(draft, data, dev=dev)
+    candidate = draft.candidate(data=data, dev=dev, purpose=purpose)
+    check(draft, candidate)
+    if not draft.problems:
+        use_dev_key(draft, candidate)
+    if draft.problems:
+        raise SettingsRefused(draft.problems)
+    sources = MappingProxyType(draft.sources)
+    return Loaded(settings=assemble(draft.values), sources=sources, data=data, dev=dev)
+
+
+def privacy_in(environment: Mapping[str, str], *, dev: bool) -> Privacy:
+    directory = environment.get("CREDENTIALS_DIRECTORY")
+    return Privacy(strict=not dev, credentials=Path(directory) if directory else None)
+
+
+def from_file(data: Path, config: Path | None, privacy: Privacy) -> Iterator[Found]:
+    """The file that was named, which must exist, or the data directory's own, which may."""
+    path = config or data / FILE_NAME
+    if config is None and not is_there(path):
+        return iter(())
+    return TomlFile(path=path, privacy=privacy).found()

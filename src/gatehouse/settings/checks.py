@@ -1,0 +1,151 @@
+"""What must hold between settings, and between them and the place they are used in.
+
+Each check raises ValueError in words that follow "<name>: ". Outside --dev nothing unsafe starts; with --dev
+nothing is reachable from another machine (R8, checklist OP-01).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from gatehouse.settings.about import SHORTEST_SECRET
+from gatehouse.settings.files import DEV_KEY, is_there
+from gatehouse.settings.grammar import Origin, is_loopback, parse_origin, ws_url_of
+from gatehouse.settings.model import Settings
+from gatehouse.settings.secret import Secret
+
+FEWEST_DIFFERENT_CHARACTERS: Final = 10
+WORDS_OF_EXAMPLES: Final = ("changeme", "example", "replaceme", "password", "secret", "12345678")
+
+
+class Purpose(StrEnum):
+    """What the settings are read for."""
+
+    COMMAND = "command"
+    SERVE = "serve"  # needs to be told its base_url; the database remembers it for all others (R8)
+    REWRAP = "rewrap"  # the way out of --dev: opens what dev.key sealed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Settings that may turn out to be refused."""
+
+    settings: Settings
+    data: Path
+    dev: bool
+    purpose: Purpose
+
+    @property
+    def dev_key(self) -> Path:
+        return self.data / DEV_KEY
+
+
+def data_directory_is_not_from_dev(candidate: Candidate) -> None:
+    if candidate.dev or candidate.purpose is Purpose.REWRAP or not is_there(candidate.dev_key):
+        return
+    raise ValueError(
+        f"{candidate.dev_key} says that this data directory was made with --dev; to move on, "
+        "`gatehouse key init` writes a production master key file, "
+        "name it as GATEHOUSE__SECURITY__MASTER_KEY__FILE, "
+        f"`gatehouse key rewrap` seals everything with it, then delete {DEV_KEY}"
+    )
+
+
+def master_key_is_given(candidate: Candidate) -> None:
+    if not candidate.dev and not candidate.settings.security.master_key:
+        raise ValueError(
+            "is missing; `gatehouse key init` writes a key file, "
+            "name it as GATEHOUSE__SECURITY__MASTER_KEY__FILE (or try Gatehouse with --dev)"
+        )
+
+
+def pepper_is_strong(candidate: Candidate) -> None:
+    is_strong(candidate, candidate.settings.security.password_pepper)
+
+
+def operations_token_is_strong(candidate: Candidate) -> None:
+    is_strong(candidate, candidate.settings.operations.token)
+
+
+def is_strong(candidate: Candidate, secret: Secret) -> None:
+    text = secret.reveal()
+    if candidate.dev or not text:
+        return
+    if len(text) < SHORTEST_SECRET:
+        raise ValueError(f"is shorter than {SHORTEST_SECRET} characters")
+    letters = text.lower().replace("-", "").replace("_", "")
+    if len(set(text)) < FEWEST_DIFFERENT_CHARACTERS or any(word in letters for word in WORDS_OF_EXAMPLES):
+        raise ValueError("looks like an example; make a random one")
+
+
+def base_url_is_given(candidate: Candidate) -> None:
+    if candidate.purpose is Purpose.SERVE and not candidate.settings.server.base_url:
+        raise ValueError("is missing; it is the https address clients will use (or try Gatehouse with --dev)")
+
+
+def base_url_is_safe(candidate: Candidate) -> None:
+    url = candidate.settings.server.base_url
+    if url:
+        is_safe(candidate, parse_origin(url, "http", "https"))
+
+
+def ws_url_is_safe(candidate: Candidate) -> None:
+    server = candidate.settings.server
+    if server.ws_url and server.ws_url != ws_url_of(server.base_url):  # then base_url is to blame
+        is_safe(candidate, parse_origin(server.ws_url, "ws", "wss"))
+
+
+def is_safe(candidate: Candidate, origin: Origin) -> None:
+    if candidate.dev and not origin.is_loopback:
+        raise ValueError(f"must be on localhost, 127.0.0.0/8 or [::1] with --dev, not on {origin.host}")
+    if not candidate.dev and origin.scheme in {"http", "ws"}:
+        raise ValueError(f"must be {origin.scheme}s: passwords and tokens would travel in the clear")
+
+
+def dev_listens_on_loopback(candidate: Candidate) -> None:
+    host = candidate.settings.server.host
+    if candidate.dev and not is_loopback(host):
+        raise ValueError(f"must be localhost, in 127.0.0.0/8 or ::1 with --dev, not {host}")
+
+
+def sqlite_has_one_worker(candidate: Candidate) -> None:
+    if candidate.settings.server.workers > 1 and candidate.settings.database.url.is_sqlite:
+        raise ValueError("must be 1 with SQLite; more processes need PostgreSQL")
+
+
+def listening_needs_postgresql(candidate: Candidate) -> None:
+    if candidate.settings.database.listen_url and candidate.settings.database.url.is_sqlite:
+        raise ValueError("has no use with SQLite; remove it, or set database.url")
+
+
+def pool_bounds_are_in_order(candidate: Candidate) -> None:
+    database = candidate.settings.database
+    if database.pool_min > database.pool_max:
+        raise ValueError(f"must not be above database.pool_max, which is {database.pool_max}")
+
+
+def keys_directory_exists(candidate: Candidate) -> None:
+    path = candidate.settings.applications.keys_dir
+    if path and not Path(path).is_dir():
+        raise ValueError(f"{path} is no directory")
+
+
+Check = Callable[[Candidate], None]
+
+# Each with the setting its complaint is about; skipped when that one has already been complained about.
+CHECKS: Final[tuple[tuple[str, Check], ...]] = (
+    ("--data", data_directory_is_not_from_dev),
+    ("security.master_key", master_key_is_given),
+    ("security.password_pepper", pepper_is_strong),
+    ("operations.token", operations_token_is_strong),
+    ("server.base_url", base_url_is_given),
+    ("server.base_url", base_url_is_safe),
+    ("server.ws_url", ws_url_is_safe),
+    ("server.host", dev_listens_on_loopback),
+    ("server.workers", sqlite_has_one_worker),
+    ("database.listen_url", listening_needs_postgresql),
+    ("database.pool_min", pool_bounds_are_in_order),
+    ("applications.keys_dir", keys_directory_exists),
+)

@@ -1,0 +1,110 @@
+"""Values on their way to becoming settings: given, filled in, checked."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from gatehouse.kernel.addresses import parse_network
+from gatehouse.keys.sealing import new_master_key
+from gatehouse.settings.checks import CHECKS, Candidate, Purpose
+from gatehouse.settings.entries import ENTRIES, Value, assemble
+from gatehouse.settings.files import Privacy, is_there, read_private, write_once
+from gatehouse.settings.grammar import is_loopback, master_key, ws_url_of
+from gatehouse.settings.model import Server, Settings
+from gatehouse.settings.secret import DatabaseUrl, Secret
+from gatehouse.settings.sources import Found, Problem
+
+DEFAULT: Final = "default"
+DEV: Final = "dev"
+LOOPBACK: Final = (parse_network("127.0.0.0/8"), parse_network("::1/128"))
+DEFAULT_HOST: Final = Server().host
+HTTP_PORT: Final = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What is known and what is wrong so far; it lives for the length of `load`."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=lambda: dict.fromkeys(ENTRIES, DEFAULT))
+    wheres: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def take(self, found: Iterable[Found]) -> None:
+        for one in found:
+            if isinstance(one, Problem):
+                self.problems.append(one)
+            else:
+                self.put(one.entry.name, one.value, one.source)
+                self.wheres[one.entry.name] = one.where
+
+    def put(self, name: str, value: Value, source: str) -> None:
+        self.values[name] = value
+        self.sources[name] = source
+
+    def candidate(self, *, data: Path, dev: bool, purpose: Purpose) -> Candidate:
+        return Candidate(settings=assemble(self.values), data=data, dev=dev, purpose=purpose)
+
+    def complain(self, name: str, error: Exception) -> None:
+        self.problems.append(Problem(where=self.wheres.get(name, name), what=str(error), name=name))
+
+    def is_spoilt(self, name: str) -> bool:
+        return any(problem.name == name for problem in self.problems)
+
+
+def fill_in(draft: Draft, data: Path, *, dev: bool) -> None:
+    """Put the defaults that depend on other settings, on --dev or on the data directory."""
+    settings = assemble(draft.values)
+    if not settings.database.url:
+        draft.put("database.url", DatabaseUrl(f"sqlite:///{data}/gatehouse.db"), DEFAULT)
+    if dev:
+        fill_in_for_dev(draft, settings)
+    base_url = assemble(draft.values).server.base_url
+    if not settings.server.ws_url and base_url:
+        draft.put("server.ws_url", ws_url_of(base_url), DEFAULT)
+
+
+def fill_in_for_dev(draft: Draft, settings: Settings) -> None:
+    if not settings.server.base_url:
+        draft.put("server.base_url", dev_base_url(settings.server), DEV)
+    for name, value in (("game.session_info_allow", LOOPBACK), ("log.format", "console")):
+        if name not in draft.values:
+            draft.put(name, value, DEV)
+
+
+def dev_base_url(server: Server) -> str:
+    """Where `serve --dev` will be found, so that --host and --port are all a script has to say."""
+    plain = server.host == DEFAULT_HOST or not is_loopback(server.host)  # the latter is refused anyway
+    host = "localhost" if plain else f"[{server.host}]" if ":" in server.host else server.host
+    return f"http://{host}" + ("" if server.port == HTTP_PORT else f":{server.port}")
+
+
+def check(draft: Draft, candidate: Candidate) -> None:
+    for name, holds in CHECKS:
+        if draft.is_spoilt(name):
+            continue
+        try:
+            holds(candidate)
+        except ValueError as error:
+            draft.complain(name, error)
+
+
+def use_dev_key(draft: Draft, candidate: Candidate) -> None:
+    """Make and use dev.key where --dev wants it; let a re-wrap open what it sealed (R8)."""
+    security = candidate.settings.security
+    try:
+        if candidate.dev and not security.master_key:
+            write_once(candidate.dev_key, new_master_key())
+            draft.put("security.master_key", read_key(candidate.dev_key), DEV)
+        elif candidate.purpose is Purpose.REWRAP and is_there(candidate.dev_key):
+            earlier = (*security.previous_master_keys, read_key(candidate.dev_key))
+            draft.put("security.previous_master_keys", earlier, DEV)
+    except ValueError as error:
+        draft.complain("security.master_key", error)
+
+
+def read_key(path: Path) -> Secret:
+    text = read_private(path, Privacy(strict=False))
+    master_key(text)
+    return Secret(text)

@@ -1,0 +1,185 @@
+"""The table of all settings, read off the classes, and how a given value becomes a typed one."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Final, Literal, cast, get_args, get_origin, get_type_hints
+
+from gatehouse.kernel.addresses import Network
+from gatehouse.kernel.text import is_plain_line
+from gatehouse.settings import grammar
+from gatehouse.settings.about import About
+from gatehouse.settings.model import Settings
+from gatehouse.settings.secret import Secret
+
+PREFIX: Final = "GATEHOUSE__"
+FILE_SUFFIX: Final = "__FILE"
+WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
+NEAR: Final = 0.8  # of 1; below, a suggestion is a guess
+WORDS_OF_TRUTH: Final = {"true": True, "false": False}
+
+Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    section: str
+    key: str
+    kind: object  # the annotated type: of the setting itself, or of the members of a list
+    is_list: bool
+    choices: tuple[int | str, ...]
+    about: About
+    default: Value
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.key}"
+
+    @property
+    def variable(self) -> str:
+        return f"{PREFIX}{self.section}__{self.key}".upper()
+
+    @property
+    def is_secret(self) -> bool:
+        return isinstance(self.kind, type) and issubclass(self.kind, Secret)
+
+    def from_text(self, text: str) -> Value:
+        """The value of an environment variable or flag."""
+        return self.convert(self._untyped(text))
+
+    def convert(self, given: object) -> Value:
+        """The value as TOML types it; raises ValueError in words that never repeat a secret."""
+        if self.choices:
+            return self._choice(given)
+        if self.kind is bool:
+            return self._truth(given)
+        if self.kind is int:
+            return self._number(given)
+        if self.is_list:
+            return self._members(given)
+        return self._text(given)
+
+    def _untyped(self, text: str) -> object:
+        if self.is_list:
+            return [part.strip(" ") for part in text.split(",")] if text else []
+        if self.kind is bool:
+            return WORDS_OF_TRUTH.get(text, text)
+        wants_number = self.kind is int or isinstance(self.default, int)
+        return int(text) if wants_number and WHOLE_NUMBER.fullmatch(text) else text
+
+    def _choice(self, given: object) -> Value:
+        for choice in self.choices:
+            if type(given) is type(choice) and given == choice:
+                return choice
+        raise ValueError(f"must be one of {', '.join(map(str, self.choices))}, not {glance(given)}")
+
+    def _truth(self, given: object) -> bool:
+        if isinstance(given, bool):
+            return given
+        raise ValueError(f"must be true or false, not {glance(given)}")
+
+    def _number(self, given: object) -> int:
+        about = self.about
+        if not isinstance(given, int) or isinstance(given, bool):
+            raise ValueError(f"must be a whole number, not {glance(given)}")  # noqa: TRY004 - one kind for all complaints
+        if not about.low <= given <= about.high:
+            unit = f" {about.unit}" if about.unit else ""
+            raise ValueError(f"must be between {about.low} and {about.high}{unit}, not {given}")
+        return given
+
+    def _members(self, given: object) -> tuple[Network, ...] | tuple[Secret, ...]:
+        if not isinstance(given, list):
+            raise ValueError("must be a list")  # noqa: TRY004
+        texts = [plain_line(member) for member in given]
+        if "" in texts:
+            raise ValueError("has an empty member")
+        if self.is_secret:
+            return tuple(self._secret(text) for text in texts)
+        return tuple(grammar.network(text) for text in texts)
+
+    def _text(self, given: object) -> str | Secret:
+        text = plain_line(given)
+        return self._secret(text) if self.is_secret else self._well_formed(text)
+
+    def _secret(self, text: str) -> Secret:
+        return cast("type[Secret]", self.kind)(self._well_formed(text))
+
+    def _well_formed(self, text: str) -> str:
+        means_none = not text and not self.default
+        if self.about.grammar is not None and not means_none:
+            self.about.grammar(text)
+        return text
+
+
+def plain_line(given: object) -> str:
+    if not isinstance(given, str):
+        raise ValueError("must be text")  # noqa: TRY004
+    if not is_plain_line(given):
+        # It would reach headers, log lines and pages (checklist OP-02).
+        raise ValueError("holds a line break or another invisible character")
+    return given
+
+
+def glance(given: object) -> str:
+    return f"{given!r:.60}"
+
+
+def entries_of(section: str, sheet: type) -> list[Entry]:
+    hints = get_type_hints(sheet, include_extras=True)
+    return [entry_of(section, one.name, hints[one.name], cast("Value", one.default)) for one in fields(sheet)]
+
+
+def entry_of(section: str, key: str, hint: object, default: Value) -> Entry:
+    kind, about = get_args(hint)
+    is_list = get_origin(kind) is tuple
+    return Entry(
+        section=section,
+        key=key,
+        kind=get_args(kind)[0] if is_list else kind,
+        is_list=is_list,
+        choices=get_args(kind) if get_origin(kind) is Literal else (),
+        about=about,
+        default=default,
+    )
+
+
+SECTIONS: Final[Mapping[str, type]] = get_type_hints(Settings)
+ENTRIES: Final[Mapping[str, Entry]] = {
+    entry.name: entry for section, sheet in SECTIONS.items() for entry in entries_of(section, sheet)
+}
+
+
+def assemble(values: Mapping[str, Value]) -> Settings:
+    """The settings, with the default for every name that is not among the values."""
+    sheets = {}
+    for section, sheet in SECTIONS.items():
+        make = cast("Callable[..., object]", sheet)
+        dotted = f"{section}."
+        sheets[section] = make(
+            **{name.removeprefix(dotted): value for name, value in values.items() if name.startswith(dotted)}
+        )
+    return cast("Callable[..., Settings]", Settings)(**sheets)
+
+
+def value_of(settings: Settings, entry: Entry) -> Value:
+    return cast("Value", getattr(getattr(settings, entry.section), entry.key))
+
+
+def nearest(name: str) -> Entry | None:
+    """The setting somebody may have meant by a name that does not exist."""
+    by_letters = {squashed(entry.name): entry for entry in ENTRIES.values()}
+    by_key = {entry.key: entry for entry in ENTRIES.values()}  # for a wrong or forgotten section
+    near = get_close_matches(squashed(name), by_letters, n=1, cutoff=NEAR)
+    if near:
+        return by_letters[near[0]]
+    near = get_close_matches(name.lower().rpartition(".")[2], by_key, n=1, cutoff=NEAR)
+    return by_key[near[0]] if near else None
+
+
+def nearest_section(name: str) -> str:
+    return next(iter(get_close_matches(name.lower(), SECTIONS, n=1)), "")
+
+
+def squashed(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())

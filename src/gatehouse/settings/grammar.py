@@ -1,0 +1,151 @@
+"""How the written form of a setting must look, decided by strict grammars of our own.
+
+Each function raises ValueError in words that follow "<name>: ".
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+from gatehouse.kernel.addresses import Network, parse_address, parse_network
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.keys.sealing import parse_master_key
+
+ORIGIN: Final = re.compile(r"([a-z]+)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?", re.ASCII)
+LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+BIND: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+):([1-9][0-9]{0,4})", re.ASCII)
+FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII)
+POSTGRESQL: Final = re.compile(r"postgresql://[^/?#\s]+/[^/?#\s]+(?:\?[^#\s]*)?", re.ASCII)
+SQLITE: Final = re.compile(r"sqlite:///[^?#]+")
+
+HOST_NAME_LENGTH: Final = 253
+HIGHEST_PORT: Final = 65_535
+DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+# The vendor nickname stands beside these in the login data (R1) and must not replace one of them.
+# fmt: off
+LOGIN_DATA: Final = frozenset({
+    "auth", "country", "delay", "error", "factor", "gsid", "jwt", "lang", "last_seen", "level", "login",
+    "meta", "nick", "reg_time", "started", "status", "stoken", "tags", "token", "token_exp", "ts", "user_id",
+})
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    scheme: str
+    host: str  # an IPv6 address keeps its brackets
+
+    @property
+    def is_loopback(self) -> bool:
+        return is_loopback(self.host)
+
+
+def parse_origin(text: str, *schemes: str) -> Origin:
+    """Scheme, host and at most a port, in the one spelling that clients compare byte for byte (R0)."""
+    found = ORIGIN.fullmatch(text)
+    if found is None or found[1] not in schemes:
+        raise ValueError(
+            f"must be {schemes[-1]}://host or {schemes[-1]}://host:port in lower case, "
+            f"without path, trailing slash, query or user, not {text!r}"
+        )
+    check_host(found[2])
+    check_port(found[1], found[3])
+    return Origin(scheme=found[1], host=found[2])
+
+
+def check_port(scheme: str, digits: str | None) -> None:
+    if digits is None:
+        return
+    if int(digits) > HIGHEST_PORT:
+        raise ValueError(f"has a port above {HIGHEST_PORT}")
+    if int(digits) == DEFAULT_PORTS[scheme]:
+        # Browsers drop it from Origin, so the two spellings would never compare equal.
+        raise ValueError(f"must leave out :{digits}, the default port of {scheme}")
+
+
+def check_host(host: str) -> None:
+    """A host name, an IPv4 address, or an IPv6 address in brackets; the one canonical spelling."""
+    if host.startswith("["):
+        address = parse_address(host[1:-1])
+        if address is None or host != f"[{address}]":
+            raise ValueError(f"has {host!r} where an IPv6 address in its shortest form is expected")
+    elif parse_address(host) is None and not is_host_name(host):
+        raise ValueError(f"has {host!r} where a host name or address is expected")
+
+
+def is_host_name(text: str) -> bool:
+    labels = text.split(".")
+    # Browsers read a name that ends in a number as an IPv4 address, however it is written.
+    return (
+        len(text) <= HOST_NAME_LENGTH
+        and all(LABEL.fullmatch(label) for label in labels)
+        and not labels[-1][0].isdigit()
+    )
+
+
+def is_loopback(host: str) -> bool:
+    address = parse_address(host.removeprefix("[").removesuffix("]"))
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def base_url(text: str) -> None:
+    parse_origin(text, "http", "https")
+
+
+def ws_url(text: str) -> None:
+    parse_origin(text, "ws", "wss")
+
+
+def ws_url_of(base_url: str) -> str:
+    return f"ws{base_url.removeprefix('http')}"
+
+
+def listen_host(text: str) -> None:
+    if parse_address(text) is None and not is_host_name(text):
+        raise ValueError(f"must be an address or a host name, not {text!r}")
+
+
+def bind(text: str) -> None:
+    found = BIND.fullmatch(text)
+    if found is None or int(found[2]) > HIGHEST_PORT:
+        raise ValueError(f"must be address:port, not {text!r}")
+    check_host(found[1])
+
+
+def absolute_path(text: str) -> None:
+    if not PurePosixPath(text).is_absolute():
+        raise ValueError(f"must be an absolute path, not {text!r}")
+
+
+def login_data_field(text: str) -> None:
+    if not FIELD_NAME.fullmatch(text):
+        raise ValueError(f"must be a letter and up to 31 letters, digits or underscores, not {text!r}")
+    if text in LOGIN_DATA:
+        raise ValueError(f"must not be {text!r}: the login data has a field of that name")
+
+
+def database_url(text: str) -> None:
+    if not (SQLITE.fullmatch(text) or POSTGRESQL.fullmatch(text)):
+        raise ValueError("must be sqlite:///PATH or postgresql://USER@HOST/DATABASE")
+
+
+def postgresql_url(text: str) -> None:
+    if not POSTGRESQL.fullmatch(text):
+        raise ValueError("must be postgresql://USER@HOST/DATABASE")
+
+
+def master_key(text: str) -> None:
+    try:
+        parse_master_key(text)
+    except Misconfigured as error:
+        raise ValueError(error.detail) from None
+
+
+def network(text: str) -> Network:
+    """Callers are compared as IPv4 when they are, so a mapped network would silently match nobody."""
+    parsed = parse_network(text)
+    if "%" in text or (parsed.version == 6 and parsed.network_address.ipv4_mapped is not None):  # noqa: PLR2004
+        raise ValueError(f"{text!r} has to be written as a plain IPv4 or IPv6 network")
+    return parsed

@@ -1,0 +1,261 @@
+"""Every setting there is: its type, default, bounds and meaning, once.
+
+The reference page, `config show` and the parser are all made from these classes.
+An empty text, list or secret means "none".
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
+
+from gatehouse.kernel.addresses import Network
+from gatehouse.settings import grammar
+from gatehouse.settings.about import About, days, long_secret, number, per_minute, seconds, text
+from gatehouse.settings.secret import DatabaseUrl, Secret
+
+Networks = tuple[Network, ...]
+NO_SECRET: Final = Secret()
+NO_DATABASE_URL: Final = DatabaseUrl()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where the service is reached, and where it listens."""
+
+    base_url: Annotated[
+        str,
+        text(
+            "The address clients use and the issuer of every token, byte for byte.",
+            grammar.base_url,
+            without="none: `serve` refuses to start, other commands use what the database remembers",
+            dev="`http://localhost:<port>`",
+        ),
+    ] = ""
+    ws_url: Annotated[
+        str,
+        text("The address of the WebSockets.", grammar.ws_url, without="`server.base_url` with ws or wss"),
+    ] = ""
+    host: Annotated[str, text("The address or name to listen on.", grammar.listen_host)] = "127.0.0.1"
+    port: Annotated[int, number("The port to listen on.", 1, 65_535)] = 8080
+    workers: Annotated[int, number("Processes that serve; more than one needs PostgreSQL.", 1, 64)] = 1
+    trusted_proxies: Annotated[Networks, About("Networks of the proxies whose forwarding headers are believed.")] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """Where everything is kept."""
+
+    url: Annotated[
+        DatabaseUrl,
+        text(
+            "The database: `sqlite:///PATH` or `postgresql://USER@HOST/DATABASE`.",
+            grammar.database_url,
+            without="`gatehouse.db` in the data directory",
+        ),
+    ] = NO_DATABASE_URL
+    listen_url: Annotated[
+        DatabaseUrl,
+        text(
+            "A direct PostgreSQL address for LISTEN, when `database.url` leads through PgBouncer.",
+            grammar.postgresql_url,
+            without="`database.url`",
+        ),
+    ] = NO_DATABASE_URL
+    pool_min: Annotated[int, number("PostgreSQL connections each process keeps open.", 0, 500)] = 2
+    pool_max: Annotated[int, number("PostgreSQL connections each process may open.", 1, 500)] = 10
+    acquire_seconds: Annotated[int, seconds("How long a request waits for a connection.", 1, 60)] = 5
+    statement_cache: Annotated[
+        bool, About("Prepare each statement once; turn off behind PgBouncer in transaction mode.")
+    ] = True
+    standby_synchronous: Annotated[
+        bool, About("The standby is synchronous: a promotion loses nothing and need not end all tokens.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """The secrets that protect all others."""
+
+    master_key: Annotated[
+        Secret,
+        text(
+            "The 32-byte key that seals signing keys and other secrets; `gatehouse key init` writes one.",
+            grammar.master_key,
+            without="none: nothing starts",
+            dev="`dev.key` in the data directory, made when missing",
+        ),
+    ] = NO_SECRET
+    previous_master_keys: Annotated[
+        tuple[Secret, ...],
+        text(
+            "Earlier master keys, which open what `gatehouse key rewrap` has not sealed anew yet.",
+            grammar.master_key,
+        ),
+    ] = ()
+    password_pepper: Annotated[
+        Secret, long_secret("Mixed into password digests; once lost or changed, no password works any more.")
+    ] = NO_SECRET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passwords:
+    """What one guess at a stolen password digest costs (Argon2id)."""
+
+    # The lower bounds are the least that is still sound (S-02).
+    memory_kib: Annotated[int, number("Memory of one digest.", 19_456, 4_194_304, "KiB")] = 65_536
+    time_cost: Annotated[int, number("Passes over that memory.", 2, 20)] = 3
+    parallelism: Annotated[int, number("Lanes of one digest.", 1, 16)] = 1
+    workers: Annotated[int, number("Digests a process computes at a time.", 1, 64)] = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys that sign tokens."""
+
+    rsa_bits: Annotated[Literal[2048, 3072], About("Size of new RSA keys.", unit="bits")] = 2048
+    rotate_days: Annotated[int, days("How long a key signs before the next one does.", high=730)] = 90
+    publish_lead_seconds: Annotated[int, seconds("How long a new key is published before it signs.", 60, 43_200)] = (
+        3600
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Which JWTs are given out, and how long they live."""
+
+    jwt_without_factor: Annotated[
+        bool, About("Give user JWTs to game clients that send no factor; they pass no factor check.")
+    ] = False
+    user_jwt_days: Annotated[int, days("Lifetime of a user JWT.")] = 90
+    expired_grace_days: Annotated[
+        int, days("How long an expired user JWT still names its user to a service.", low=0)
+    ] = 30
+    service_jwt_days: Annotated[int, days("Lifetime of a static service JWT.")] = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """People."""
+
+    vendor_nick_field: Annotated[
+        str, text("Name of the vendor nickname in login data.", grammar.login_data_field)
+    ] = "ghnick"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Game:
+    """Game session login."""
+
+    session_info_allow: Annotated[
+        Networks, About("Networks that may ask for a game session's info.", dev="`127.0.0.0/8`, `::1/128`")
+    ] = ()
+    retry_delay: Annotated[int, seconds("How long a client waits after RETRY before it polls again.", 1, 60)] = 1
+    code_match: Annotated[
+        bool, About("Have every sign-in from another address pick the code that the game shows.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth:
+    """OAuth and OpenID Connect."""
+
+    code_seconds: Annotated[int, seconds("Lifetime of an authorization code.", 10, 600)] = 60
+    refresh_grace_seconds: Annotated[
+        int,
+        seconds("How long a parallel refresh gets the same new token; 10 suits browser applications.", 0, 60),
+    ] = 0
+    refresh_family_days: Annotated[int, days("How long one sign-in can be refreshed at all.")] = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    """Permission endpoints."""
+
+    always_200: Annotated[bool, About("Answer errors with HTTP 200 too, for old clients.")] = False
+    max_age_seconds: Annotated[
+        int, seconds("How long a client may keep a permission list before it asks again.", 0, 300)
+    ] = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applications:
+    """Applications."""
+
+    keys_dir: Annotated[
+        str, text("Directory of applications' public keys, `<application id>/*.pem`.", grammar.absolute_path)
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outbound:
+    """Requests to addresses that other people chose."""
+
+    allow: Annotated[
+        Networks, About("Networks that may be called although they are private, also by plain http.")
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """Metrics, and the details behind the health checks."""
+
+    bind: Annotated[str, text("A listener of their own, like `127.0.0.1:9090`.", grammar.bind)] = ""
+    token: Annotated[Secret, long_secret("Bearer token that opens them on the ordinary listener.")] = NO_SECRET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """The log."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], About("The least serious entry that is written.")
+    ] = "info"
+    format: Annotated[
+        Literal["json", "console"], About("One JSON object a line, or text for people.", dev="`console`")
+    ] = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """The audit log."""
+
+    retention_days: Annotated[int, days("How long records are kept; 0 keeps them for ever.", low=0, high=36_500)] = (
+        365
+    )
+    refusals_kept: Annotated[
+        int, number("How many refused requests are kept, newest first.", 1000, 100_000_000, "records")
+    ] = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """How much one caller may ask, by class of endpoint."""
+
+    enabled: Annotated[bool, About("Refuse callers beyond these rates, with Retry-After.")] = True
+    public: Annotated[int, per_minute("Pages, and whatever is not named below.")] = 600
+    login: Annotated[int, per_minute("Whatever takes a password or a one-time code.")] = 60
+    token: Annotated[int, per_minute("OAuth token, userinfo, revocation and exchange.")] = 600
+    poll: Annotated[int, per_minute("Game sessions.")] = 1200
+    admin: Annotated[int, per_minute("Permission endpoints and the console.")] = 1200
+    keys: Annotated[int, per_minute("Public keys and discovery.")] = 1200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All of them; read once at the start, never changed while the process runs."""
+
+    server: Server = field(default_factory=Server)
+    database: Database = field(default_factory=Database)
+    security: Security = field(default_factory=Security)
+    passwords: Passwords = field(default_factory=Passwords)
+    keys: Keys = field(default_factory=Keys)
+    tokens: Tokens = field(default_factory=Tokens)
+    accounts: Accounts = field(default_factory=Accounts)
+    game: Game = field(default_factory=Game)
+    oauth: OAuth = field(default_factory=OAuth)
+    permissions: Permissions = field(default_factory=Permissions)
+    applications: Applications = field(default_factory=Applications)
+    outbound: Outbound = field(default_factory=Outbound)
+    operations: Operations = field(default_factory=Operations)
+    log: Log = field(default_factory=Log)
+    audit: Audit = field(default_factory=Audit)
+    rates: Rates = field(default_factory=Rates)

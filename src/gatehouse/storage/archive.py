@@ -1,0 +1,212 @@
+"""The file a backup is: gzip, one JSON document a line, the same for both databases.
+
+The first line says what it is, the last one holds how many rows of each table came between and a digest
+over everything before it; only a file whose last line holds true is believed. The digest is also keyed with
+a key of the installation, so that nobody without the master key can make up a backup or change one.
+"""
+
+import gzip
+import hashlib
+import os
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, TypeAlias
+
+import msgspec
+
+from gatehouse.kernel.digests import keyed_digest, same_secret
+from gatehouse.kernel.errors import BadInput, Conflict
+
+FORMAT: Final = 1
+MODE: Final = 0o600
+COMPRESSION: Final = 6
+
+Value: TypeAlias = str | int | bool | None
+Told: TypeAlias = Callable[[int], object]
+
+
+class BackupDamaged(BadInput):
+    """The file is not a backup, not whole, or not what was written."""
+
+
+class BackupForeign(BadInput):
+    """The backup is sound, and not for this Gatehouse."""
+
+
+class FileExists(Conflict):
+    pass
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag="manifest", tag_field="line"):
+    format: int
+    gatehouse: str  # the version that wrote it
+    revision: str  # of the schema
+    created_at: int
+    base_url: str
+    master_key: str  # the id of the key that opens the secrets in it
+    instance_key: str  # sealed under that one
+    tables: dict[str, tuple[str, ...]]
+
+
+class Rows(msgspec.Struct, frozen=True, kw_only=True, tag="rows", tag_field="line"):
+    table: str
+    rows: tuple[tuple[Value, ...], ...]  # bytes in base64
+
+
+class Closing(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="line"):
+    counts: dict[str, int]
+    sha256: str
+    mac: str
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+LINE: Final = msgspec.json.Decoder(Manifest | Rows | Closing)
+
+
+class ArchiveWriter:
+    def __init__(self, file: IO[bytes], manifest: Manifest) -> None:
+        self._packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=COMPRESSION, mtime=manifest.created_at)
+        self._digest = hashlib.sha256()
+        self._counts = Counter(dict.fromkeys(manifest.tables, 0))
+        self._write(manifest)
+
+    def put(self, table: str, rows: Sequence[Sequence[object]]) -> None:
+        self._counts[table] += len(rows)
+        self._write({"line": "rows", "table": table, "rows": rows})
+
+    def close(self, mac_key: bytes) -> Closing:
+        digest = self._digest.digest()
+        mac = keyed_digest(mac_key, digest)
+        closing = Closing(counts=dict(self._counts), sha256=digest.hex(), mac=mac.hex())
+        self._write(closing)
+        self._packed.close()
+        return closing
+
+    def _write(self, line: object) -> None:
+        text = msgspec.json.encode(line) + b"\n"
+        self._digest.update(text)
+        self._packed.write(text)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file for its owner only that gets its name once it is whole and on the disk."""
+    if os.path.lexists(path):
+        raise FileExists(f"{path} exists already")
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mode 0600
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        Path(draft).rename(path)
+        sync_directory(path.parent)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            Path(draft).unlink()
+        raise
+
+
+def sync_directory(path: Path) -> None:
+    """The name must survive a power cut too."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A backup to be read."""
+
+    path: Path
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def manifest(self) -> Manifest:
+        for line in self._lines(lambda _: None):
+            return _manifest(_decoded(line))
+        raise BackupDamaged(f"{self.path} is empty")
+
+    def chunks(self, tell: Told = lambda _: None) -> Generator[Rows, None, Closing]:
+        """Every chunk of rows, and at the end the closing line, once it was found to be true.
+
+        Until then nothing that was read may be relied upon. `tell` hears how many bytes of the file were read.
+        """
+        digest = hashlib.sha256()
+        counts: Counter[str] = Counter()
+        lines = self._lines(tell)
+        manifest_line = next(lines, b"")
+        manifest = _manifest(_decoded(manifest_line))
+        counts.update(dict.fromkeys(manifest.tables, 0))
+        digest.update(manifest_line)
+        for line in lines:
+            decoded = _decoded(line)
+            if isinstance(decoded, Closing):
+                _refuse_untrue(decoded, digest.digest(), counts)
+                if next(lines, None) is not None:
+                    raise BackupDamaged("something follows the end of the backup")
+                return decoded
+            if isinstance(decoded, Manifest) or not _fits(decoded, manifest.tables):
+                raise BackupDamaged("the backup holds rows that do not fit its tables")
+            counts[decoded.table] += len(decoded.rows)
+            digest.update(line)
+            yield decoded
+        raise BackupDamaged("the end of the backup is missing")
+
+    def _lines(self, tell: Told) -> Iterator[bytes]:
+        try:
+            with self.path.open("rb") as file, gzip.GzipFile(fileobj=file) as unpacked:
+                for line in unpacked:
+                    yield line
+                    tell(file.tell())
+        except (OSError, EOFError, zlib.error) as error:
+            raise BackupDamaged(f"{self.path} cannot be read: {error}") from error
+
+
+def refuse_unkeyed(closing: Closing, mac_key: bytes) -> None:
+    """Raise BackupDamaged unless the installation that has this key closed the file."""
+    expected = keyed_digest(mac_key, bytes.fromhex(closing.sha256))
+    if not same_secret(expected.hex(), closing.mac):
+        raise BackupDamaged("the backup was not written by the installation it claims to come from")
+
+
+def _decoded(line: bytes) -> Manifest | Rows | Closing:
+    try:
+        return LINE.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BackupDamaged(f"not a line of a backup: {error}") from error
+
+
+def _manifest(line: Manifest | Rows | Closing) -> Manifest:
+    if not isinstance(line, Manifest):
+        raise BackupDamaged("the backup does not say what it is")
+    if line.format != FORMAT:
+        raise BackupForeign(
+            f"the backup has format {line.format}, this Gatehouse reads {FORMAT}: "
+            f"restore it with Gatehouse {line.gatehouse}, which wrote it"
+        )
+    return line
+
+
+def _fits(chunk: Rows, tables: Mapping[str, Sequence[str]]) -> bool:
+    columns = tables.get(chunk.table)
+    return columns is not None and all(len(row) == len(columns) for row in chunk.rows)
+
+
+def _refuse_untrue(closing: Closing, digest: bytes, counts: Counter[str]) -> None:
+    if not same_secret(digest.hex(), closing.sha256):
+        raise BackupDamaged("the checksum of the backup is wrong: it was damaged or changed")
+    if closing.counts != counts:
+        raise BackupDamaged("the backup does not hold as many rows as it says")

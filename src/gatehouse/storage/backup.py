@@ -1,0 +1,221 @@
+"""Everything in the database as rows, read from one snapshot, and put back in one transaction.
+
+Not a copy of SQLite's file: a copy made during writes is torn, and a row written out fits either database.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import (
+    BindParameter,
+    ClauseElement,
+    Column,
+    LargeBinary,
+    Table,
+    Text,
+    bindparam,
+    insert,
+    literal_column,
+    select,
+    tuple_,
+    type_coerce,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.type_api import TypeEngine
+
+from gatehouse.audit.model import Record
+from gatehouse.kernel.errors import Conflict
+from gatehouse.storage.archive import BackupDamaged, Closing, Rows, Value
+from gatehouse.storage.audit import record
+from gatehouse.storage.installation import EPOCH, state
+from gatehouse.storage.statements import Document, Row, Statement, Verb
+from gatehouse.storage.tables import metadata
+
+CHUNK: Final = 200  # rows read, written and inserted at a time
+CLOCKS_MAY_DIFFER: Final = 60_000  # milliseconds by which a revocation may have been dated ahead
+
+Fields: TypeAlias = dict[str, object]
+Put: TypeAlias = Callable[[str, Sequence[Row]], object]
+Chunks: TypeAlias = Callable[[], Generator[Rows, None, Closing]]
+
+
+class DatabaseNotEmpty(Conflict):
+    pass
+
+
+class DatabaseInUse(Conflict):
+    pass
+
+
+class PerDialect(ClauseElement):
+    """A statement that the two databases spell each in its own way."""
+
+    inherit_cache = False
+
+    def __init__(self, *, postgres: str, sqlite: str = "SELECT 0") -> None:
+        self.postgres = postgres
+        self.sqlite = sqlite
+
+
+@compiles(PerDialect, "postgresql")
+def _on_postgres(element: PerDialect, _compiler: SQLCompiler, **_: Any) -> str:  # noqa: ANN401
+    return element.postgres
+
+
+@compiles(PerDialect, "sqlite")
+def _on_sqlite(element: PerDialect, _compiler: SQLCompiler, **_: Any) -> str:  # noqa: ANN401
+    return element.sqlite
+
+
+def _kept(column: Column[Any]) -> TypeEngine[Any]:
+    """Documents travel as the text they are: nothing is read into them on the way."""
+    return Text() if isinstance(column.type, Document) else column.type
+
+
+def _given(column: Column[Any], prefix: str = "") -> BindParameter[Any]:
+    return bindparam(f"{prefix}{column.name}", type_=_kept(column))
+
+
+class TableStatements:
+    """One table, read in the order of its key and filled again."""
+
+    def __init__(self, table: Table) -> None:
+        self.name: Final = str(table.name)
+        self.columns: Final = tuple(str(column.name) for column in table.c)
+        self.keys: Final = tuple(column.name for column in table.primary_key)
+        self._binary: Final = tuple(isinstance(column.type, LargeBinary) for column in table.c)
+        keys = tuple(table.primary_key)
+        page = select(*(type_coerce(column, _kept(column)).label(column.name) for column in table.c))
+        page = page.order_by(*keys).limit(bindparam("most"))
+        self.first: Final = Statement(page)
+        self.after: Final = Statement(page.where(tuple_(*keys) > tuple_(*(_given(key, "after_") for key in keys))))
+        self.any: Final = Statement(select(literal_column("1").label("found")).select_from(table).limit(1))
+        self.insert: Final = Statement(insert(table).values({column.name: _given(column) for column in table.c}))
+        self.empty: Final = Statement(
+            PerDialect(postgres=f"TRUNCATE {table.name} CASCADE", sqlite=f"DELETE FROM {table.name}")  # noqa: S608
+        )
+
+    def page_after(self, row: Row) -> Mapping[str, object]:
+        return {f"after_{key}": getattr(row, key) for key in self.keys}
+
+    def fields(self, row: Sequence[Value]) -> Fields:
+        values = (_bytes(value) if binary else value for value, binary in zip(row, self._binary, strict=True))
+        return dict(zip(self.columns, values, strict=True))
+
+
+def _bytes(value: Value) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        return base64.b64decode(str(value), validate=True)
+    except binascii.Error as error:
+        raise BackupDamaged("a binary value of the backup is not base64") from error
+
+
+TABLES: Final = {str(table.name): TableStatements(table) for table in metadata.sorted_tables}
+NUMBERED: Final = [
+    column for table in metadata.sorted_tables if (column := table.autoincrement_column) is not None
+]  # what the database itself gives numbers to
+
+HOLD_TABLES = Statement(PerDialect(postgres=f"LOCK TABLE {', '.join(TABLES)} IN ACCESS EXCLUSIVE MODE"))
+# A process of ours listens for as long as it lives; this one began to listen after this session was opened.
+OTHERS = Statement(
+    PerDialect(
+        postgres="""
+        SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'gatehouse-listen'
+        AND coalesce(backend_start < (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()), true)
+        """
+    )
+)
+COUNT_ON = [
+    Statement(
+        PerDialect(
+            postgres=f"SELECT setval(pg_get_serial_sequence('{column.table.name}', '{column.name}'), "  # noqa: S608
+            f"coalesce((SELECT max({column.name}) FROM {column.table.name}), 1))"
+        )
+    )
+    for column in NUMBERED
+]
+
+
+def shape() -> dict[str, tuple[str, ...]]:
+    """Every table and its columns, in the order they are written."""
+    return {name: table.columns for name, table in TABLES.items()}
+
+
+def dump(put: Put) -> Verb[None]:
+    """Hand every row to `put`, a chunk at a time: for `survey`, whose snapshot makes them one moment's."""
+    for table in TABLES.values():
+        rows = yield table.first(most=CHUNK)
+        while rows:
+            put(table.name, rows)
+            rows = (yield table.after(most=CHUNK, **table.page_after(rows[-1]))) if len(rows) == CHUNK else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """What keeps a restore from reviving whatever ended after the backup was made (R3, faults R-23)."""
+
+    now: int  # Unix seconds
+
+    @property
+    def epoch(self) -> int:
+        return self.now * 1_000
+
+    def raised(self, table: str, fields: Fields) -> Fields:
+        if table == "users":
+            # Above every `rev` a token of before can carry, those of a clock that was ahead included.
+            return {**fields, "rev": max(_number(fields["rev"]), self.epoch) + CLOCKS_MAY_DIFFER}
+        if table == "once":
+            # It may have been taken after the backup.
+            return {**fields, "taken_at": fields["taken_at"] or self.now}
+        return fields
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise BackupDamaged("a number of the backup is none")
+    return value
+
+
+def put_back(chunks: Chunks, fence: Fence, entry: Record, *, replace: bool) -> Verb[Closing]:
+    """Fill the database from the chunks: everything or, when anything is wrong with them, nothing.
+
+    Raises DatabaseNotEmpty unless told to replace what is there, and DatabaseInUse while it is served.
+    """
+    yield HOLD_TABLES()
+    yield from _refuse_unfit(replace=replace)
+    for table in TABLES.values():
+        yield table.empty()
+    closing = yield from _insert(chunks(), fence)
+    yield from state(EPOCH, str(fence.epoch))
+    yield from record(entry)
+    for count_on in COUNT_ON:
+        yield count_on()
+    return closing
+
+
+def _refuse_unfit(*, replace: bool) -> Verb[None]:
+    if (yield OTHERS())[0][0]:
+        raise DatabaseInUse("another Gatehouse process is connected to this database: stop it first")
+    for name, table in TABLES.items():
+        if not replace and (yield table.any()):
+            raise DatabaseNotEmpty(
+                f"the database is not empty (there are rows in {name}); --replace throws away what it holds"
+            )
+
+
+def _insert(chunks: Generator[Rows, None, Closing], fence: Fence) -> Verb[Closing]:
+    while True:
+        try:
+            chunk = next(chunks)
+        except StopIteration as end:
+            closing: Closing = end.value
+            return closing
+        table = TABLES[chunk.table]
+        yield table.insert.many([fence.raised(table.name, table.fields(row)) for row in chunk.rows])

@@ -1,0 +1,184 @@
+"""One frozen type for each class of token (R2, interface §2.1).
+
+The type is the whole difference between classes: its `typ` (absence is a value), the algorithms and the
+purpose of the keys it may be signed with, its members. Optional members that are absent are left out of the
+payload; members nobody named here are refused.
+"""
+
+import hashlib
+from typing import Annotated, ClassVar, Final, Literal
+
+import msgspec
+
+from gatehouse.keys.model import Algorithm, Purpose
+
+# Within what every JSON reader holds exactly (RFC 7519 §2 and RFC 8259 §6).
+Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+# Canonical: "01", " 1" and fullwidth digits name no application (checklist UI-27). An origin or an
+# address never looks like it, so a token made for someone outside is not accepted back (R6, GDPR).
+ApplicationId = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{0,17}\Z")]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+RSA_ONLY: Final = (Algorithm.RS256,)
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What every class has. `kid` is filled in when the token is signed."""
+
+    algs: ClassVar[tuple[Algorithm, ...]] = RSA_ONLY  # the first unless another is asked for
+    purpose: ClassVar[Purpose] = Purpose.TOKENS
+
+    iss: Name
+    iat: Seconds
+    exp: Seconds
+    kid: str = ""
+
+    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - classes that name an audience look at it
+        """The audience rule of the class, beyond what its type already says."""
+        return True
+
+
+class PersonClaims(Claims, frozen=True, kw_only=True):
+    uid: Name
+    sub: Name
+    nick: str
+    slt: Name  # random salt of fac and loc
+    loc: str
+    tgs: str  # comma-separated
+    cntry: str
+    lng: str
+    rev: Seconds  # the user's revocation epoch
+    pub_key: str | None = None
+    fip: tuple[str, ...] | None = None  # CIDR
+    app_perm: int | None = None  # the application `perm` is about
+    perm: tuple[str, ...] | None = None
+    perm_exp: Seconds | None = None
+    aud: ApplicationId | None = None  # whoever verifies compares it with the request's application
+
+    def __post_init__(self) -> None:
+        refuse_two_people(self.uid, self.sub)
+
+
+class UserClaims(PersonClaims, frozen=True, kw_only=True):
+    """The service's own user JWT. It has no `typ`."""
+
+    auth: Literal["login", "2step", "openid", "passkey"]
+    fac: str | None = None  # without it no factor check ever passes
+
+
+class ExchangedClaims(PersonClaims, frozen=True, kw_only=True, tag_field="typ", tag="exchanged_token"):
+    """What exchangeToken gives: no `fac`, writes nothing, is not exchanged again."""
+
+    auth: Literal["openid"]
+    azp: Name
+    gid: Name  # the grant it came from: it dies with it
+
+
+class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token"):
+    algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
+
+    sub: Name
+    aud: tuple[str, str]  # the service address and the client
+    azp: Name
+    nonce: str | None = None
+    email: str | None = None
+    nickname: str | None = None
+    auth_time: Seconds | None = None
+    at_hash: str | None = None
+
+    def is_meant_for(self, issuer: str) -> bool:
+        return self.aud == (issuer, self.azp)
+
+
+class ExchangeIdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token"):
+    """The id_token that `exchange` gives for a user JWT: for the service itself, no client, no nonce."""
+
+    sub: Name
+    aud: tuple[str]
+    email: str | None = None
+    nickname: str | None = None
+    auth_time: Seconds | None = None
+
+    def is_meant_for(self, issuer: str) -> bool:
+        return self.aud == (issuer,)
+
+
+class RefreshClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="refresh_token"):
+    """Signed by a key that is published nowhere; its family's state decides, not the JWT alone."""
+
+    # EdDSA is deterministic: the same claims are the same token, which a repeat within the grace needs.
+    algs: ClassVar[tuple[Algorithm, ...]] = (Algorithm.EDDSA,)
+    purpose: ClassVar[Purpose] = Purpose.REFRESH
+
+    sub: Name
+    aud: tuple[str, str]
+    azp: Name
+    scopes: str  # space-separated
+    jti: Name
+
+    def is_meant_for(self, issuer: str) -> bool:
+        return self.aud == (issuer, self.azp)
+
+
+class StaticServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="service_jwt"):
+    """Issued by an administrator for an application; revocable by `jti`."""
+
+    aud: ApplicationId
+    jti: Name
+
+
+class GeneratedServiceClaims(
+    Claims, frozen=True, kw_only=True, tag_field="typ", tag="service_jwt", forbid_unknown_fields=False
+):
+    """Signed by an application with a key of its own, good for minutes.
+
+    Made by other people's libraries, so members we do not use may be there.
+    """
+
+    iss: ApplicationId
+    aud: Name
+    sub: str | None = None
+    nbf: Seconds | None = None
+    jti: str | None = None
+
+    def is_meant_for(self, issuer: str) -> bool:
+        return self.aud == issuer
+
+
+class ServiceAccountClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="service_account"):
+    """A service account's JWT: no factor; each request is signed when it carries `pub_key` (R1)."""
+
+    uid: Name
+    sub: Name
+    nick: str
+    rev: Seconds
+    jti: Name
+    pub_key: str | None = None
+    fip: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        refuse_two_people(self.uid, self.sub)
+
+
+def refuse_two_people(uid: str, sub: str) -> None:
+    if uid != sub:
+        raise ValueError("uid and sub must be the same person")
+
+
+def typ_of(kind: type[Claims]) -> str | None:
+    tag = kind.__struct_config__.tag
+    return tag if isinstance(tag, str) else None
+
+
+def factor_digest(factor: str, slt: str) -> str:
+    """`fac`: the factor itself is never kept beside a token (R2)."""
+    return salted_digest(factor, slt)
+
+
+def location_digest(country: str, slt: str) -> str:
+    """`loc`."""
+    return salted_digest(country, slt)
+
+
+def salted_digest(text: str, slt: str) -> str:
+    return hashlib.sha256((text + slt).encode("utf-8", "surrogatepass")).hexdigest()

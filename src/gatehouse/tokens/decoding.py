@@ -1,0 +1,95 @@
+"""The text of a token, taken apart strictly: nothing is believed yet, and nothing sloppy gets through."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Final, Never
+
+import msgspec
+
+from gatehouse.keys.base64url import decode_base64url
+from gatehouse.tokens.errors import InvalidToken
+
+MAX_TOKEN: Final = 16_384  # characters (S-05)
+# Any other asks us to do something: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
+HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
+KID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jws:
+    alg: str
+    kid: str
+    payload: dict[str, object]
+    signing_input: bytes
+    signature: bytes
+
+
+def take_apart(token: str) -> Jws:
+    """Raise InvalidToken unless this is one compact JWS in its one canonical spelling."""
+    if len(token) > MAX_TOKEN:
+        raise InvalidToken("longer than any token of ours")
+    if not token.isascii() or token.count(".") != 2:  # noqa: PLR2004 - header.payload.signature
+        raise InvalidToken("not a compact JWS")
+    signing_input, _, signature = token.encode().rpartition(b".")
+    first, _, second = signing_input.partition(b".")
+    header, payload = decode_object(decode_segment(first)), decode_object(decode_segment(second))
+    refuse_header(header)
+    return Jws(
+        alg=str(header.get("alg")),
+        kid=kid_of(header, payload),
+        payload=payload,
+        signing_input=signing_input,
+        signature=decode_segment(signature),
+    )
+
+
+def refuse_header(header: dict[str, object]) -> None:
+    if not header.keys() <= HEADER_MEMBERS:
+        raise InvalidToken("a header member that is never accepted")
+    if header.get("typ", "JWT") != "JWT":
+        raise InvalidToken("the header's typ is not JWT")
+
+
+def kid_of(header: dict[str, object], payload: dict[str, object]) -> str:
+    """From the header, else from the payload (R2); when both have one they must agree."""
+    kid = header.get("kid", payload.get("kid"))
+    if not isinstance(kid, str) or KID.fullmatch(kid) is None:
+        raise InvalidToken("no kid, or none that we could have given")
+    if payload.get("kid", kid) != kid:
+        raise InvalidToken("two different kids")
+    return kid
+
+
+def decode_segment(segment: bytes) -> bytes:
+    try:
+        return decode_base64url(segment)
+    except ValueError:
+        raise InvalidToken("not canonical base64url") from None
+
+
+def decode_object(raw: bytes) -> dict[str, object]:
+    """Decode a JSON object; duplicates, fractions, NaN, NUL and lone surrogates are refused at any depth."""
+    if b"\\u0000" in raw:
+        raise InvalidToken("NUL in a string")
+    try:
+        value = json.loads(
+            raw.decode(), object_pairs_hook=without_duplicates, parse_float=refuse, parse_constant=refuse
+        )
+        msgspec.json.encode(value)  # the standard decoder lets lone surrogates pass; they fail here
+    except (ValueError, RecursionError):
+        raise InvalidToken("not strict JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidToken("not a JSON object")
+    return value
+
+
+def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member twice")
+    return members
+
+
+def refuse(number: str) -> Never:
+    raise ValueError(f"{number} is no number of ours")

@@ -1,0 +1,154 @@
+"""The one place where a JWT is believed (S-05).
+
+Whether it was revoked since (the user's `rev`, a `jti`, a grant) is for the caller to ask: that needs the
+store, and belongs into the round trip the request makes anyway.
+
+Signatures are checked by `cryptography` itself. joserfc, which the tests hold against this, reads the header
+again by laxer rules, and warns at every EdDSA token (RFC 9864) though the name is the one all clients know.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.material import PublicKey
+from gatehouse.keys.model import Algorithm
+from gatehouse.tokens.claims import Claims, GeneratedServiceClaims, StaticServiceClaims, typ_of
+from gatehouse.tokens.decoding import Jws, take_apart
+from gatehouse.tokens.errors import ExpiredToken, InvalidToken
+from gatehouse.tokens.signing import ES256_SIGNATURE, P256_BYTES, RS256_PADDING, SHA_256
+
+LEEWAY: Final = 60  # seconds iat and nbf may lie ahead; exp has none (checklist UI-24)
+GENERATED_LIFE: Final = 300  # seconds a service JWT signed by an application may live (R2)
+
+C = TypeVar("C", bound=Claims)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationKey:
+    application_id: int
+    public: RSAPublicKey
+
+
+class ApplicationKeys(Protocol):
+    async def find(self, kid: str) -> ApplicationKey | None:
+        """Return the live key registered under that id, of an application that is not removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedKey:
+    """A key that may vouch for one class of tokens, and the one issuer it may speak as."""
+
+    alg: Algorithm
+    public: PublicKey
+    issuer: str
+
+
+class Verifier:
+    def __init__(
+        self, *, issuer: str, keyring: Keyring, application_keys: ApplicationKeys, clock: Clock
+    ) -> None:
+        self._issuer = issuer
+        self._keyring = keyring
+        self._application_keys = application_keys
+        self._clock = clock
+
+    async def verify(self, token: str, expected: type[C], *, expired_by: int = 0) -> C:
+        """Return the claims of a token of exactly that class; raise InvalidToken, or ExpiredToken.
+
+        `expired_by`: seconds for which an expired one still counts, where R6 says so.
+        """
+        return await self._believe(take_apart(token), expected, expired_by)
+
+    async def verify_service(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
+        """Verify a service JWT of either kind: what it claims to be is then checked in full."""
+        jws = take_apart(token)
+        if jws.payload.get("iss") == self._issuer:
+            return await self._believe(jws, StaticServiceClaims, 0)
+        return await self._believe(jws, GeneratedServiceClaims, 0)
+
+    async def _believe(self, jws: Jws, expected: type[C], expired_by: int) -> C:
+        key = await self._trusted_key(jws.kid, expected)
+        if jws.alg != key.alg or key.alg not in expected.algs:
+            raise InvalidToken("not the algorithm of its key and class")
+        if not is_signed(jws, key.public):
+            raise InvalidToken("the signature is wrong")
+        claims = claims_of(jws, expected)
+        if claims.iss != key.issuer or not claims.is_meant_for(self._issuer):
+            raise InvalidToken("another issuer or audience")
+        refuse_untimely(claims, self._clock.now(), expired_by)
+        return claims
+
+    async def _trusted_key(self, kid: str, expected: type[Claims]) -> TrustedKey:
+        key = await (
+            self._application_key(kid) if expected is GeneratedServiceClaims else self._own_key(kid, expected)
+        )
+        if key is None:
+            raise InvalidToken(f"no key {kid} for {expected.__name__}")
+        return key
+
+    async def _application_key(self, kid: str) -> TrustedKey | None:
+        key = await self._application_keys.find(kid)
+        if key is None:
+            return None
+        return TrustedKey(alg=Algorithm.RS256, public=key.public, issuer=str(key.application_id))
+
+    async def _own_key(self, kid: str, expected: type[Claims]) -> TrustedKey | None:
+        key = await self._keyring.verifying(kid, self._clock.now())
+        if key is None or key.record.purpose is not expected.purpose:
+            return None
+        return TrustedKey(alg=key.record.alg, public=key.public, issuer=self._issuer)
+
+
+def claims_of(jws: Jws, expected: type[C]) -> C:
+    # Looked at apart from the conversion, which would take an absent typ for the right one.
+    if jws.payload.get("typ") != typ_of(expected):
+        raise InvalidToken("a token of another class")
+    try:
+        return msgspec.convert(jws.payload, expected)
+    except msgspec.ValidationError as error:
+        raise InvalidToken(f"claims of {expected.__name__}: {error}") from None
+
+
+def refuse_untimely(claims: Claims, now: int, expired_by: int) -> None:
+    if claims.iat > now + LEEWAY:
+        raise InvalidToken("issued in the future")
+    if isinstance(claims, GeneratedServiceClaims):
+        refuse_generated(claims, now)
+    if claims.exp + expired_by <= now:
+        raise ExpiredToken("expired")
+
+
+def refuse_generated(claims: GeneratedServiceClaims, now: int) -> None:
+    if claims.exp - claims.iat > GENERATED_LIFE:
+        raise InvalidToken("lives longer than a generated service JWT may")
+    if claims.nbf is not None and claims.nbf > now + LEEWAY:
+        raise InvalidToken("not valid yet")
+
+
+def is_signed(jws: Jws, public: PublicKey) -> bool:
+    try:
+        match public:
+            case RSAPublicKey():
+                public.verify(jws.signature, jws.signing_input, RS256_PADDING, SHA_256)
+            case EllipticCurvePublicKey():
+                public.verify(der_signature(jws.signature), jws.signing_input, ES256_SIGNATURE)
+            case Ed25519PublicKey():
+                public.verify(jws.signature, jws.signing_input)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def der_signature(bare: bytes) -> bytes:
+    if len(bare) != 2 * P256_BYTES:
+        raise InvalidSignature
+    return encode_dss_signature(int.from_bytes(bare[:P256_BYTES]), int.from_bytes(bare[P256_BYTES:]))

@@ -1,0 +1,59 @@
+"""The API documentation as a page that works offline: Swagger UI, vendored, no inline script."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.web import openapi
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.security_headers import content_security_policy
+from gatehouse.web.responses import cacheable
+from gatehouse.web.routes.table import Endpoint, RateClass
+from gatehouse.web.static import Assets
+
+PATH: Final = "/docs"
+BUNDLE: Final = "vendor/swagger-ui/swagger-ui-bundle.js"
+STYLE: Final = "vendor/swagger-ui/swagger-ui.css"
+START: Final = "docs.js"
+
+# The policy of every other page and pictures as data: Swagger UI's style sheet carries its own (S-08).
+POLICY: Final = content_security_policy(images=["data:"])
+
+
+def endpoints(table: Sequence[Endpoint], *, assets: Assets, base_url: str, version: str) -> list[Endpoint]:
+    """`/openapi.json` of that table, and the page that shows it."""
+    document = openapi.document(table, base_url=base_url, version=version)
+    page = page_of(assets).encode()
+
+    async def serve(request: Request) -> Response:
+        response = cacheable(request, page, media_type="text/html; charset=utf-8", cache_control="no-cache")
+        response.headers["Content-Security-Policy"] = POLICY
+        return response
+
+    shown = Endpoint(
+        name="docs",
+        path=PATH,
+        methods=("GET",),
+        handler=serve,
+        dialect=Dialect.PAGE,
+        rate_class=RateClass.PUBLIC,
+        section="operations",
+        summary="The API documentation as a page",
+        hidden=True,
+    )
+    return [openapi.endpoint_for(document), shown]
+
+
+def page_of(assets: Assets) -> str:
+    style, bundle, start = (escape(assets.address(name)) for name in (STYLE, BUNDLE, START))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Gatehouse API</title>\n"
+        f'<link rel="stylesheet" href="{style}">\n'
+        f'<script src="{bundle}" defer></script>\n<script src="{start}" defer></script>\n'
+        f'</head>\n<body>\n<main id="api" data-document="{openapi.PATH}"></main>\n</body>\n</html>\n'
+    )

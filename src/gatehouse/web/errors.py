@@ -1,0 +1,276 @@
+"""The only place where an exception becomes an answer, in the language of the endpoint it happened at.
+
+A room's error has a public half, which may be shown, and a private half, which goes to the log under the
+request id. What nobody foresaw is a 500 that says nothing but that id (checklist HT-14).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ExceptionHandler, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+from structlog.typing import FilteringBoundLogger
+
+from gatehouse.kernel.errors import (
+    BadInput,
+    Conflict,
+    GatehouseError,
+    NotFound,
+    Refused,
+    TooMany,
+    Unavailable,
+)
+from gatehouse.tokens.errors import InvalidToken
+from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure, dialect_of, request_id_of
+from gatehouse.web.responses import html_answer, json_answer
+
+REALM: Final = "gatehouse"
+RETRY_UNAVAILABLE: Final = 5  # seconds until a caller may ask again after a 503
+WEBSOCKET_FAILED: Final = 1011
+SERVER_ERROR: Final = 500
+UNAUTHORIZED: Final = 401
+
+log: FilteringBoundLogger = structlog.get_logger("gatehouse.web.errors")
+
+
+class TooLarge(BadInput):
+    """The request has more in it than is read: 413."""
+
+    public = "The request is too large."
+
+
+class UnsupportedMediaType(BadInput):
+    """The body is of a kind this endpoint does not read: 415."""
+
+    public = "The Content-Type is not supported here."
+
+
+class RenderError(Protocol):
+    def __call__(self, status: int, title: str, message: str, request_id: str) -> str:
+        """Return the HTML of an error page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What may be told about an exception."""
+
+    status: int
+    code: str = "invalid_request"
+    public: str  # the fixed words of its class
+    shown: str  # these, or what is wrong with the caller's own input
+    record_id: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+STATUSES: Final[Mapping[type, tuple[int, str]]] = {
+    BadInput: (400, "invalid_request"),
+    TooLarge: (413, "invalid_request"),
+    UnsupportedMediaType: (415, "invalid_request"),
+    InvalidToken: (401, "invalid_token"),
+    Refused: (403, "access_denied"),
+    NotFound: (404, "invalid_request"),
+    Conflict: (409, "invalid_request"),
+    TooMany: (429, "temporarily_unavailable"),
+    Unavailable: (503, "temporarily_unavailable"),
+}
+
+# An error that brings its own OAuth code has the status of that code; all others are 400 (R3, RFC 6749 §5.2).
+CODE_STATUSES: Final[Mapping[str, int]] = {
+    "invalid_client": 401,
+    "invalid_token": 401,
+    "insufficient_scope": 403,
+    "unauthorized_client": 403,
+    "access_denied": 403,
+    "server_error": 500,
+    "temporarily_unavailable": 503,
+}
+
+INTERNAL: Final = Problem(
+    status=SERVER_ERROR,
+    code="server_error",
+    public="Something went wrong on our side.",
+    shown="Something went wrong on our side.",
+)
+
+WORDS: Final[Mapping[int, str]] = {
+    400: "The request is malformed.",
+    401: "Credentials are needed.",
+    403: "This is not allowed.",
+    404: "There is nothing at this address.",
+    405: "This method is not allowed here.",
+    408: "The request took too long to arrive.",
+    413: "The request is too large.",
+    414: "The address is too long.",
+    415: "The Content-Type is not supported here.",
+    429: "Too many requests.",
+    431: "The request headers are too large.",
+    503: "The service is temporarily unavailable.",
+}
+
+TITLES: Final[Mapping[int, str]] = {
+    400: "This request cannot be read",
+    401: "Please sign in",
+    403: "This is not allowed",
+    404: "Page not found",
+    429: "Too many requests",
+    500: "Something went wrong",
+    503: "Temporarily unavailable",
+}
+
+
+def problem_of(error: Exception) -> Problem:
+    if isinstance(error, HTTPException):
+        return problem_of_status(error.status_code, error.headers)
+    if isinstance(error, ClientDisconnect):
+        return problem_of_status(400)  # nobody is left to read it; in the figures it is not our failure
+    if not isinstance(error, GatehouseError):
+        return INTERNAL
+    status, code = _kind_of(error)
+    if status >= SERVER_ERROR and not isinstance(error, Unavailable):
+        return INTERNAL
+    detail = error.detail if isinstance(error, BadInput) else ""
+    return Problem(
+        status=status,
+        code=code,
+        public=error.public,
+        shown=detail or error.public,
+        record_id=str(getattr(error, "record_id", "")),
+        headers=_retry_after(error),
+    )
+
+
+def problem_of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
+    words = WORDS.get(status, HTTPStatus(status).phrase)
+    code = "temporarily_unavailable" if status in (429, 503) else "invalid_request"
+    return Problem(status=status, code=code, public=words, shown=words, headers=headers or {})
+
+
+def _kind_of(error: GatehouseError) -> tuple[int, str]:
+    code = getattr(error, "code", "")
+    if isinstance(code, str) and code:
+        return CODE_STATUSES.get(code, 400), code
+    known = (STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+    return next(known, (SERVER_ERROR, "server_error"))
+
+
+def _retry_after(error: GatehouseError) -> Mapping[str, str]:
+    if isinstance(error, TooMany):
+        return {"Retry-After": str(error.retry_after)}
+    if isinstance(error, Unavailable):
+        return {"Retry-After": str(RETRY_UNAVAILABLE)}
+    return {}
+
+
+class SocketEnd(Response):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await WebSocketClose(WEBSOCKET_FAILED)(scope, receive, send)
+
+
+class ErrorAnswers:
+    """Renders problems; the page of the fifth dialect is made by whoever makes pages."""
+
+    def __init__(self, *, render_error: RenderError, permissions_always_200: bool = False) -> None:
+        self._render_error = render_error
+        self._always_200 = permissions_always_200
+
+    def handlers(self) -> dict[type[Exception], ExceptionHandler]:
+        """For Starlette, which looks an exception up by its classes, the nearest first."""
+        return {HTTPException: self.answer, Exception: self.answer}
+
+    async def answer(self, request: Request, error: Exception) -> Response:
+        """Starlette hands in a WebSocket as well, where all that can be said is that it ends."""
+        problem = problem_of(error)
+        _record(problem, error)
+        return SocketEnd() if request.scope["type"] == "websocket" else self.render(problem, request.scope)
+
+    async def refuse(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
+        """For middleware that ends a request before any endpoint has seen it."""
+        if scope["type"] == "websocket":
+            await SocketEnd()(scope, receive, send)
+            return
+        await self.render(problem_of_status(status), scope)(scope, receive, send)
+
+    def render(self, problem: Problem, scope: Scope) -> Response:
+        headers = dict(problem.headers)
+        if problem.status == UNAUTHORIZED:
+            headers.setdefault("WWW-Authenticate", _challenge(problem, scope))
+        match dialect_of(scope):
+            case Dialect.PAGE:
+                return self._page(problem, request_id_of(scope), headers)
+            case Dialect.OAUTH:
+                return _oauth(problem, headers)
+            case Dialect.PERMISSIONS:
+                return self._permissions(problem, headers)
+            case Dialect.GAME:
+                return _game(problem, request_id_of(scope), headers)
+            case Dialect.PLAIN:
+                body = PlainFailure(error=problem.shown, request_id=request_id_of(scope))
+                return json_answer(body, status=problem.status, headers=headers)
+
+    def _permissions(self, problem: Problem, headers: Mapping[str, str]) -> Response:
+        words = "invalid token" if problem.status == UNAUTHORIZED else problem.shown  # interface §7
+        status = 200 if self._always_200 else problem.status
+        return json_answer(Failure(error=words), status=status, headers=headers)
+
+    def _page(self, problem: Problem, request_id: str, headers: Mapping[str, str]) -> Response:
+        title = TITLES.get(problem.status, HTTPStatus(problem.status).phrase)
+        try:
+            page = self._render_error(problem.status, title, problem.shown, request_id)
+        except Exception:
+            log.exception("error page failed")
+            page = bare_page(problem.status, title, problem.shown, request_id)
+        return html_answer(page, status=problem.status, headers=headers)
+
+
+def _oauth(problem: Problem, headers: Mapping[str, str]) -> Response:
+    """Only fixed words of ours: an error of the token endpoint echoes no input (checklist TK-30)."""
+    body = OAuthFailure(error=problem.code, error_description=oauth_text(problem.public))
+    status = 400 if problem.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE else problem.status  # R3
+    return json_answer(body, status=status, headers=headers)
+
+
+def _game(problem: Problem, request_id: str, headers: Mapping[str, str]) -> Response:
+    """An id to look up and no reason (interface §4.3), save for input that cannot even be read."""
+    readable = problem.status in (HTTPStatus.BAD_REQUEST, 413, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    error = problem.shown if readable else problem.record_id or request_id
+    return json_answer(Failure(error=error), status=problem.status, headers=headers)
+
+
+def oauth_text(text: str) -> str:
+    """Printable ASCII without quote and backslash, all that RFC 6749 §5.2 lets a description hold."""
+    return "".join(letter for letter in text if " " <= letter <= "~" and letter not in '"\\')
+
+
+def _challenge(problem: Problem, scope: Scope) -> str:
+    """A client that tried Basic is answered in that scheme (RFC 6749 §5.2), all others with Bearer."""
+    given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    if given[:6].lower() == b"basic ":
+        return f'Basic realm="{REALM}"'
+    return f'Bearer realm="{REALM}", error="{problem.code}"'
+
+
+def bare_page(status: int, title: str, message: str, request_id: str) -> str:
+    """An error page without templates, for when those are what is broken."""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<h1>{escape(title)}</h1><p>{escape(message)}</p><p>{status} {escape(request_id)}</p></html>"
+    )
+
+
+def _record(problem: Problem, error: Exception) -> None:
+    if isinstance(error, HTTPException | ClientDisconnect):
+        return  # the line of the access log says it all
+    kind = type(error).__name__
+    if problem.status == SERVER_ERROR:
+        log.error("request failed", kind=kind, exc_info=error)
+    elif problem.status > SERVER_ERROR:
+        log.warning("unavailable", kind=kind, detail=str(error))
+    else:
+        log.info("refused", kind=kind, detail=str(error))

@@ -1,0 +1,47 @@
+"""The public key set, at both of its addresses (interface §4.2 and §4.4)."""
+
+from dataclasses import replace
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.keys.jwks import JwkSet, KeySetPublisher
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.responses import cacheable
+from gatehouse.web.routes.table import Cors, Endpoint, RateClass
+
+# Well under the time a key is published before it signs (S-06): whoever caches still sees it in time.
+CACHE_CONTROL: Final = "public, max-age=300"
+
+
+class KeySetEndpoints:
+    def __init__(self, publisher: KeySetPublisher) -> None:
+        self._publisher = publisher
+
+    async def show(self, request: Request) -> Response:
+        body = self._publisher.document().body
+        return cacheable(request, body, media_type="application/json", cache_control=CACHE_CONTROL)
+
+    def endpoints(self) -> list[Endpoint]:
+        oauth = Endpoint(
+            name="oauth.keys",
+            path="/proxy/oauth/keys",
+            methods=("GET",),
+            handler=self.show,
+            dialect=Dialect.OAUTH,
+            rate_class=RateClass.KEYS,
+            section="interface §4.2",
+            summary="Public signing keys as a JWK set",
+            answers={200: JwkSet},
+            cors=Cors.ANYONE,
+        )
+        permissions = replace(
+            oauth,
+            name="permissions.keys",
+            path="/api/permissions/keys",
+            dialect=Dialect.PERMISSIONS,
+            section="interface §4.4",
+            summary="The same keys, for those who verify user JWTs",
+        )
+        return [oauth, permissions]

@@ -1,0 +1,64 @@
+"""One log line and one set of figures per request, by the name of the endpoint.
+
+Never the raw path or the query: both can carry codes, session ids and locations (checklist GS-32, AK-11).
+Stands inside the request-id middleware and outside of everything that may refuse a request.
+"""
+
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.web.dialects import request_id_of
+from gatehouse.web.metrics import METHODS, OTHER, Metrics
+from gatehouse.web.middleware.client_address import STATE_KEY
+
+MILLISECONDS: Final = 1_000
+NO_SOURCE: Final = "-"
+
+
+class AccessLog:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, clock: Clock) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._clock = clock
+        self._log: FilteringBoundLogger = structlog.get_logger("gatehouse.access")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        with structlog.contextvars.bound_contextvars(request_id=request_id_of(scope)):
+            if scope["type"] == "http":
+                await self._watch(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+
+    async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = self._clock.monotonic()
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            self._tell(scope["state"], scope["method"], status, self._clock.monotonic() - started)
+
+    def _tell(self, state: MutableMapping[str, Any], method: str, status: int, seconds: float) -> None:
+        endpoint = str(state.get("endpoint", OTHER))
+        self._metrics.observe(endpoint=endpoint, method=method, status=status, seconds=seconds)
+        self._log.info(
+            "request",
+            endpoint=endpoint,
+            method=method if method in METHODS else OTHER,
+            status=status,
+            ms=round(seconds * MILLISECONDS, 1),
+            source=str(getattr(state.get(STATE_KEY), "source", NO_SOURCE)),
+        )

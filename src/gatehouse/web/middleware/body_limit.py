@@ -1,0 +1,96 @@
+"""How large a request may be (S-19, checklist HT-02, HT-07)."""
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gatehouse.web.middleware.answers import with_headers
+from gatehouse.web.middleware.refusal import Refuse, plain_refusal
+
+DEFAULT_LIMIT: Final = 256 * 1024
+LENGTH: Final = re.compile("[0-9]{1,19}")
+CLOSE: Final = (b"connection", b"close")
+
+
+class BodyLimit:
+    """Refuses by the announced length before reading, and by counting while reading."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        default: int = DEFAULT_LIMIT,
+        larger: Mapping[str, int] = MappingProxyType({}),  # bytes by exact path
+        refuse: Refuse = plain_refusal,
+    ) -> None:
+        self._app = app
+        self._default = default
+        self._larger = dict(larger)
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limit = self._larger.get(scope["path"], self._default)
+        headers = Headers(scope=scope)
+        if is_encoded(headers):
+            await self._refuse_and_close(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, scope, receive, send)
+        elif announced_length(headers) > limit:
+            await self._refuse_and_close(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, scope, receive, send)
+        else:
+            counted = CountedBody(limit, self._refuse_and_close, scope, receive, send)
+            await self._app(scope, counted.receive, counted.send)
+
+    async def _refuse_and_close(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
+        """The body is left unread, so the connection cannot serve another request."""
+        await self._refuse(status, scope, receive, with_headers(send, lambda _: [CLOSE]))
+
+
+class CountedBody:
+    """One request's body. Past the limit the application hears that its client left, and is not heard itself.
+
+    That it must be able to bear anyhow; an exception of ours it might take for a failure of its own.
+    """
+
+    def __init__(self, limit: int, refuse: Refuse, scope: Scope, receive: Receive, send: Send) -> None:
+        self._left = limit
+        self._refuse = refuse
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._answer_started = False
+        self._refused = False
+
+    async def receive(self) -> Message:
+        if self._left < 0:
+            return {"type": "http.disconnect"}
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        if self._left >= 0:
+            return message
+        if not self._answer_started:
+            self._refused = True
+            await self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._scope, self._receive, self._send)
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        if not self._refused:
+            self._answer_started = True
+            await self._send(message)
+
+
+def is_encoded(headers: Headers) -> bool:
+    """A compressed body is never unpacked: a few kilobytes can become gigabytes."""
+    return any(value.lower() != "identity" for value in headers.getlist("content-encoding"))
+
+
+def announced_length(headers: Headers) -> int:
+    """What the client says it will send; nothing odd comes this far (request_head.py)."""
+    text = headers.get("content-length", "")
+    return int(text) if LENGTH.fullmatch(text) else 0

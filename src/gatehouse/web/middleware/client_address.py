@@ -1,0 +1,80 @@
+"""Who is calling, by address (S-11, R4).
+
+The peer of the connection, unless it is one of the operator's own proxies: then the right-most address
+those did not add themselves. The scheme is never taken from a header: `base_url` says it.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gatehouse.kernel.addresses import Address, Network, contains, parse_address, source_of
+from gatehouse.web.middleware.forwarding import UnreadableChain, is_forwarded, read_chain
+from gatehouse.web.middleware.refusal import Refuse, plain_refusal
+
+STATE_KEY: Final = "caller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    address: Address
+    source: str  # as the throttles count him
+    proven: bool  # False: the address is for logs and throttles, and proves nothing (R4)
+
+
+class ClientAddress:
+    def __init__(self, app: ASGIApp, *, trusted: tuple[Network, ...] = (), refuse: Refuse = plain_refusal) -> None:
+        self._app = app
+        self._trusted = trusted
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        try:
+            caller = self._caller(scope)
+        except UnreadableChain:
+            await self._refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
+            return
+        scope.setdefault("state", {})[STATE_KEY] = caller
+        await self._app(scope, receive, send)
+
+    def _caller(self, scope: Scope) -> Caller:
+        peer = peer_of(scope)
+        headers = Headers(scope=scope)
+        if not contains(self._trusted, peer):
+            return a_caller(peer, proven=not is_forwarded(headers))
+        if not is_forwarded(headers):
+            # Our own proxy, telling nothing about whom it speaks for; perhaps for everybody.
+            return a_caller(peer, proven=False)
+        return a_caller(self._first_untrusted(read_chain(headers)), proven=True)
+
+    def _first_untrusted(self, chain: list[Address]) -> Address:
+        """From the right: what stands further left anybody may have written."""
+        return next((hop for hop in reversed(chain) if not contains(self._trusted, hop)), chain[0])
+
+
+def a_caller(address: Address, *, proven: bool) -> Caller:
+    return Caller(address=address, source=source_of(address), proven=proven)
+
+
+def peer_of(scope: Scope) -> Address:
+    """The other end of the connection.
+
+    There is none for a Unix socket, and none for a client that was gone before it could be asked for. Both
+    look alike, so neither may pass for the loopback address: we serve TCP only, and refuse.
+    """
+    host = (scope.get("client") or ("", 0))[0]
+    address = parse_address(host.partition("%")[0])  # the zone of a link-local peer is our interface's name
+    if address is None:
+        raise UnreadableChain
+    return address
+
+
+def caller_of(scope: Scope) -> Caller:
+    caller: Caller = scope["state"][STATE_KEY]
+    return caller

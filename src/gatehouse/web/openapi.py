@@ -1,0 +1,169 @@
+"""The OpenAPI 3.1 document, made from the same table that routes the requests."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure
+from gatehouse.web.responses import cacheable
+from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+
+OPENAPI: Final = "3.1.0"
+PATH: Final = "/openapi.json"
+JSON: Final = "application/json"
+COMPONENTS: Final = "#/components/schemas/{name}"
+PATH_PARAMETER: Final = re.compile(r"\{([a-zA-Z_]+)(:[a-z]+)?\}")
+NO_BODY: Final = frozenset({"GET", "HEAD"})
+
+Json = dict[str, "object"]
+
+FAILURES: Final[Mapping[Dialect, type | None]] = {
+    Dialect.PAGE: None,
+    Dialect.OAUTH: OAuthFailure,
+    Dialect.PERMISSIONS: Failure,
+    Dialect.GAME: Failure,
+    Dialect.PLAIN: PlainFailure,
+}
+
+BEARERS: Final[Mapping[str, str]] = {
+    "clientProof": "Hex SHA-1 of redirect_uri + client_secret, or the client's own method (interface §5.1, R3)",
+    "accessToken": "An access token of the token endpoint",
+    "userJwt": "A user JWT",
+    "accessKey": "An access key of the application (interface §4.8)",
+    "operationsToken": "The token of the operations listener",
+}
+HEADERS: Final[Mapping[str, tuple[str, str]]] = {
+    "factor": ("Factor", "The device factor the user JWT was issued for"),
+    "serviceJwt": ("Service-Jwt", "A service JWT, instead of the factor"),
+}
+# The members of one entry are needed together; the entries are alternatives.
+NEEDED: Final[Mapping[Auth, tuple[tuple[str, ...], ...]]] = {
+    Auth.NONE: (),
+    Auth.SESSION: (),
+    Auth.CLIENT: (("clientProof",),),
+    Auth.ACCESS_TOKEN: (("accessToken",),),
+    Auth.USER_JWT: (("userJwt",),),
+    Auth.USER_JWT_AND_FACTOR: (("userJwt", "factor"), ("userJwt", "serviceJwt")),
+    Auth.ACCESS_KEY: (("accessKey",),),
+    Auth.OPERATIONS: (("operationsToken",),),
+}
+
+
+def document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> bytes:
+    """The same table gives the same bytes."""
+    told = [endpoint for endpoint in endpoints if not endpoint.hidden]
+    schemas = Schemas(told)
+    paths: dict[str, Json] = {}
+    for endpoint in told:
+        item = paths.setdefault(PATH_PARAMETER.sub(r"{\1}", endpoint.path), {})
+        item.update({method.lower(): _operation(endpoint, method, schemas) for method in endpoint.methods})
+    whole = {
+        "openapi": OPENAPI,
+        "info": {"title": "Gatehouse", "version": version},
+        "servers": [{"url": base_url}],
+        "tags": [{"name": section} for section in dict.fromkeys(endpoint.section for endpoint in told)],
+        "paths": paths,
+        "components": {"schemas": schemas.components, "securitySchemes": _security_schemes()},
+    }
+    return msgspec.json.encode(whole)
+
+
+def endpoint_for(body: bytes) -> Endpoint:
+    """The endpoint that hands the finished document out."""
+
+    async def serve(request: Request) -> Response:
+        return cacheable(request, body, media_type=JSON, cache_control="no-cache")
+
+    return Endpoint(
+        name="openapi",
+        path=PATH,
+        methods=("GET",),
+        handler=serve,
+        dialect=Dialect.PLAIN,
+        rate_class=RateClass.PUBLIC,
+        section="operations",
+        summary="This document",
+        hidden=True,
+    )
+
+
+class Schemas:
+    """The JSON schemas of every type the table names."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        types = list(dict.fromkeys(kind for endpoint in endpoints for kind in _types_of(endpoint)))
+        references, self.components = msgspec.json.schema_components(types, ref_template=COMPONENTS)
+        self._references = dict(zip(types, references, strict=True))
+
+    def of(self, kind: type) -> Json:
+        return self._references[kind]
+
+    def members(self, kind: type) -> Iterator[tuple[str, bool, object]]:
+        """Name, whether it is required, and schema of each field of a type that is read from a query."""
+        schema = self.components[kind.__name__]
+        for name, member in schema["properties"].items():
+            yield name, name in schema.get("required", ()), member
+
+
+def _types_of(endpoint: Endpoint) -> Iterator[type]:
+    for kind in (endpoint.request, *endpoint.answers.values(), FAILURES[endpoint.dialect]):
+        if kind is not None:
+            yield kind
+
+
+def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
+    name = endpoint.name if len(endpoint.methods) == 1 else f"{endpoint.name}.{method.lower()}"
+    operation: Json = {"operationId": name, "summary": endpoint.summary, "tags": [endpoint.section]}
+    parameters = [*_path_parameters(endpoint), *_query_parameters(endpoint, method, schemas)]
+    if parameters:
+        operation["parameters"] = parameters
+    if endpoint.request is not None and method not in NO_BODY:
+        kinds = sorted(kind.value for kind in endpoint.accepts)
+        schema = schemas.of(endpoint.request)
+        operation["requestBody"] = {"content": {kind: {"schema": schema} for kind in kinds}}
+    operation["responses"] = _responses(endpoint, schemas)
+    operation["security"] = [{name: [] for name in together} for together in NEEDED[endpoint.auth]]
+    return operation
+
+
+def _path_parameters(endpoint: Endpoint) -> Iterator[Json]:
+    for found in PATH_PARAMETER.finditer(endpoint.path):
+        yield {"name": found[1], "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iterator[Json]:
+    if endpoint.request is None or method not in NO_BODY:
+        return
+    for name, required, schema in schemas.members(endpoint.request):
+        yield {"name": name, "in": "query", "required": required, "schema": schema}
+
+
+def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
+    answers: Json = {
+        str(status): _response(HTTPStatus(status).phrase, kind, schemas)
+        for status, kind in sorted(endpoint.answers.items())
+    }
+    answers["default"] = _response("Anything else", FAILURES[endpoint.dialect], schemas)
+    return answers
+
+
+def _response(description: str, kind: type | None, schemas: Schemas) -> Json:
+    if kind is None:
+        return {"description": description}
+    return {"description": description, "content": {JSON: {"schema": schemas.of(kind)}}}
+
+
+def _security_schemes() -> Json:
+    bearers: Json = {
+        name: {"type": "http", "scheme": "bearer", "description": text} for name, text in BEARERS.items()
+    }
+    headers: Json = {
+        name: {"type": "apiKey", "in": "header", "name": header, "description": text}
+        for name, (header, text) in HEADERS.items()
+    }
+    return {**bearers, **headers}

@@ -1,0 +1,96 @@
+"""The page behind the one-time link: it makes the first administrator, once."""
+
+from dataclasses import replace
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.model import User
+from gatehouse.accounts.setup import Setup
+from gatehouse.audit.model import Origin
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.origin import origin_of
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.parse import read_form, read_query
+from gatehouse.web.routes.table import Endpoint, RateClass
+from gatehouse.web.same_origin import refuse_foreign_page
+
+
+class SetupLink(msgspec.Struct, frozen=True, kw_only=True):
+    token: str
+
+
+class SetupForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    token: str
+    login: str
+    nick: str
+    password: str
+    repeated: str
+
+
+class SetupPage:
+    def __init__(self, *, setup: Setup, guesses: Guesses, pages: Pages, base_url: str) -> None:
+        self._setup = setup
+        self._guesses = guesses
+        self._pages = pages
+        self._base_url = base_url
+
+    async def show(self, request: Request) -> Response:
+        link = read_query(request, SetupLink)
+        await self._check(request, link.token)
+        return self._form(link.token)
+
+    async def submit(self, request: Request) -> Response:
+        refuse_foreign_page(request, self._base_url)
+        form = await read_form(request, SetupForm)
+        await self._check(request, form.token)
+        try:
+            user = await self._complete(form, origin_of(request, "setup"))
+        except BadAccount as problem:
+            return self._form(form.token, status=400, login=form.login, nick=form.nick, problem=problem.detail)
+        return self._pages.answer("setup_done.html", nick=user.nick, login=user.login, user_id=user.user_id)
+
+    async def _complete(self, form: SetupForm, origin: Origin) -> User:
+        if form.password != form.repeated:
+            raise BadAccount("the two passwords differ")
+        return await self._setup.complete(
+            form.token, login=form.login, nick=form.nick, password=form.password, origin=origin
+        )
+
+    async def _check(self, request: Request, token: str) -> None:
+        """Count guesses at the link by their source; the link itself is 256 bit."""
+        source = caller_of(request.scope).source
+        await self._guesses.check("setup", source)
+        try:
+            await self._setup.check_link(token)
+        except Exception:
+            await self._guesses.failed("setup", source)
+            raise
+
+    def _form(self, token: str, *, status: int = 200, login: str = "", nick: str = "", problem: str = "") -> Response:
+        return self._pages.answer("setup.html", status=status, token=token, login=login, nick=nick, problem=problem)
+
+    def endpoints(self) -> list[Endpoint]:
+        shown = Endpoint(
+            name="setup.show",
+            path="/setup",
+            methods=("GET",),
+            handler=self.show,
+            dialect=Dialect.PAGE,
+            rate_class=RateClass.LOGIN,
+            section="pages",
+            summary="The setup page",
+            hidden=True,
+        )
+        submitted = replace(
+            shown,
+            name="setup.submit",
+            methods=("POST",),
+            handler=self.submit,
+            summary="Makes the first administrator",
+        )
+        return [shown, submitted]

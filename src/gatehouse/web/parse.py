@@ -1,0 +1,128 @@
+"""From bytes to a frozen typed request, once, at the edge: no room ever sees a dict from the wire.
+
+Request types forbid unknown fields where the interface wants that (docs/interface.md R6); what a type does
+not allow is answered by name. The bytes stay readable through `raw_body`, for signatures over them.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from gatehouse.kernel.errors import BadInput
+from gatehouse.web import parse_form, parse_json
+from gatehouse.web.errors import UnsupportedMediaType
+
+MAX_CONTENT_TYPE: Final = 256  # characters; the parsers of the libraries are never shown a longer one
+MAX_COMPLAINT: Final = 256  # characters of an answer that may name what the caller sent
+
+WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+MEDIA_TYPE: Final = re.compile(rf"({WORD}/{WORD})((?:[ \t]*;[ \t]*{WORD}=(?:{WORD}|\"[^\"\\]*\"))*+)[ \t]*")
+PARAMETER: Final = re.compile(rf"({WORD})=(?:({WORD})|\"([^\"\\]*)\")")
+
+Wanted = TypeVar("Wanted", bound=msgspec.Struct)
+
+
+class BodyKind(Enum):
+    """What a request body may be; the values are the media types."""
+
+    JSON = "application/json"
+    FORM = "application/x-www-form-urlencoded"
+    MULTIPART = "multipart/form-data"
+
+
+KINDS: Final = {kind.value: kind for kind in BodyKind}
+JSON_ONLY: Final = frozenset({BodyKind.JSON})
+FORMS: Final = frozenset({BodyKind.FORM, BodyKind.MULTIPART})
+JSON_OR_FORM: Final = frozenset({BodyKind.JSON, BodyKind.FORM})  # interface §4.2, token and revoke
+ANY_BODY: Final = frozenset(BodyKind)
+
+
+@dataclass(frozen=True, slots=True)
+class ContentType:
+    kind: BodyKind
+    boundary: str = ""
+
+
+async def raw_body(request: Request) -> bytes:
+    """The body as it came, readable before and after it was parsed: Request-Sign and Signature are over it."""
+    return await request.body()
+
+
+async def read_json(request: Request, into: type[Wanted]) -> Wanted:
+    return await read_body(request, into, kinds=JSON_ONLY)
+
+
+async def read_form(request: Request, into: type[Wanted]) -> Wanted:
+    return await read_body(request, into, kinds=FORMS)
+
+
+async def read_json_or_form(request: Request, into: type[Wanted]) -> Wanted:
+    """Whatever a game client sends: JSON, either kind of form, or no body at all (R4)."""
+    return await read_body(request, into, kinds=ANY_BODY, may_be_empty=True)
+
+
+async def read_body(
+    request: Request, into: type[Wanted], *, kinds: frozenset[BodyKind], may_be_empty: bool = False
+) -> Wanted:
+    body = await raw_body(request)
+    if may_be_empty and not body:
+        return convert({}, into)
+    content = content_type(request, kinds)
+    if content.kind is BodyKind.JSON:
+        return convert(parse_json.decode(body), into)
+    if content.kind is BodyKind.FORM:
+        return convert(parse_form.collect(parse_form.urlencoded(body), into), into)
+    return convert(parse_form.collect(parse_form.multipart(body, content.boundary), into), into)
+
+
+def read_query(request: Request, into: type[Wanted]) -> Wanted:
+    return convert(parse_form.collect(query_pairs(request), into), into)
+
+
+def query_pairs(request: Request) -> parse_form.Pairs:
+    """The query with its repetitions, for authorize, which answers each of them differently (AZ-10)."""
+    query: bytes = request.scope["query_string"]
+    return parse_form.urlencoded(query)
+
+
+def content_type(request: Request, kinds: frozenset[BodyKind]) -> ContentType:
+    """Read the one Content-Type strictly; anything but the kinds asked for is UnsupportedMediaType."""
+    given = request.headers.getlist("content-type")
+    parsed = _media_type(given[0]) if len(given) == 1 and len(given[0]) <= MAX_CONTENT_TYPE else None
+    if parsed is None or parsed.kind not in kinds:
+        wanted = " or ".join(sorted(kind.value for kind in kinds))
+        raise UnsupportedMediaType(f"the Content-Type must be {wanted}")
+    return parsed
+
+
+def _media_type(text: str) -> ContentType | None:
+    match = MEDIA_TYPE.fullmatch(text)
+    kind = KINDS.get(match[1].lower()) if match else None
+    if match is None or kind is None:
+        return None
+    found = [(name.lower(), plain or quoted) for name, plain, quoted in PARAMETER.findall(match[2])]
+    parameters = dict(found)
+    boundary = parameters.get("boundary", "")
+    sound = len(found) == len(parameters) and parameters.get("charset", "utf-8").lower() == "utf-8"
+    if not sound or (kind is BodyKind.MULTIPART and not boundary):
+        return None
+    return ContentType(kind, boundary)
+
+
+def convert(value: object, into: type[Wanted]) -> Wanted:
+    try:
+        return msgspec.convert(value, into, strict=True)
+    except msgspec.ValidationError as error:
+        raise BadInput(complaint(str(error))) from error
+
+
+def complaint(text: str) -> str:
+    """Say in our words what the converter found: `data.roles[2]: expected str, got int`."""
+    what, _, where = text.partition(" - at `$")
+    said = what[:1].lower() + what[1:]
+    path = where.removesuffix("`").removeprefix(".")
+    return (f"{path}: {said}" if path else said).replace("`", "")[:MAX_COMPLAINT]

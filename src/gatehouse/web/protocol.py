@@ -1,0 +1,328 @@
+"""HTTP/1.1 towards hostile clients: uvicorn's protocol with the limits, deadlines and refusals it lacks.
+
+A refused request is the last one of its connection: a bare status goes out after the answers that are
+still owed, in their order, and nothing more is read. Every duration runs on the Clock.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import Any, Final
+
+import httptools
+from uvicorn._types import ASGI3Application
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.web.limits import Deadline, ProtocolLimits
+from gatehouse.web.refusal import RequestRefused, bare_answer, refusal_behind
+from gatehouse.web.request_head import RequestHead, check
+
+SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
+BLANK: Final = b" \t"  # no part of a value (RFC 9110 §5.5)
+SEPARATORS: Final = len(b": \r\n")
+
+
+class Phase(Enum):
+    """What of a request has arrived."""
+
+    NEW = auto()
+    HEAD = auto()
+    BODY = auto()
+    BETWEEN = auto()
+
+
+class Line(asyncio.Transport):
+    """The transport as one request's answer sees it: closing it leaves the client time to read."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        super().__init__()
+        self._transport = transport
+        self._close = close
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        self._close()
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        limits: ProtocolLimits,
+        clock: Clock,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = limits
+        self._client_owes = Deadline(clock)
+        self._client_reads = Deadline(clock)
+        self._watched: tuple[Phase, int, RequestResponseCycle | None] | None = None
+        self._phase = Phase.NEW
+        self._requests = 0
+        self._header_count = 0
+        self._header_bytes = 0
+        self._unreported = 0  # bytes fed since the parser last said anything about them
+        self._upgrade_is_ignored = False
+        self._answering: RequestResponseCycle | None = None
+        self._refusal: HTTPStatus | None = None
+        self._leaving = False
+
+    # The transport calls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leaving = True
+        self._client_owes.cancel()
+        self._client_reads.cancel()
+        if self._answering is not None:
+            end_request(self._answering)  # the base class tells only the newest of pipelined requests
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for start in range(0, len(data), SLICE):
+                if self._is_deaf():
+                    return
+                self._feed(data[start : start + SLICE])
+        except RequestRefused as refused:
+            self._refuse(refused.status)
+        else:
+            self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._client_reads.set(self._limits.drain, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._client_reads.cancel()
+
+    # The parser calls
+
+    def _feed(self, data: bytes) -> None:
+        self._unreported += len(data)
+        rest = data
+        while rest:
+            rest = self._parse(rest)
+        if self._header_bytes + self._unreported > self._limits.header_bytes:
+            self._refuse_what_never_ends()
+
+    def _parse(self, data: bytes) -> bytes:
+        """Parse, and return what has to be parsed next."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            raise refusal_behind(error) from error
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+                return b""
+            return self._head_without_upgrade() + data[upgrade.args[0] :]
+        return b""
+
+    def _refuse_what_never_ends(self) -> None:
+        """One header that goes on and on, or a chunk extension: the parser reports neither until it ends."""
+        if self._phase is Phase.HEAD:
+            raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if self._phase is Phase.BODY:
+            raise RequestRefused(HTTPStatus.BAD_REQUEST)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._phase = Phase.HEAD
+        self._requests += 1
+        self._header_count = self._header_bytes = self._unreported = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._unreported = 0
+        super().on_url(url)
+        if len(self.url) > self._limits.url_bytes:
+            raise RequestRefused(HTTPStatus.REQUEST_URI_TOO_LONG)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._unreported = 0
+        self._header_count += 1
+        self._header_bytes += len(name) + len(value) + SEPARATORS
+        if self._header_count > self._limits.headers or self._header_bytes > self._limits.header_bytes:
+            raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        # A trailer would change the headers under a running application, and an underscore is how
+        # a caller imitates a header that a proxy vouches for (S-11).
+        if self._phase is Phase.HEAD and b"_" not in name:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        check(self._head())
+        self._upgrade_is_ignored = self.parser.should_upgrade() and not self._should_upgrade()
+        if self._upgrade_is_ignored:
+            return
+        if len(self.pipeline) >= self._limits.pipelined:
+            raise RequestRefused(HTTPStatus.BAD_REQUEST)
+        self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers]
+        super().on_headers_complete()
+        if not self.parser.should_upgrade():
+            self._phase = Phase.BODY
+            self.cycle.transport = Line(self.transport, self._close_after_answer)
+
+    def on_body(self, body: bytes) -> None:
+        self._unreported = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._upgrade_is_ignored:
+            super().on_message_complete()
+            self._phase = Phase.BETWEEN
+
+    def _head(self) -> RequestHead:
+        return RequestHead(
+            method=self.parser.get_method(),
+            target=self.url,
+            version=self.parser.get_http_version(),
+            headers=self.headers,
+        )
+
+    # Upgrades
+
+    def _should_upgrade(self) -> bool:
+        """Never while an earlier request still owns the connection."""
+        return self._answering is None and super()._should_upgrade()
+
+    def handle_websocket_upgrade(self) -> None:
+        self._leaving = True
+        self._client_owes.cancel()
+        self._client_reads.cancel()
+        super().handle_websocket_upgrade()
+
+    def _head_without_upgrade(self) -> bytes:
+        """The same head, not asking for h2c or the like, to be read by a fresh parser (HT-24).
+
+        The old one takes whatever follows for another protocol's bytes: uvicorn lets the body of
+        an ignored upgrade be read as the next request.
+        """
+        head = self._head()
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the base class does
+        lines = [b"%b %b HTTP/%b" % (head.method, head.target, head.version.encode())]
+        lines += [b"%b: %b" % header for header in head.headers if header[0] != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
+
+    # Answers
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        answered, self._answering = self._answering, None
+        if answered is not None and answered.more_body and not self._leaving:
+            # The rest of the body may never come, or be meant as something else: do not wait for it.
+            self._linger()
+        if self._leaving:
+            self.server_state.total_requests += 1
+            return
+        super().on_response_complete()
+        self._unset_keepalive_if_required()  # ours runs on the Clock
+        if self._refusal is not None and self._answering is None:
+            self._answer_refusal(self._refusal)
+        self._watch()
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Read no more; answer what is still owed, then this, then close."""
+        self._client_owes.cancel()
+        self._refusal = status
+        if self._phase is Phase.BODY:
+            self._withdraw(self.cycle)
+        if self._answering is None:
+            self._answer_refusal(status)
+
+    def _withdraw(self, cycle: RequestResponseCycle) -> None:
+        """Take back a request whose head was in order and whose body is not."""
+        if cycle is not self._answering:
+            self.pipeline.popleft()
+            return
+        end_request(cycle)
+        if cycle.response_started:
+            self.transport.abort()
+        else:
+            self._answering = None
+
+    def _answer_refusal(self, status: HTTPStatus) -> None:
+        self.transport.write(bare_answer(status, self.server_state.default_headers))
+        self._linger()
+
+    # The end
+
+    def _is_deaf(self) -> bool:
+        return self._leaving or self._refusal is not None
+
+    def _close_after_answer(self) -> None:
+        if self._phase is Phase.BETWEEN:
+            self._close()
+        else:
+            self._linger()
+
+    def _linger(self) -> None:
+        """Say that we are done, and throw away what the client still sends.
+
+        Closing at once over unread bytes resets the connection, and some clients then lose our answer.
+        """
+        self._leaving = True
+        with contextlib.suppress(OSError):  # the client may be gone already
+            self.transport.write_eof()
+        self.flow.resume_reading()
+        self._client_owes.set(self._limits.linger, self._close)
+
+    def _close(self) -> None:
+        self._leaving = True
+        self.transport.close()
+        # That alone would wait for ever for a client that does not read.
+        self._client_owes.set(self._limits.drain, self.transport.abort)
+
+    # Deadlines
+
+    def _watch(self) -> None:
+        """Start the deadline of what the client owes us now, unless that one is running already."""
+        owed = (self._phase, self._requests, self._answering)
+        if self._is_deaf() or owed == self._watched:
+            return
+        self._watched = owed
+        self._client_owes.cancel()
+        match self._phase:
+            case Phase.NEW:
+                self._client_owes.set(self._limits.head, self._close)
+            case Phase.HEAD:
+                self._client_owes.set(self._limits.head, self._overdue)
+            case Phase.BODY:
+                self._client_owes.set(self._limits.body, self._overdue)
+            case Phase.BETWEEN if self._answering is None:
+                self._client_owes.set(self._limits.idle, self._close)
+
+    def _overdue(self) -> None:
+        if self.flow.read_paused:
+            # It is we who are not reading, because the application is behind: begin again.
+            self._watched = None
+            self._watch()
+        else:
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+
+
+def end_request(cycle: RequestResponseCycle) -> None:
+    """Tell the application that its client is gone; what it still sends goes nowhere."""
+    cycle.disconnected = True
+    cycle.waiting_for_100_continue = False
+    cycle.message_event.set()

@@ -1,0 +1,41 @@
+"""The few shapes of an answer. Nothing is kept by caches unless an endpoint says that it may."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+NO_STORE: Final = {"Cache-Control": "no-store"}
+SEE_OTHER: Final = 303  # after a POST with credentials never a status that repeats the body (checklist LG-25)
+NOT_MODIFIED: Final = 304
+TAG_DIGITS: Final = 32
+
+
+def json_answer(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    body = msgspec.json.encode(value)
+    return Response(body, status, {**NO_STORE, **(headers or {})}, media_type="application/json")
+
+
+def html_answer(page: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(page, status, {**NO_STORE, **(headers or {})}, media_type="text/html")
+
+
+def see_other(location: str, *, headers: Mapping[str, str] | None = None) -> Response:
+    """Send the browser on; the caller has decided that the address is one it may be sent to."""
+    return RedirectResponse(location, SEE_OTHER, {**NO_STORE, **(headers or {})})
+
+
+def cacheable(request: Request, body: bytes, *, media_type: str, cache_control: str) -> Response:
+    """An answer that is the same for everyone: tagged by its content, 304 for a caller who has it."""
+    tag = entity_tag(body)
+    headers = {"Cache-Control": cache_control, "ETag": tag}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(None, NOT_MODIFIED, headers)
+    return Response(body, 200, headers, media_type=media_type)
+
+
+def entity_tag(body: bytes) -> str:
+    return f'"{hashlib.sha256(body).hexdigest()[:TAG_DIGITS]}"'

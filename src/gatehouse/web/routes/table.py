@@ -1,0 +1,206 @@
+"""What an endpoint is, and how a table of them becomes an application.
+
+One record says everything about a path: who answers, in which dialect, under which limits, and what the
+OpenAPI document tells about it. Paths are exact: no redirect adds or takes a slash (checklist HT-10).
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Protocol
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from gatehouse.kernel.errors import TooMany
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.errors import ErrorAnswers
+from gatehouse.web.middleware.body_limit import DEFAULT_LIMIT
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.parse import JSON_ONLY, BodyKind
+
+SCHEMA_BODY: Final = 4 * 1024 * 1024  # bytes (S-19)
+PREFLIGHT_AGE: Final = "86400"  # seconds a browser may remember the answer to a preflight
+FORBIDDEN_IN_HEADERS: Final = frozenset(b"\r\n\0")
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class RateClass(Enum):
+    """Endpoints that share one allowance per caller."""
+
+    PUBLIC = "public"
+    LOGIN = "login"
+    TOKEN = "token"  # noqa: S105 - a name
+    POLL = "poll"
+    ADMIN = "admin"
+    KEYS = "keys"
+
+
+class Auth(Enum):
+    """What a caller must bring; checked by the handler, told by the OpenAPI document."""
+
+    NONE = "none"
+    SESSION = "session"
+    CLIENT = "client"
+    ACCESS_TOKEN = "access_token"  # noqa: S105 - a name
+    USER_JWT = "user_jwt"
+    USER_JWT_AND_FACTOR = "user_jwt_and_factor"
+    ACCESS_KEY = "access_key"
+    OPERATIONS = "operations"
+
+
+class Cors(Enum):
+    NONE = "none"
+    ANYONE = "anyone"  # any origin, never with credentials: key sets and discovery (checklist HT-12)
+
+
+class VolumeLimiter(Protocol):
+    def admit(self, rate_class: RateClass, source: str) -> int:
+        """Count one request; return 0 to let it pass, else the seconds after which to come back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One row of the table. `name` is the label in logs and metrics, and the operation's id."""
+
+    name: str
+    path: str
+    methods: tuple[str, ...]
+    handler: Handler
+    dialect: Dialect
+    rate_class: RateClass
+    summary: str = ""
+    section: str = ""  # "interface §4.4"
+    request: type[msgspec.Struct] | None = None
+    accepts: frozenset[BodyKind] = JSON_ONLY
+    answers: Mapping[int, type | None] = field(default_factory=dict)
+    auth: Auth = Auth.NONE
+    body_limit: int = DEFAULT_LIMIT  # bytes
+    cors: Cors = Cors.NONE
+    hidden: bool = False  # pages and the like, not told by the OpenAPI document
+
+    def __post_init__(self) -> None:
+        """Permission endpoints refuse unknown fields by name (R6): a type that would not is a mistake."""
+        strict = self.request is None or self.request.__struct_config__.forbid_unknown_fields
+        if self.dialect is Dialect.PERMISSIONS and not strict:
+            raise TypeError(f"{self.name}: {self.request} must forbid unknown fields")
+
+
+def application(
+    endpoints: Sequence[Endpoint],
+    *,
+    limiter: VolumeLimiter,
+    errors: ErrorAnswers,
+    more_routes: Sequence[BaseRoute] = (),
+    lifespan: Lifespan[None] | None = None,
+) -> ASGIApp:
+    """The table as an ASGI application in which every exception becomes an answer.
+
+    Not Starlette's own application class: that one answers unforeseen errors outside of all middleware, so
+    without security headers and request id.
+    """
+    routes = mount(endpoints, limiter=limiter)
+    exact = {route.path: route.app for route in routes if not route.param_convertors}
+    router = Router([*routes, *more_routes], redirect_slashes=False, default=nothing_here, lifespan=lifespan)
+    return ExceptionMiddleware(Switchboard(exact, router), handlers=errors.handlers())
+
+
+def mount(endpoints: Iterable[Endpoint], *, limiter: VolumeLimiter) -> list[Route]:
+    """One route per path, in the order of the table; endpoints that share a path differ in their methods."""
+    by_path: dict[str, list[Endpoint]] = {}
+    names: set[str] = set()
+    for endpoint in endpoints:
+        if endpoint.name in names:
+            raise ValueError(f"two endpoints are named {endpoint.name}")
+        names.add(endpoint.name)
+        by_path.setdefault(endpoint.path, []).append(endpoint)
+    return [Route(path, PathApp(sharing, limiter), name=path) for path, sharing in by_path.items()]
+
+
+async def nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await WebSocketClose()(scope, receive, send)
+        return
+    raise HTTPException(404)
+
+
+class Switchboard:
+    """Finds exact paths by one look-up and leaves patterns, WebSockets and the lifespan to the router."""
+
+    def __init__(self, exact: Mapping[str, ASGIApp], router: Router) -> None:
+        self._exact = exact
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = self._exact.get(scope["path"]) if scope["type"] == "http" else None
+        await (found or self._router)(scope, receive, send)
+
+
+class PathApp:
+    """All endpoints of one path."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], limiter: VolumeLimiter) -> None:
+        self._limiter = limiter
+        self._first = endpoints[0]
+        self._by_method = by_method(endpoints)
+        self._open = any(endpoint.cors is Cors.ANYONE for endpoint in endpoints)
+        self._allow = ", ".join(sorted(self._by_method))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = self._by_method.get(scope["method"], self._first)
+        state = scope["state"]
+        state["endpoint"], state["dialect"] = endpoint.name, endpoint.dialect
+        response = await self._answer(Request(scope, receive, send), endpoint)
+        if self._open:
+            response.headers["Access-Control-Allow-Origin"] = "*"
+        refuse_split_headers(response)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request, endpoint: Endpoint) -> Response:
+        if not request.scope["path"].isprintable():
+            raise HTTPException(404)  # a pattern's `$` lets a trailing newline pass
+        if request.method not in self._by_method:
+            return self._preflight_or_refuse(request)
+        wait = self._limiter.admit(endpoint.rate_class, caller_of(request.scope).source)
+        if wait:
+            raise TooMany(wait, f"{endpoint.rate_class.value} requests from one source")
+        return await endpoint.handler(request)
+
+    def _preflight_or_refuse(self, request: Request) -> Response:
+        if not (self._open and request.method == "OPTIONS"):
+            raise HTTPException(405, headers={"Allow": self._allow})
+        return Response(
+            None, 204, {"Access-Control-Allow-Methods": self._allow, "Access-Control-Max-Age": PREFLIGHT_AGE}
+        )
+
+
+def by_method(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:
+    """Who answers which method; HEAD is answered by whoever answers GET, unless one asks for it itself."""
+    found: dict[str, Endpoint] = {}
+    for endpoint in endpoints:
+        for method in endpoint.methods:
+            if method in found:
+                raise ValueError(f"{endpoint.name} and {found[method].name} both answer {method} {endpoint.path}")
+            found[method] = endpoint
+    if "GET" in found:
+        found.setdefault("HEAD", found["GET"])
+    return found
+
+
+def body_limits(endpoints: Iterable[Endpoint]) -> dict[str, int]:
+    """What the body-limit middleware is told: the paths whose limit is not the usual one."""
+    return {endpoint.path: endpoint.body_limit for endpoint in endpoints if endpoint.body_limit != DEFAULT_LIMIT}
+
+
+def refuse_split_headers(response: Response) -> None:
+    """No value of ours ever ends a header line (checklist HT-13); if one would, that is a bug and a 500."""
+    for name, value in response.raw_headers:
+        if not FORBIDDEN_IN_HEADERS.isdisjoint(value):
+            raise ValueError(f"line break in the response header {name.decode('latin-1')}")

@@ -1,0 +1,139 @@
+"""The process's HTTP server: uvicorn with our protocol, and an ending in the right order.
+
+uvicorn runs the application's shutdown only after all connections have drained, and a held poll would
+keep its connection from draining. So the held requests hear of the end first (checklist OP-07).
+"""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from typing import Final, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.server import HANDLED_SIGNALS
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.web.limits import ProtocolLimits
+from gatehouse.web.protocol import GuardedProtocol
+
+DRAIN: Final = 30  # seconds that requests in flight may take to finish after a signal
+CLOSING: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
+DEFAULT_LIMITS: Final = ProtocolLimits()
+
+log = logging.getLogger("gatehouse.web.server")
+
+
+class Stopping:
+    """Known to every request that waits: once it has begun, answer now what can be answered."""
+
+    def __init__(self) -> None:
+        self._begun = asyncio.Event()
+
+    def begin(self) -> None:
+        self._begun.set()
+
+    def is_set(self) -> bool:
+        return self._begun.is_set()
+
+    async def wait(self) -> None:
+        await self._begun.wait()
+
+
+class Server(uvicorn.Server):
+    def __init__(
+        self, config: uvicorn.Config, *, stopping: Stopping, when_ready: Callable[[], object] | None
+    ) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+        self._when_ready = when_ready
+
+    @property
+    def port(self) -> int:
+        """The port really bound, also when 0 was asked for."""
+        port: int = self.servers[0].sockets[0].getsockname()[1]
+        return port
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._when_ready is not None:
+            self._when_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping.begin()
+        try:
+            async with asyncio.timeout(DRAIN + CLOSING):
+                await super().shutdown(sockets)
+        except TimeoutError:
+            log.error("not everything was closed within %d seconds", DRAIN + CLOSING)  # noqa: TRY400
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """As uvicorn does, without raising the signal again at the end: a finished drain is exit code 0."""
+        before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def make_server(
+    app: ASGIApp,
+    *,
+    host: str,
+    port: int,
+    limits: ProtocolLimits = DEFAULT_LIMITS,
+    clock: Clock,
+    stopping: Stopping,
+    ws: str = "none",
+    when_ready: Callable[[], object] | None = None,
+) -> Server:
+    """A server for `run()`, which installs signal handlers and uses uvloop where there is one."""
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        interface="asgi3",
+        lifespan="on",  # "auto" would serve on after a start-up that failed
+        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits, clock=clock)),
+        ws=ws,
+        proxy_headers=False,  # decided in middleware/client_address.py
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=DRAIN,
+    )
+    return Server(config, stopping=stopping, when_ready=when_ready)
+
+
+@asynccontextmanager
+async def serving(
+    app: ASGIApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    limits: ProtocolLimits = DEFAULT_LIMITS,
+    clock: Clock,
+    stopping: Stopping | None = None,
+    ws: str = "none",
+) -> AsyncIterator[Server]:
+    """Serve inside the running event loop, without touching signals; leaving drains as a signal would."""
+    server = make_server(
+        app, host=host, port=port, limits=limits, clock=clock, stopping=stopping or Stopping(), ws=ws
+    )
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup()
+    ticking = asyncio.create_task(server.main_loop())
+    try:
+        yield server
+    finally:
+        ticking.cancel()
+        with suppress(asyncio.CancelledError):
+            await ticking
+        await server.shutdown()

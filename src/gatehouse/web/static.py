@@ -1,0 +1,76 @@
+"""Style sheets, scripts and pictures, read once at the start and served from memory.
+
+An address carries the digest of what it names, so browsers may keep it for ever; nothing on the disk is
+looked up by what a caller sent.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.kernel.errors import NotFound
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.responses import cacheable
+from gatehouse.web.routes.table import Endpoint, RateClass
+
+DIRECTORY: Final = Path(__file__).parent / "static"
+DIGEST_DIGITS: Final = 16
+FOR_EVER: Final = "public, max-age=31536000, immutable"
+ASK_AGAIN: Final = "no-cache"  # an address of another release: the same file as it is now
+
+# What is not listed (licences, checksums) lies in the directory but is not served.
+MEDIA_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asset:
+    digest: str
+    media_type: str
+    content: bytes
+
+
+class Assets:
+    def __init__(self, directory: Path = DIRECTORY) -> None:
+        files = sorted(path for path in directory.rglob("*") if path.suffix in MEDIA_TYPES)
+        self._assets = {path.relative_to(directory).as_posix(): _read(path) for path in files}
+
+    def address(self, name: str) -> str:
+        """The path under which to refer to a file: `address("vendor/pico/pico.min.css")`."""
+        return f"/static/{self._assets[name].digest}/{name}"
+
+    async def serve(self, request: Request) -> Response:
+        asset = self._assets.get(request.path_params["name"])
+        if asset is None:
+            raise NotFound
+        kept = FOR_EVER if request.path_params["digest"] == asset.digest else ASK_AGAIN
+        return cacheable(request, asset.content, media_type=asset.media_type, cache_control=kept)
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="static",
+            path="/static/{digest}/{name:path}",
+            methods=("GET",),
+            handler=self.serve,
+            dialect=Dialect.PLAIN,
+            rate_class=RateClass.PUBLIC,
+            section="pages",
+            summary="Style sheets and scripts",
+            hidden=True,
+        )
+
+
+def _read(path: Path) -> Asset:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
+    return Asset(digest=digest, media_type=MEDIA_TYPES[path.suffix], content=content)

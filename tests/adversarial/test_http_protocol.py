@@ -1,0 +1,281 @@
+"""Bytes that no honest client sends, against the real server (checklist HT-04, HT-05, HT-19, HT-24)."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+
+from tests.support.echo import GET, House, echo_house, told
+from tests.support.rawhttp import Answer, raw_connection
+
+LINE: Final = b"POST /echo HTTP/1.1\r\n"
+HOST: Final = b"Host: gatehouse.example\r\n"
+CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
+ONE_CHUNK: Final = b"5\r\nhello\r\n0\r\n\r\n"
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    async with echo_house() as house:
+        yield house
+
+
+async def refused(house: House, request: bytes, *, status: int = 400) -> Answer:
+    """Assert that this request gets that status and is never run, and that nothing after it is answered."""
+    async with raw_connection(house.port) as connection:
+        connection.send(request + GET)
+        answer = await connection.answer()
+        assert answer.status == status
+        assert answer.header("connection") == "close"
+        assert await connection.rest() == b""
+    assert house.echo.bodies_read == 0
+    await house.is_empty()
+    return answer
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 5\r\n" + CHUNKED,
+        CHUNKED + b"Content-Length: 5\r\n",
+        b"Content-Length: 5\r\ncontent-length: 5\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        b"Content-Length: 5, 5\r\n",
+        b"Content-Length: +5\r\n",
+        b"Content-Length: -1\r\n",
+        b"Content-Length: 0x5\r\n",
+        b"Content-Length: 5_0\r\n",
+        b"Content-Length: \r\n",
+        b"Content-Length: 99999999999999999999\r\n",
+        b"Content-Length: " + b"0" * 5_000 + b"5\r\n",
+    ],
+)
+async def test_ht_04_a_length_told_twice_or_oddly_is_refused(house: House, headers: bytes) -> None:
+    await refused(house, LINE + HOST + headers + b"\r\n" + ONE_CHUNK)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"xchunked",
+        b"chunked, identity",
+        b"identity, chunked",
+        b"gzip, chunked",
+        b"chunked;q=1",
+        b"chunked \t",
+        b"\x0bchunked",
+        b"identity",
+        b"",
+        b"chunked\r\nTransfer-Encoding: chunked",
+        b"identity\r\nTransfer-Encoding: chunked",
+        b"chunked\r\nTransfer-Encoding: identity",
+    ],
+)
+async def test_ht_04_a_transfer_encoding_other_than_one_plain_chunked_is_refused(house: House, value: bytes) -> None:
+    await refused(house, LINE + HOST + b"Transfer-Encoding: " + value + b"\r\n\r\n" + ONE_CHUNK)
+    assert house.echo.started == []  # not even started: the parser alone is too late for some of these
+
+
+async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(house: House) -> None:
+    await refused(house, b"POST /echo HTTP/1.0\r\n" + CHUNKED + b"\r\n" + ONE_CHUNK)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"POST /echo HTTP/1.1\nHost: a\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nHost: a\r\n\n",
+        b"POST /echo HTTP/1.1\r\nHost: a\rX: y\r\n\r\n",
+        LINE + HOST + b"X: a\r\n folded\r\n\r\n",
+        LINE + HOST + b"X: a\r\n\tfolded\r\n\r\n",
+        LINE + HOST + b"Transfer-Encoding:\r\n chunked\r\n\r\n",
+        LINE + b" Host: a\r\n\r\n",
+        LINE + HOST + b"Content-Length : 5\r\n\r\n",
+        LINE + HOST + b"Content-Length\t: 5\r\n\r\n",
+        LINE + HOST + b": nameless\r\n\r\n",
+        LINE + HOST + b"colonless\r\n\r\n",
+        LINE + HOST + b"X: nul\0\r\n\r\n",
+        LINE + HOST + b"X: escape\x1b[2J\r\n\r\n",
+    ],
+)
+async def test_ht_04_a_bare_line_end_a_fold_or_a_space_before_a_colon_is_refused(house: House, head: bytes) -> None:
+    await refused(house, head)
+    assert house.echo.started == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"5\nhello\r\n0\r\n\r\n",
+        b"5 \r\nhello\r\n0\r\n\r\n",
+        b"0x5\r\nhello\r\n0\r\n\r\n",
+        b"-1\r\nhello\r\n0\r\n\r\n",
+        b"5\r\nhello0\r\n\r\n",
+        b"fffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+        b"5;" + b"e" * 1_000_000 + b"\r\nhello\r\n0\r\n\r\n",
+        b"5\r\nhello\r\n0;" + b"e" * 40_000 + b"\r\n\r\n",
+        b'5;e="' + b"q" * 40_000 + b'"\r\nhello\r\n0\r\n\r\n',
+    ],
+)
+async def test_ht_04_a_chunk_that_is_malformed_or_has_a_giant_extension_is_refused(house: House, body: bytes) -> None:
+    await refused(house, LINE + HOST + CHUNKED + b"\r\n" + body)
+
+
+async def test_ht_04_trailers_never_reach_the_headers_and_are_bounded_like_them(house: House) -> None:
+    request = LINE + HOST + CHUNKED + b"\r\n5\r\nhello\r\n0\r\n"
+    async with raw_connection(house.port) as connection:
+        connection.send(request + b"Authorization: Bearer stolen\r\n\r\n")
+        seen = told(await connection.answer())
+    assert seen["body"] == "hello"
+    assert "authorization" not in str(seen["headers"])
+    async with raw_connection(house.port) as connection:
+        connection.send(request + b"T: t\r\n" * 200 + b"\r\n")
+        assert (await connection.answer()).status == 431
+
+
+async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(house: House) -> None:
+    sized = LINE + HOST + b"Content-Length: 100000\r\n\r\n" + b"s" * 100_000
+    chunked = LINE + HOST + CHUNKED + b"\r\n" + b"1;e=1\r\nc\r\n" * 5_000 + b"0\r\n\r\n"
+    async with raw_connection(house.port) as connection:
+        connection.send(sized + chunked)
+        assert told(await connection.answer())["body"] == "s" * 100_000
+        assert told(await connection.answer())["body"] == "c" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /" + b"u" * 65_536 + b" HTTP/1.1\r\n" + HOST + b"\r\n", 414),
+        (b"GET /" + b"u" * 8_192 + b" HTTP/1.1\r\n" + HOST + b"\r\n", 414),
+        (b"GET /" + b"u" * 65_536, 414),
+        (LINE + HOST + b"X: " + b"v" * 65_536 + b"\r\n\r\n", 431),
+        (LINE + HOST + b"X: " + b"v" * 16_384 + b"\r\n\r\n", 431),
+        (LINE + HOST + b"X: " + b"v" * 65_536, 431),
+        (LINE + HOST + b"n" * 65_536, 431),
+        (LINE + HOST + (b"X: " + b"v" * 1_000 + b"\r\n") * 17 + b"\r\n", 431),
+        (LINE + HOST + b"X: y\r\n" * 200 + b"\r\n", 431),
+        (LINE + HOST + b"X_y: z\r\n" * 200 + b"\r\n", 431),
+    ],
+)
+async def test_ht_05_too_long_a_url_or_header_or_too_many_headers_are_refused(
+    house: House, head: bytes, status: int
+) -> None:
+    answer = await refused(house, head, status=status)
+    assert house.echo.started == []
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert answer.header("content-type") == "text/plain; charset=utf-8"
+    assert answer.header("server") is None
+    assert answer.header("date") is not None
+
+
+async def test_ht_05_a_head_just_within_the_limits_is_served(house: House) -> None:
+    url = b"/echo?" + b"q" * (8_192 - 6)
+    fields = b"X: " + b"v" * 16_000 + b"\r\n" + b"Y: z\r\n" * 30
+    async with raw_connection(house.port) as connection:
+        connection.send(b"GET " + url + b" HTTP/1.1\r\n" + HOST + fields + b"\r\n")
+        assert len(str(told(await connection.answer())["headers"])) > 16_000
+
+
+async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        body = LINE + HOST + b"Content-Length: 60000\r\n\r\n" + b"b" * 60_000
+        connection.send(body + b"GET /ec")
+        assert told(await connection.answer())["body"] == "b" * 60_000
+        connection.send(b"ho HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert told(await connection.answer())["path"] == "/echo"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /echo HTTP/1.1\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\n" + HOST + HOST + b"\r\n",
+        b"GET /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET /echo HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET http://evil.example/echo HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET gatehouse.example/echo HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"OPTIONS * HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET /echo#part HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET /ech\xc3\xb6 HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
+async def test_ht_19_no_host_two_hosts_or_a_target_that_is_no_path_are_refused(house: House, head: bytes) -> None:
+    await refused(house, head)
+    assert house.echo.started == []
+
+
+@pytest.mark.parametrize(
+    "head", [b"GET /echo\r\n\r\n", b"GET /echo HTTP/0.9\r\n\r\n", b"GET /echo HTTP/2.0\r\n" + HOST + b"\r\n"]
+)
+async def test_ht_19_other_versions_of_http_are_refused_as_such(house: House, head: bytes) -> None:
+    await refused(house, head, status=505)
+    assert house.echo.started == []
+
+
+async def test_ht_19_http_1_0_without_a_host_is_served_once(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        connection.send(b"GET /echo HTTP/1.0\r\n\r\n" + GET)
+        answer = await connection.answer()
+        assert told(answer)["path"] == "/echo"
+        assert answer.header("connection") == "close"
+        assert await connection.rest() == b""
+
+
+async def test_ht_19_the_value_of_host_is_never_looked_at(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        connection.send(b"GET /echo HTTP/1.1\r\nHost: user:secret@evil.example\r\n\r\n")
+        assert told(await connection.answer())["path"] == "/echo"
+
+
+async def test_ht_11_connect_is_refused_and_what_follows_is_not_read(house: House) -> None:
+    await refused(house, b"CONNECT internal.example:443 HTTP/1.1\r\n" + HOST + b"\r\n", status=405)
+    assert house.echo.started == []
+
+
+async def test_ht_24_expect_100_continue_is_answered_when_the_body_is_wanted(house: House) -> None:
+    head = LINE + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+    async with raw_connection(house.port) as connection:
+        connection.send(head)
+        assert (await connection.answer()).status == 100
+        connection.send(b"hello")
+        assert told(await connection.answer())["body"] == "hello"
+
+
+async def test_ht_24_an_expected_body_that_nobody_wants_ends_the_connection(house: House) -> None:
+    head = b"POST /unread HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+    async with raw_connection(house.port) as connection:
+        connection.send(head)
+        assert (await connection.answer()).body == b"unread"
+        assert await connection.rest() == b""
+        connection.send(GET)  # would have been taken for the body, or for a request
+    await house.is_empty()
+    assert house.echo.started == ["/unread"]
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket", b"TLS/1.0", b"anything"])
+async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(house: House, protocol: bytes) -> None:
+    smuggled = b"GET /smuggled HTTP/1.1\r\n" + HOST + b"\r\n"
+    head = (
+        LINE
+        + HOST
+        + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+        + protocol
+        + b"\r\nContent-Length: %d\r\n\r\n" % len(smuggled)
+    )
+    async with raw_connection(house.port) as connection:
+        connection.send(head + smuggled + head)
+        assert told(await connection.answer())["body"] == smuggled.decode()
+        await house.has_read()
+        connection.send(smuggled + GET)  # the body in a later packet than the head
+        assert told(await connection.answer())["body"] == smuggled.decode()
+        assert told(await connection.answer())["method"] == "GET"
+    assert "/smuggled" not in house.echo.started
+
+
+async def test_s_11_header_names_with_an_underscore_are_dropped(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        connection.send(LINE + HOST + b"X_Forwarded_For: 10.0.0.1\r\nX-Kept: \t yes \t\r\n\r\n")
+        seen = told(await connection.answer())
+    assert seen["headers"] == [["host", "gatehouse.example"], ["x-kept", "yes"]]

@@ -1,0 +1,123 @@
+"""Several people's requests on one connection, as behind a proxy (checklist HT-20)."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+
+from gatehouse.web.limits import ProtocolLimits
+from tests.support.echo import GET, House, echo_house, told, until
+from tests.support.rawhttp import raw_connection
+
+HOST: Final = b"Host: gatehouse.example\r\n"
+HELD: Final = b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n"
+ROUNDS: Final = 300
+MALFORMED: Final = b"GET /echo HTTP/1.1\r\nHost : a\r\n\r\n"
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    async with echo_house() as house:
+        yield house
+
+
+def request_of(user: str, number: int) -> bytes:
+    """Each user's body names him, so that a mixed-up one is seen; lengths and framing vary."""
+    body = f"{user} {number} ".encode() * (1 + number % 7)
+    head = f"POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: {user}-{number}\r\n".encode()
+    if number % 3 == 0:
+        return head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    return head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def belongs_to(seen: dict[str, object], user: str, number: int) -> bool:
+    return seen["body"] == f"{user} {number} " * (1 + number % 7) and [
+        "authorization",
+        f"{user}-{number}",
+    ] in list(seen["headers"])  # type: ignore[call-overload]
+
+
+async def test_ht_20_pipelined_requests_of_two_users_never_mix(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        for number in range(ROUNDS):
+            both = request_of("alice", number) + request_of("bob", number)
+            cut = number % len(both)  # another place in every round
+            connection.send(both[:cut])
+            await connection.sent()
+            connection.send(both[cut:])
+            assert belongs_to(told(await connection.answer()), "alice", number)
+            assert belongs_to(told(await connection.answer()), "bob", number)
+
+
+async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(house: House) -> None:
+    for number in range(ROUNDS):
+        async with raw_connection(house.port) as connection:
+            whole = request_of("alice", number)
+            connection.send(request_of("bob", number) + whole[: number % len(whole)])
+            assert belongs_to(told(await connection.answer()), "bob", number)
+            connection.leave()
+    assert house.echo.bodies_read == ROUNDS  # not one of the aborted ones was taken for whole
+
+
+async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        connection.send(b"".join(request_of("alice", number) for number in range(100)))
+        for number in range(100):
+            assert belongs_to(told(await connection.answer()), "alice", number)
+
+
+async def test_ht_20_a_flood_of_pipelined_requests_is_cut_off_after_those_that_may_queue() -> None:
+    async with echo_house(ProtocolLimits(pipelined=5)) as house, raw_connection(house.port) as connection:
+        connection.send(HELD + GET * 1_000)
+        await house.has_read()
+        house.echo.released.set()
+        statuses = [(await connection.answer()).status for _ in range(7)]
+        assert statuses == [200] * 6 + [400]
+        assert await connection.rest() == b""
+
+
+async def test_ht_20_a_malformed_request_does_not_take_the_answer_of_the_one_before_it(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        connection.send(HELD + request_of("bob", 1) + MALFORMED + GET)
+        await until(lambda: house.echo.started == ["/hold"])
+        await house.has_read()
+        house.echo.released.set()
+        assert (await connection.answer()).body == b"released"
+        assert belongs_to(told(await connection.answer()), "bob", 1)
+        assert (await connection.answer()).status == 400
+        assert await connection.rest() == b""
+
+
+async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(house: House) -> None:
+    broken = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"
+    async with raw_connection(house.port) as connection:
+        connection.send(HELD + broken)
+        await until(lambda: house.echo.started == ["/hold"])
+        await house.has_read()
+        house.echo.released.set()
+        assert (await connection.answer()).body == b"released"
+        assert (await connection.answer()).status == 400
+    assert house.echo.started == ["/hold", "/echo"]  # /echo is the one of has_read
+    assert house.echo.bodies_read == 1
+
+
+async def test_ht_20_a_body_that_goes_wrong_under_a_started_answer_cuts_it_off(house: House) -> None:
+    head = b"POST /big HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with raw_connection(house.port) as connection:
+        connection.send(head)
+        await until(lambda: house.echo.started == ["/big"])
+        connection.send(b"nonsense\r\n")
+        received = await connection.rest()
+        house.echo.left.append("/big")
+        assert received.count(b"HTTP/1.1 ") == 1
+        assert not received.endswith(b"0\r\n\r\n")
+
+
+async def test_ht_20_a_held_request_hears_that_its_client_left_though_another_is_queued(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        connection.send(HELD + GET)
+        await until(lambda: house.echo.started == ["/hold"])
+        connection.leave()
+        await until(lambda: house.echo.left == ["/hold"])
+    await house.is_empty()
+    assert house.echo.bodies_read == 0  # the queued one died with its connection

@@ -1,0 +1,91 @@
+"""The service ends: what is held is answered, what is in flight finishes (checklist OP-07)."""
+
+import asyncio
+import signal
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.echo import GET, echo_house, told, until
+from tests.support.processes import WatchedProcess
+from tests.support.rawhttp import raw_connection
+
+ROOT: Final = Path(__file__).parents[2]
+HOST: Final = b"Host: gatehouse.example\r\n"
+HOLD: Final = b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n"
+WRITE: Final = b"POST /write HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nhello"
+# A process of its own: signals, the event loop of a release, the system's clock. /write ends with /hold's end.
+PROGRAM: Final = """
+import asyncio
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.web.server import make_server
+from tests.support.echo import Echo
+
+class Announced(Echo):
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http":
+            print("begun", scope["path"], flush=True)
+        await super().__call__(scope, receive, send)
+        if scope.get("path") == "/hold":
+            self.released.set()
+
+echo = Announced()
+
+def ready():
+    print("ready", server.port, type(asyncio.get_running_loop()).__module__, flush=True)
+
+server = make_server(
+    echo, host="127.0.0.1", port=0, clock=SystemClock(), stopping=echo.stopping, when_ready=ready
+)
+server.run()
+print("clean", flush=True)
+"""
+
+
+async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end() -> None:
+    async with AsyncExitStack() as stack, echo_house() as house:
+        polls = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(50)]
+        writes = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(10)]
+        idle = await stack.enter_async_context(raw_connection(house.port))
+        idle.send(GET)
+        told(await idle.answer())
+        for poll in polls:
+            poll.send(HOLD)
+        for write in writes:
+            write.send(WRITE)
+        await until(lambda: len(house.echo.started) == 61)
+        port = house.port
+        ending = asyncio.create_task(house.server.shutdown())
+        answers = [await poll.answer() for poll in polls]
+        assert {answer.body for answer in answers} == {b"RETRY"}
+        assert {answer.header("connection") for answer in answers} == {"close"}
+        assert await idle.rest() == b""
+        assert not ending.done()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        house.echo.released.set()
+        assert {(await write.answer()).body for write in writes} == {b"written"}
+        await ending
+        assert house.server.server_state.tasks == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_op_07_a_signal_answers_held_requests_and_ends_the_process_cleanly(
+    number: signal.Signals,
+) -> None:
+    with WatchedProcess([sys.executable, "-c", PROGRAM], cwd=ROOT) as process:
+        ready = await asyncio.to_thread(process.wait_until_started, r"^ready (\d+) (\S+)", process.stdout)
+        async with raw_connection(int(ready[1])) as poll, raw_connection(int(ready[1])) as write:
+            poll.send(HOLD)
+            write.send(WRITE)
+            for path in ("/hold", "/write"):
+                await asyncio.to_thread(process.wait_for_line, f"^begun {path}$", process.stdout)
+            process.send(number)
+            assert (await poll.answer()).body == b"RETRY"
+            assert (await write.answer()).body == b"written"
+        assert await asyncio.to_thread(process.wait) == 0
+        assert process.stdout[-1] == "clean\n"
+        assert ready[2].startswith("uvloop")

@@ -1,0 +1,48 @@
+"""Single use, unique ids and exact counts hold between processes, on both databases."""
+
+from collections import Counter
+
+from gatehouse.storage.opening import open_storage
+from gatehouse.throttle.model import GuessLimit
+from tests.support import racers
+from tests.support.builders import NOW, a_client, a_record, a_setup_link
+from tests.support.racers import WON, race
+
+TRIES = 20  # four processes, five attempts each
+
+
+async def test_one_setup_link_makes_one_administrator(migrated_url: str) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
+    outcomes = race(racers.take_setup_link, migrated_url)
+    assert outcomes[WON] == 1
+    assert outcomes["SetupLinkDead"] + outcomes["SetupClosed"] == TRIES - 1
+    async with open_storage(migrated_url, migrate=False) as storage:
+        events = Counter(one.event for one in await storage.audit.unsealed(100))
+    assert events == {"user.created": 2, "setup.closed": 1}  # one of the two records the link itself
+
+
+async def test_one_login_goes_to_one_account(migrated_url: str) -> None:
+    assert race(racers.take_login, migrated_url) == {WON: 1, "LoginTaken": TRIES - 1}
+
+
+async def test_one_user_id_is_given_once(migrated_url: str) -> None:
+    assert race(racers.take_user_id, migrated_url) == {WON: 1, "UserIdTaken": TRIES - 1}
+
+
+async def test_one_client_id_is_given_once(migrated_url: str) -> None:
+    assert race(racers.take_client_id, migrated_url) == {WON: 1, "ClientExists": TRIES - 1}
+
+
+async def test_two_secrets_at_most(migrated_url: str) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        await storage.oauth.create(a_client(), a_record())
+        assert race(racers.rotate_client_secret, migrated_url) == {WON: TRIES}
+        assert len((await storage.oauth.client("web")).secrets) == 2
+
+
+async def test_no_guess_is_lost(migrated_url: str) -> None:
+    assert race(racers.guess, migrated_url) == {WON: TRIES}
+    async with open_storage(migrated_url, migrate=False) as storage:
+        limit = GuessLimit(free=TRIES + 1, delay=5)
+        assert await storage.throttle.failed(b"anna", limit, NOW) == NOW + 5

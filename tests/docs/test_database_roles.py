@@ -1,0 +1,123 @@
+"""The secrets of deploy/compose.yaml, and the two database roles they open (defaults S-29)."""
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from gatehouse.keys.sealing import parse_master_key
+from gatehouse.settings.grammar import database_url
+from tests.support.capabilities import POSTGRES, require
+from tests.support.packaging import DEPLOY, SERVICES, compose, user_of
+from tests.support.postgres import PostgresCluster
+from tests.support.processes import LOOPBACK
+
+
+def make_secrets(directory: Path) -> dict[str, str]:
+    subprocess.run([DEPLOY / "make-secrets.sh", directory], capture_output=True, check=True)
+    return {path.name: path.read_text() for path in directory.iterdir()}
+
+
+def test_the_secrets_that_compose_wants_are_made_for_one_reader_each(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    assert made.keys() == compose()["secrets"].keys()
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in made} == {0o400}
+    assert len(set(made.values())) == len(made)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_each_secret_belongs_to_the_user_of_its_containers(tmp_path: Path) -> None:
+    make_secrets(tmp_path)
+    for name in SERVICES:
+        wanted = compose()["services"][name]["secrets"]
+        assert {(tmp_path / secret).stat().st_uid for secret in wanted} == {user_of(name)}
+
+
+def test_the_service_accepts_the_secrets(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    parse_master_key(made["master_key"])
+    for name in ("owner_url", "runtime_url"):
+        database_url(made[name].strip())
+
+
+def test_making_secrets_again_replaces_none_and_mends_what_is_missing(tmp_path: Path) -> None:
+    first = make_secrets(tmp_path)
+    (tmp_path / "runtime_url").unlink()
+    assert make_secrets(tmp_path) == first
+
+
+def psql(url: str, *arguments: str) -> None:
+    program = require(POSTGRES) / "psql"
+    subprocess.run([program, "--no-psqlrc", "--quiet", url, *arguments], check=True)
+
+
+@pytest.fixture(scope="module")
+def runtime_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database set up as docs/operations/postgresql.md says, as the serving role sees it."""
+    secrets = tmp_path_factory.mktemp("secrets")
+    make_secrets(secrets)
+    with PostgresCluster() as cluster:
+        place = f"{LOOPBACK}:{cluster.port}/gatehouse"
+        psql(cluster.url(), "--command=CREATE DATABASE gatehouse")
+        psql(cluster.url("gatehouse"), f"--set=secrets={secrets}", f"--file={DEPLOY / 'postgresql-roles.sql'}")
+        owner = f"postgresql://gatehouse_owner@{place}"
+        migration = [sys.executable, "-m", "gatehouse.storage.migrations"]
+        subprocess.run(migration, input=owner.encode(), check=True)
+        psql(owner, "--set=ON_ERROR_STOP=1", f"--file={DEPLOY / 'postgresql-grants.sql'}")
+        yield f"postgresql://gatehouse@{place}"
+
+
+async def attempt(url: str, statements: Sequence[str]) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            for statement in statements:
+                await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_events SET event = 'another'",
+        "UPDATE audit_events SET personal = NULL",
+        "DELETE FROM audit_events",
+        "TRUNCATE audit_events",
+        "UPDATE audit_seals SET link = ''",
+        "DELETE FROM audit_seals",
+        "UPDATE audit_refusals SET reason = 'another'",
+        "UPDATE alembic_version SET version_num = '9999'",
+        "CREATE TABLE mine (id int)",
+        "CREATE TEMPORARY TABLE mine (id int)",
+        "DROP TABLE users",
+        "ALTER TABLE audit_events DISABLE TRIGGER ALL",
+    ],
+)
+async def test_the_serving_role_can_rewrite_neither_history_nor_schema(runtime_url: str, statement: str) -> None:
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await attempt(runtime_url, [statement])
+
+
+async def test_the_serving_role_can_do_its_work(runtime_url: str) -> None:
+    event = "INSERT INTO audit_events (record_id, at, event, actor, subject, request_id, details, commitment, mac)"
+    refusal = "INSERT INTO audit_refusals (record_id, at, event, reason, subject, request_id, details, personal)"
+    await attempt(
+        runtime_url,
+        [
+            f"{event} VALUES ('r', 1, '', '', '', '', '{{}}', '', '')",
+            "UPDATE audit_events SET place = 1 WHERE record_id = 'r' AND place IS NULL",
+            "INSERT INTO audit_seals (place, at, link, kid, signature) VALUES (1, 1, '', '', '')",
+            f"{refusal} VALUES ('f', 1, '', '', '', '', '{{}}', '{{}}')",
+            "DELETE FROM audit_refusals WHERE position <= 1",
+            "INSERT INTO user_ids (user_id) VALUES ('1')",
+            "SELECT version_num FROM alembic_version",
+            "SELECT pg_notify('gatehouse', 'hello')",
+            "LISTEN gatehouse",
+        ],
+    )

@@ -1,0 +1,52 @@
+"""Every link between the documents leads somewhere, and so does every citation of the interface."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.finding import ROOT
+
+PAGES: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+INTERFACE: Final = ROOT / "docs" / "interface.md"
+LINK: Final = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+CODE: Final = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+CITED_SECTION: Final = re.compile(r"interface §(\d+(?:\.\d+)?)")
+CITED_RULING: Final = re.compile(r"\bR(\d+)\b(?!-)")
+
+
+def prose(page: Path) -> str:
+    return CODE.sub(lambda found: re.sub(r"[\[\]()]", "", found[0]), page.read_text())
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """The explicit ones, and those that headings get."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return frozenset(slugs | set(re.findall(r'<a id="([^"]+)"', text)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_to_a_file_and_a_place_in_it(page: Path) -> None:
+    for target, anchor in LINK.findall(prose(page)):
+        place = (page.parent / target).resolve() if target else page
+        assert place.exists(), f"{target} does not exist"
+        assert not anchor or anchor in anchors(place), f"{target}#{anchor} does not exist"
+
+
+def sources() -> Iterator[Path]:
+    for room in ("src", "tests", "tools", "docs"):
+        yield from (path for path in (ROOT / room).rglob("*") if path.suffix in {".py", ".md", ".toml"})
+
+
+def test_every_section_and_ruling_that_is_cited_exists() -> None:
+    for path in sources():
+        text = path.read_text()
+        cited = {f"s{number.replace('.', '-')}" for number in CITED_SECTION.findall(text)}
+        cited |= {f"r{number}" for number in CITED_RULING.findall(text)}
+        assert cited <= anchors(INTERFACE), path.relative_to(ROOT)

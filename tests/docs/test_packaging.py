@@ -1,0 +1,271 @@
+"""The packaging files: what they promise, checked without a container engine."""
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gatehouse.cli import COMMANDS
+from gatehouse.settings.sources import BY_FILE_VARIABLE, BY_VARIABLE
+from gatehouse.storage.postgres import OLDEST_SERVER
+from tests.support.capabilities import Capability, require
+from tests.support.finding import ROOT
+from tests.support.packaging import (
+    DEPLOY,
+    SERVICES,
+    UNIT,
+    compose,
+    instructions,
+    last,
+    unit_settings,
+    user_of,
+)
+from tests.support.processes import LOOPBACK
+
+LOCKS: Final = ("requirements.txt", "requirements-dev.txt")
+HIGHEST_EXPOSURE: Final = 2.5  # checklist OP-11
+PINNED: Final = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.+]*)((?: --hash=sha256:[0-9a-f]{64})+)")
+OFFLINE_SINCE: Final = 250  # the systemd whose `security` judges a file
+
+
+# -- requirements ---------------------------------------------------------------------------------------
+
+
+def locked(name: str) -> dict[str, str]:
+    """Version by package; a line that is anything else than a pin with hashes fails the test."""
+    text = (ROOT / name).read_text().replace("\\\n", " ")
+    lines = [re.sub(r"\s+", " ", line).strip() for line in text.splitlines()]
+    pins = [PINNED.fullmatch(line) or pytest.fail(line) for line in lines if line and not line.startswith("#")]
+    return {pin[1]: pin[2] for pin in pins}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_op_10_every_requirement_is_pinned_with_hashes_and_names_no_index(name: str) -> None:
+    assert locked(name)
+    assert "://" not in (ROOT / name).read_text()
+
+
+def test_op_10_the_two_locks_agree() -> None:
+    assert locked("requirements.txt").items() <= locked("requirements-dev.txt").items()
+
+
+def test_op_10_everything_the_package_depends_on_is_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {re.split(r"[<>=]", line)[0] for line in project["dependencies"]} <= locked("requirements.txt").keys()
+
+
+def test_every_dependency_has_its_paragraph_in_the_decision_page() -> None:
+    content = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = {re.split(r"[<>=]", line)[0] for line in content["project"]["dependencies"]}
+    wanted |= {re.split(r"[<>=]", line)[0] for line in content["dependency-groups"]["dev"]}
+    page = (ROOT / "docs" / "decisions" / "0002-dependencies.md").read_text()
+    assert set(re.findall(r"\*\*([a-z0-9-]+)\*\*", page)) == wanted
+
+
+def test_op_10_what_is_installed_is_what_was_locked() -> None:
+    wanted = locked("requirements.txt")
+    assert {name: metadata.version(name) for name in wanted} == wanted
+
+
+# -- the systemd unit -----------------------------------------------------------------------------------
+
+
+def find_systemd_analyze() -> Path | None:
+    found = shutil.which("systemd-analyze")
+    if found is None:
+        return None
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    digits = re.search(r"\d+", version)
+    return Path(found) if digits is not None and int(digits[0]) >= OFFLINE_SINCE else None
+
+
+SYSTEMD: Final = Capability(name=f"systemd {OFFLINE_SINCE} or newer", find=find_systemd_analyze, optional=True)
+
+
+def test_op_11_the_unit_is_exposed_no_more_than_allowed() -> None:
+    command: list[str | Path] = [require(SYSTEMD), "security", "--offline=true", "--no-pager", UNIT]
+    judged = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    level = re.search(r"Overall exposure level for gatehouse.service: ([0-9.]+)", judged)
+    assert level is not None
+    assert float(level[1]) <= HIGHEST_EXPOSURE
+
+
+def test_op_11_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
+    # The program is not installed where the unit expects it; any that exists will do.
+    copy = tmp_path / UNIT.name
+    copy.write_text(UNIT.read_text().replace("/opt/gatehouse/bin/gatehouse", "/bin/true"))
+    judged = subprocess.run(
+        [require(SYSTEMD), "verify", "--man=no", copy], capture_output=True, text=True, check=False
+    )
+    assert [line for line in judged.stderr.splitlines() if copy.name in line] == []
+    assert judged.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("User", "gatehouse"),
+        ("NoNewPrivileges", "yes"),
+        ("CapabilityBoundingSet", ""),
+        ("ProtectSystem", "strict"),
+        ("ProtectHome", "yes"),
+        ("PrivateTmp", "yes"),
+        ("PrivateDevices", "yes"),
+        ("LimitCORE", "0"),
+    ],
+)
+def test_op_11_the_unit_has_no_root_no_new_privileges_and_a_read_only_system(key: str, value: str) -> None:
+    assert unit_settings()[key] == [value]
+
+
+def test_op_11_the_unit_bounds_memory_tasks_and_descriptors() -> None:
+    assert {"MemoryMax", "TasksMax", "LimitNOFILE"} <= unit_settings().keys()
+
+
+def test_the_unit_hands_the_master_key_over_as_a_credential() -> None:
+    unit = unit_settings()
+    assert unit["LoadCredential"] == ["master_key:/etc/gatehouse/master.key"]
+    assert "GATEHOUSE__SECURITY__MASTER_KEY__FILE=%d/master_key" in unit["Environment"]
+
+
+def test_the_operators_command_is_about_the_same_installation_as_the_unit() -> None:
+    command = (DEPLOY / "gatehouse-ctl.sh").read_text()
+    started, unit = unit_settings()["ExecStart"][0], unit_settings()
+    key_file = unit["LoadCredential"][0].partition(":")[2]
+    about = " ".join(re.findall(r"--(?:data|config) \S+", started))
+    assert f"$(cat {key_file})" in command
+    assert f"--reuid={unit['User'][0]} " in command
+    assert f'{started.split()[0]} "$@" {about}\n' in command
+
+
+# -- the image ------------------------------------------------------------------------------------------
+
+
+def test_the_image_runs_as_a_user_without_privileges() -> None:
+    uid, _, gid = last("USER").partition(":")
+    assert int(uid) > 0
+    assert int(gid) > 0
+    words = [found.word for found in instructions()]
+    after = words[len(words) - words[::-1].index("USER") :]
+    assert set(after) <= {"HEALTHCHECK", "ENTRYPOINT", "CMD"}
+
+
+def test_op_10_everything_the_image_installs_is_checked_or_local() -> None:
+    runs = [found.rest for found in instructions() if found.word == "RUN"]
+    installs = [part for run in runs for part in run.split(" && ") if " install " in part and "pip" in part]
+    assert installs
+    assert all("--require-hashes" in part or "--no-index" in part for part in installs)
+    assert all("--no-deps" in part for part in installs)
+    assert not [run for run in runs if re.search(r"\b(curl|wget|apt|apt-get|git)\b", run)]
+
+
+def test_the_image_adds_nothing_from_elsewhere_and_holds_no_secret() -> None:
+    assert "ADD" not in {found.word for found in instructions()}
+    named = [found.rest for found in instructions() if found.word in {"ARG", "ENV"}]
+    assert not [rest for rest in named if re.search(r"(?i)secret|password|token|_key", rest)]
+
+
+def test_the_image_writes_to_its_data_directory_only() -> None:
+    assert [found.rest for found in instructions() if found.word == "VOLUME"] == ["/data"]
+    assert "PYTHONDONTWRITEBYTECODE=1" in last("ENV")
+
+
+def test_the_image_is_built_from_the_wheel_and_the_lock_alone() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    assert patterns == ["*", "!requirements.txt", "!dist/*.whl"]
+    copied = [found.rest.split()[0] for found in instructions() if found.word == "COPY"]
+    assert copied == ["requirements.txt", "dist/*.whl", "--from=build"]
+
+
+def test_the_image_asks_itself_whether_it_is_well() -> None:
+    assert last("HEALTHCHECK").endswith('CMD ["gatehouse", "healthcheck"]')
+
+
+# -- compose --------------------------------------------------------------------------------------------
+
+
+def test_these_are_all_services_there_are() -> None:
+    assert tuple(compose()["services"]) == SERVICES
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_container_is_read_only_and_without_privileges(name: str) -> None:
+    service = compose()["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert not service.keys() & {"privileged", "cap_add", "devices", "network_mode", "pid", "ipc", "userns_mode"}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_container_runs_as_root(name: str) -> None:
+    assert user_of(name) > 0
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_secret_reaches_its_container_as_a_file(name: str) -> None:
+    service = compose()["services"][name]
+    files = [value for key, value in service.get("environment", {}).items() if key.endswith("_FILE")]
+    assert all(path.removeprefix("/run/secrets/") in service["secrets"] for path in files)
+    secret = [
+        key
+        for key in service.get("environment", {})
+        if re.search(r"(?i)password|secret|key|token|url", key) and not key.endswith(("_FILE", "BASE_URL"))
+    ]
+    assert secret == []
+
+
+def test_only_the_service_itself_is_reachable_and_only_from_this_machine() -> None:
+    services = compose()["services"]
+    assert {name for name in services if "ports" in services[name]} == {"gatehouse"}
+    assert all(port.startswith(f"{LOOPBACK}:") for port in services["gatehouse"]["ports"])
+    assert compose()["networks"]["back"]["internal"] is True
+    assert services["db"]["networks"] == ["back"]
+
+
+def test_nothing_serves_before_the_schema_and_its_grants_are_there() -> None:
+    services = compose()["services"]
+    done, healthy = {"condition": "service_completed_successfully"}, {"condition": "service_healthy"}
+    assert services["migrate"]["depends_on"] == {"db": healthy}
+    assert services["grants"]["depends_on"] == {"migrate": done}
+    assert services["gatehouse"]["depends_on"] == {"db": healthy, "grants": done}
+    assert services["db"]["healthcheck"]["test"][0] == "CMD"
+    assert {services[name]["restart"] for name in ("migrate", "grants")} == {"no"}
+
+
+def test_the_database_is_one_the_service_supports() -> None:
+    images = {compose()["services"][name]["image"] for name in ("db", "grants")}
+    assert len(images) == 1
+    version = re.fullmatch(r"postgres:(\d+)-bookworm", images.pop())
+    assert version is not None
+    assert int(version[1]) >= OLDEST_SERVER
+
+
+# -- what they all say about the service ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["compose.yaml", "gatehouse.service", "Dockerfile"])
+def test_every_setting_that_is_given_exists(name: str) -> None:
+    given = set(re.findall(r"GATEHOUSE__[A-Z_]+", (DEPLOY / name).read_text()))
+    assert given <= BY_VARIABLE.keys() | BY_FILE_VARIABLE.keys()
+
+
+def commands_given() -> Iterator[str]:
+    unit = unit_settings()
+    for line in (*unit["ExecStartPre"], *unit["ExecStart"]):
+        yield line.split()[1]
+    yield json.loads(last("CMD"))[0]
+    yield json.loads(last("HEALTHCHECK").partition("CMD ")[2])[1]
+    yield compose()["services"]["migrate"]["command"][0]
+
+
+def test_every_command_that_is_given_exists() -> None:
+    assert set(commands_given()) <= COMMANDS.keys()

@@ -1,0 +1,25 @@
+import re
+
+import pytest
+from tools.settings_reference import PAGE, page
+
+from gatehouse.settings.entries import ENTRIES, SECTIONS, Entry
+
+
+def test_the_reference_page_is_what_the_code_says() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run tools/settings_reference.py"
+
+
+def test_the_reference_page_lists_every_setting_once() -> None:
+    listed = re.findall(r"^\| `([a-z_]+\.[a-z0-9_]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed == list(ENTRIES)
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
+def test_every_setting_is_explained_in_one_sentence(entry: Entry) -> None:
+    assert re.fullmatch(r"[A-Z][^|\n]{10,100}\.", entry.about.meaning)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_section_says_what_it_is_about(section: str) -> None:
+    assert re.fullmatch(r"[A-Z][^|\n]+\.", str(SECTIONS[section].__doc__))

@@ -1,0 +1,145 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from gatehouse.keys.errors import NoSigningKey, WrongMasterKey
+from gatehouse.keys.keyring import RELOAD_EVERY, Keyring
+from gatehouse.keys.model import Algorithm, Purpose, SigningKey
+from gatehouse.keys.sealing import MasterKeys
+from tests.support.clock import MovableClock
+from tests.support.keys import NOW, OTHER_MASTER, KeysInMemory, a_key, a_keyring, first_keys, key_of
+
+TOKENS, ES256 = Purpose.TOKENS, Algorithm.ES256
+
+
+def damaged(key: SigningKey) -> SigningKey:
+    return replace(key, sealed_private=key.sealed_private[:-1] + bytes([key.sealed_private[-1] ^ 1]))
+
+
+async def test_the_key_that_signs_is_the_one_of_purpose_and_algorithm() -> None:
+    keyring = await a_keyring(KeysInMemory(first_keys()), MovableClock())
+    for key in first_keys():
+        assert keyring.signing(key.purpose, key.alg, NOW).record == key
+
+
+async def test_of_two_signing_keys_the_younger_signs() -> None:
+    older, younger = a_key(), a_key(signs_from=NOW - 10)
+    keyring = await a_keyring(KeysInMemory([younger, older]), MovableClock())
+    assert keyring.signing(TOKENS, ES256, NOW).record == younger
+    assert keyring.signing(TOKENS, ES256, NOW - 11).record == older
+
+
+async def test_without_a_key_nothing_is_signed() -> None:
+    keyring = await a_keyring(KeysInMemory([a_key(signs_from=NOW + 1)]), MovableClock())
+    with pytest.raises(NoSigningKey):
+        keyring.signing(TOKENS, ES256, NOW)
+
+
+async def test_a_published_key_verifies_and_a_retired_one_does_not() -> None:
+    coming, retired = a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW + 1)
+    keyring = await a_keyring(KeysInMemory([coming, retired]), MovableClock())
+    assert await keyring.verifying(coming.kid, NOW) is not None
+    assert await keyring.verifying(retired.kid, NOW) is not None
+    assert await keyring.verifying(retired.kid, NOW + 1) is None
+
+
+async def test_ui_12_only_token_keys_that_are_not_retired_are_published() -> None:
+    old, coming, gone = a_key(), a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW)
+    old = replace(old, signs_until=NOW - 1)
+    others = [a_key(Purpose.REFRESH, Algorithm.EDDSA), a_key(Purpose.AUDIT, Algorithm.EDDSA)]
+    keyring = await a_keyring(KeysInMemory([old, coming, gone, *others]), MovableClock())
+    assert {key.kid for key in keyring.published(NOW)} == {old.kid, coming.kid}
+
+
+async def test_ui_25_unknown_kids_read_the_store_at_most_once_in_a_while() -> None:
+    store, clock = KeysInMemory([a_key()]), MovableClock()
+    keyring = await a_keyring(store, clock)
+    for number in range(10_000):
+        assert await keyring.verifying(f"unknown{number}", NOW) is None
+    assert store.loads == 2
+    await clock.advance(RELOAD_EVERY)
+    await asyncio.gather(*(keyring.verifying(f"other{number}", NOW) for number in range(100)))
+    assert store.loads == 3
+    assert len(keyring._opened) == 1
+
+
+async def test_a_key_made_elsewhere_is_found_when_its_first_token_comes() -> None:
+    store, clock = KeysInMemory([a_key()]), MovableClock()
+    keyring = await a_keyring(store, clock)
+    new = a_key()
+    store.put(new)
+    found = await asyncio.gather(*(keyring.verifying(new.kid, NOW) for _ in range(5)))
+    assert all(key is not None and key.record == new for key in found)
+
+
+async def test_a_view_catches_up_with_another_version_and_reads_nothing_for_its_own() -> None:
+    key = a_key()
+    store, clock = KeysInMemory([key]), MovableClock()
+    keyring = await a_keyring(store, clock)
+    await keyring.catch_up(store.stored.version)
+    assert store.loads == 1
+    store.put(replace(key, verifies_until=NOW))
+    await keyring.catch_up(store.stored.version)
+    assert await keyring.verifying(key.kid, NOW) is None
+
+
+async def test_an_opened_key_is_kept_when_only_its_times_change() -> None:
+    key = a_key()
+    store, clock = KeysInMemory([key]), MovableClock()
+    keyring = await a_keyring(store, clock)
+    before = keyring.signing(TOKENS, ES256, NOW)
+    store.put(replace(key, signs_until=NOW + 50))
+    await keyring.reload()
+    after = keyring.signing(TOKENS, ES256, NOW)
+    assert after.private is before.private
+    assert after.record.signs_until == NOW + 50
+
+
+async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve() -> None:
+    good, bad = a_key(), damaged(a_key(Purpose.REFRESH, Algorithm.EDDSA))
+    store, clock = KeysInMemory([good, bad]), MovableClock()
+    with capture_logs() as logs:
+        keyring = await a_keyring(store, clock)
+        await keyring.reload()
+    assert [(entry["log_level"], entry["kid"]) for entry in logs] == [("critical", bad.kid)]
+    assert keyring.signing(TOKENS, ES256, NOW).record == good
+    assert await keyring.verifying(bad.kid, NOW) is None
+    with pytest.raises(NoSigningKey):
+        keyring.signing(Purpose.REFRESH, Algorithm.EDDSA, NOW)
+
+
+@pytest.mark.parametrize("part", ["public", "kid", "purpose", "alg"])
+async def test_a_record_changed_in_the_database_is_refused(part: str) -> None:
+    good, bad = a_key(), a_key(Purpose.TOKENS, Algorithm.EDDSA)
+    stranger = a_key(Purpose.REFRESH, Algorithm.EDDSA)
+    changed = replace(bad, **{part: {"alg": ES256}.get(part, getattr(stranger, part))})
+    with capture_logs() as logs:
+        keyring = await a_keyring(KeysInMemory([good, changed]), MovableClock())
+    assert await keyring.verifying(changed.kid, NOW) is None
+    assert [entry["event"] for entry in logs] == ["signing key refused"]
+
+
+async def test_a_mended_key_serves_again() -> None:
+    good, other = a_key(), a_key(Purpose.REFRESH, Algorithm.EDDSA)
+    store = KeysInMemory([good, damaged(other)])
+    with capture_logs():
+        keyring = await a_keyring(store, MovableClock())
+    store.put(other)
+    await keyring.reload()
+    assert await keyring.verifying(other.kid, NOW) is not None
+
+
+async def test_r_24_the_wrong_master_key_is_an_error_and_the_old_view_stays() -> None:
+    store, clock = KeysInMemory([a_key()]), MovableClock()
+    stranger = Keyring(store=store, masters=MasterKeys(OTHER_MASTER), clock=clock)
+    with pytest.raises(WrongMasterKey):
+        await stranger.reload()
+    assert stranger.published(NOW) == ()
+
+
+async def test_no_private_key_is_printed() -> None:
+    keyring = await a_keyring(KeysInMemory(first_keys()), MovableClock())
+    assert "private" not in repr(keyring.signing(TOKENS, ES256, NOW)).lower()
+    assert key_of(TOKENS, ES256).kid in repr(keyring.signing(TOKENS, ES256, NOW))

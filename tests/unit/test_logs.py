@@ -1,0 +1,137 @@
+import io
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatehouse import logs
+
+
+class Stream(io.BytesIO):
+    def lines(self) -> list[bytes]:
+        return self.getvalue().splitlines()
+
+    def only(self) -> dict[str, Any]:
+        (line,) = self.lines()
+        decoded: dict[str, Any] = msgspec.json.decode(line)
+        return decoded
+
+
+@pytest.fixture
+def stream() -> Iterator[Stream]:
+    root = logging.getLogger()
+    kept, level = root.handlers[:], root.level
+    stream = Stream()
+    logs.configure(stream=stream)
+    yield stream
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+    root.handlers[:] = kept
+    root.setLevel(level)
+
+
+def test_a_line_is_one_json_object_with_its_time_level_and_logger(stream: Stream) -> None:
+    structlog.get_logger("gatehouse.access").info("request", status=200, ms=1.5)
+    line = stream.only()
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "request", "level": "info", "logger": "gatehouse.access", "status": 200, "ms": 1.5}
+
+
+def test_the_request_id_is_bound_to_everything_said_meanwhile(stream: Stream) -> None:
+    with structlog.contextvars.bound_contextvars(request_id="5eed"):
+        structlog.get_logger().info("inside")
+    assert stream.only()["request_id"] == "5eed"
+
+
+def test_a_key_that_is_not_on_the_list_is_printed_without_its_value(stream: Stream) -> None:
+    structlog.get_logger().info("signed in", password="hunter2", token={"a": "hunter2"}, user_id="1001")
+    line = stream.only()
+    assert (line["password"], line["token"]) == (logs.REDACTED, logs.REDACTED)
+    assert line["user_id"] == "1001"
+    assert b"hunter2" not in stream.getvalue()
+
+
+def test_an_object_under_a_listed_key_is_printed_as_bounded_text(stream: Stream) -> None:
+    structlog.get_logger().info("refused", detail=["x" * 2_000], count=None, attempt=True)
+    line = stream.only()
+    assert (len(line["detail"]), line["count"], line["attempt"]) == (515, None, True)
+
+
+@given(st.text(max_size=2_000))
+def test_clean_text_is_one_bounded_printable_line(text: str) -> None:
+    cleaned = logs.clean(text)
+    assert cleaned.isprintable()
+    assert len(cleaned) <= 10 * (logs.MAX_VALUE + 3)
+    assert cleaned == text or len(text) > logs.MAX_VALUE or not text.isprintable()
+
+
+def test_ordinary_text_stays_as_it_is() -> None:
+    assert logs.clean("Zoë signed in from 192.0.2.1") == "Zoë signed in from 192.0.2.1"
+
+
+def test_a_traceback_is_in_the_line_and_its_text_cannot_break_it(stream: Stream) -> None:
+    def fail() -> None:
+        hidden = "hunter2"
+        raise ValueError("two\nlines \x1b[31m" + "x" * len(hidden))
+
+    try:
+        fail()
+    except ValueError:
+        structlog.get_logger().exception("request failed")
+    trace = stream.only()["exception"]
+    assert "in fail" in trace
+    assert "ValueError: two" in trace
+    assert "\\x1b[31m" in trace
+    assert "\x1b" not in trace
+
+
+def test_an_endless_exception_text_is_cut(stream: Stream) -> None:
+    error = ValueError("\n".join(["x" * 10_000] * 1_000))
+    structlog.get_logger().error("request failed", exc_info=error)
+    assert len(stream.getvalue()) < 100_000
+
+
+def test_what_libraries_log_comes_the_same_way(stream: Stream) -> None:
+    logging.getLogger("uvicorn.error").warning("Invalid request from %s\r\n\x1b[2J", "192.0.2.1")
+    line = stream.only()
+    assert (line["logger"], line["level"]) == ("uvicorn.error", "warning")
+    assert line["event"] == "Invalid request from 192.0.2.1\\r\\n\\x1b[2J"
+
+
+def test_an_exception_logged_by_a_library_brings_its_traceback(stream: Stream) -> None:
+    logging.getLogger("asyncio").error("Task failed", exc_info=LookupError("nothing"))
+    assert "LookupError: nothing" in stream.only()["exception"]
+
+
+def test_a_library_that_logs_wrongly_does_not_break_anything(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    logging.getLogger("uvicorn.error").error("%d", "not a number")
+    assert stream.lines() == []
+
+
+def test_access_lines_of_the_server_with_their_queries_are_not_logged(stream: Stream) -> None:
+    logging.getLogger("uvicorn.access").info("GET /?token=hunter2")
+    logging.getLogger("python_multipart.multipart").warning("odd form")
+    assert stream.lines() == []
+
+
+def test_levels_below_the_wanted_one_are_silent(stream: Stream) -> None:
+    logs.configure(level="warning", stream=stream)
+    structlog.get_logger().info("small talk")
+    logging.getLogger("library").info("small talk")
+    structlog.get_logger().warning("heard")
+    assert stream.only()["event"] == "heard"
+
+
+def test_in_development_lines_are_for_people_and_just_as_safe(stream: Stream) -> None:
+    logs.configure(dev=True, stream=stream)
+    structlog.get_logger("gatehouse.access").info("request", status=200, detail="a\nb\x1b[31m", password="hunter2")
+    (line,) = stream.lines()
+    assert b"status=200" in line
+    assert b"a\\nb\\x1b[31m" in line
+    assert b"hunter2" not in line

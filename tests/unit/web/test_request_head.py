@@ -1,0 +1,69 @@
+from http import HTTPStatus
+
+import pytest
+
+from gatehouse.web.refusal import RequestRefused, bare_answer
+from gatehouse.web.request_head import RequestHead, check
+
+HOST = (b"host", b"gatehouse.example")
+
+
+def a_head(
+    *headers: tuple[bytes, bytes], method: bytes = b"GET", target: bytes = b"/", version: str = "1.1"
+) -> RequestHead:
+    return RequestHead(method=method, target=target, version=version, headers=list(headers))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        a_head(HOST),
+        a_head(version="1.0"),
+        a_head(HOST, target=b"//odd//path?query"),
+        a_head(HOST, (b"transfer-encoding", b"Chunked"), method=b"POST"),
+        a_head(HOST, (b"content-length", b"9" * 19), method=b"POST"),
+        a_head((b"host", b""), method=b"TRACE"),  # the routes answer that one
+    ],
+)
+def test_an_honest_head_passes(head: RequestHead) -> None:
+    check(head)
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (a_head(HOST, method=b"CONNECT", target=b"a:443"), 405),
+        (a_head(HOST, version="2.0"), 505),
+        (a_head(version="0.9"), 505),
+        (a_head(HOST, target=b"http://a/"), 400),
+        (a_head(HOST, target=b"*"), 400),
+        (a_head(HOST, target=b"/a#b"), 400),
+        (a_head(), 400),
+        (a_head(HOST, HOST), 400),
+        (a_head(HOST, HOST, version="1.0"), 400),
+        (a_head(HOST, (b"transfer-encoding", b"gzip, chunked")), 400),
+        (
+            a_head(
+                HOST,
+                (b"transfer-encoding", b"chunked "),
+            ),
+            400,
+        ),
+        (a_head(HOST, (b"transfer-encoding", b"chunked"), version="1.0"), 400),
+        (a_head(HOST, (b"transfer-encoding", b"chunked"), (b"transfer-encoding", b"chunked")), 400),
+        (a_head(HOST, (b"transfer-encoding", b"chunked"), (b"content-length", b"5")), 400),
+        (a_head(HOST, (b"content-length", b"5"), (b"content-length", b"5")), 400),
+        (a_head(HOST, (b"content-length", b"9" * 20)), 400),
+    ],
+)
+def test_ht_04_and_19_a_doubtful_head_is_refused(head: RequestHead, status: int) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        check(head)
+    assert refused.value.status == status
+
+
+def test_a_bare_answer_says_its_status_and_closes() -> None:
+    answer = bare_answer(HTTPStatus(414), [])
+    assert answer.startswith(b"HTTP/1.1 414 ")
+    assert b"\r\nconnection: close\r\n" in answer
+    assert b"\r\nx-content-type-options: nosniff\r\n" in answer

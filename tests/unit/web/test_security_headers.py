@@ -1,0 +1,65 @@
+import pytest
+
+from gatehouse.web.middleware.security_headers import SecurityHeaders, content_security_policy
+from tests.support.asgi import Pair, Recorder, an_exchange, ask
+
+STRICT = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+
+async def headers_of(*own: Pair, https: bool = True) -> dict[str, str]:
+    answer = await ask(SecurityHeaders(Recorder(answer_headers=own), https=https), an_exchange())
+    assert len(dict(answer.headers)) == len(answer.headers), "a header stands there twice"
+    return dict(answer.headers)
+
+
+async def test_ht_01_every_answer_carries_the_strict_headers() -> None:
+    headers = await headers_of()
+    assert headers.pop("permissions-policy").startswith("accelerometer=(), camera=()")
+    assert headers == {
+        "content-security-policy": STRICT,
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "cache-control": "no-store",
+        "strict-transport-security": "max-age=63072000; includeSubDomains",
+    }
+
+
+async def test_ht_01_without_https_nothing_is_promised_about_it() -> None:
+    assert "strict-transport-security" not in await headers_of(https=False)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [("Content-Security-Policy", "default-src 'self'"), ("cache-control", "public, max-age=31536000, immutable")],
+)
+async def test_what_an_answer_says_itself_is_kept(own: Pair) -> None:
+    headers = await headers_of(own)
+    assert headers[own[0]] == own[1]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert [name.lower() for name in headers].count(own[0].lower()) == 1
+
+
+async def test_the_body_and_the_lifespan_pass_untouched() -> None:
+    answer = await ask(SecurityHeaders(Recorder(), https=True), an_exchange())
+    assert answer.body == b"fine"
+
+
+def test_s_08_a_page_may_name_a_clients_origin_and_docs_data_images() -> None:
+    policy = content_security_policy(form_action=["https://good.example:8443"], images=["data:"])
+    assert "form-action 'self' https://good.example:8443;" in policy
+    assert "img-src 'self' data:;" in policy
+    assert content_security_policy() == STRICT
+
+
+@pytest.mark.parametrize(
+    "source", ["https://a.example; script-src *", "https://a.example *", "a,b", "a\r\nb", "a\tb", "ä.example"]
+)
+def test_s_08_a_source_cannot_smuggle_a_directive_in(source: str) -> None:
+    with pytest.raises(ValueError, match="more than one thing"):
+        content_security_policy(form_action=[source])

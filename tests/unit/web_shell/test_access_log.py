@@ -1,0 +1,67 @@
+import pytest
+from structlog.testing import capture_logs
+
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.metrics import Metrics, status_class
+from tests.support.shell import Shell, ask, raising
+
+
+async def test_a_request_leaves_one_line_by_the_name_of_its_endpoint() -> None:
+    shell = Shell()
+    app = shell.app()
+    with capture_logs() as lines:
+        await ask(app, "GET", "/api/permissions/application/publicKey/s3cret?location=s3cret&token=s3cret")
+    assert lines == [
+        {
+            "event": "request",
+            "log_level": "info",
+            "endpoint": "permissions.key",
+            "method": "GET",
+            "status": 200,
+            "ms": 0.0,
+            "source": "192.0.2.1",
+        }
+    ]
+
+
+async def test_what_is_refused_before_its_route_leaves_a_line_too() -> None:
+    app = Shell().app()
+    with capture_logs() as lines:
+        await ask(app, "BREW", "/s3cret", headers=[("Content-Length", "10000000000")])
+        await ask(app, "GET", "/", client="not an address")
+    assert [(line["endpoint"], line["method"], line["status"], line["source"]) for line in lines] == [
+        ("other", "other", 413, "192.0.2.1"),
+        ("other", "GET", 400, "-"),
+    ]
+
+
+async def test_an_error_is_counted_with_its_status() -> None:
+    shell = Shell(endpoints=[raising(RuntimeError("boom"), dialect=Dialect.PLAIN)])
+    await ask(shell.app(), "POST", "/fails")
+    labels = {"endpoint": "fails", "method": "POST", "status": "5xx"}
+    assert shell.metrics.registry.get_sample_value("gatehouse_requests_total", labels) == 1.0
+
+
+def test_durations_are_counted_by_endpoint() -> None:
+    metrics = Metrics(["oauth.token"])
+    metrics.observe(endpoint="oauth.token", method="POST", status=200, seconds=0.3)
+    value = metrics.registry.get_sample_value
+    assert value("gatehouse_request_seconds_sum", {"endpoint": "oauth.token"}) == 0.3
+    assert value("gatehouse_request_seconds_bucket", {"endpoint": "oauth.token", "le": "0.25"}) == 0.0
+    assert value("gatehouse_request_seconds_bucket", {"endpoint": "oauth.token", "le": "0.5"}) == 1.0
+
+
+def test_a_held_request_is_counted_while_it_is_held() -> None:
+    metrics = Metrics([])
+    value = metrics.registry.get_sample_value
+    with metrics.holding():
+        assert value("gatehouse_held_requests") == 1.0
+    assert value("gatehouse_held_requests") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [(0, "none"), (99, "none"), (101, "1xx"), (200, "2xx"), (404, "4xx"), (599, "5xx"), (600, "none")],
+)
+def test_a_status_belongs_to_a_class(status: int, name: str) -> None:
+    assert status_class(status) == name

@@ -1,0 +1,121 @@
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from gatehouse.web.health import Check, CheckResult, Health, Readiness, bearer_of, operations_app
+from gatehouse.web.metrics import Metrics
+from tests.support.clock import MovableClock, settle
+from tests.support.shell import Answer, Shell, ask
+
+TOKEN = "operations-token"
+
+
+async def fine() -> CheckResult:
+    return CheckResult(ok=True, detail="revision 0007")
+
+
+async def bad() -> CheckResult:
+    return CheckResult(ok=False, detail="clock is 40 s off")
+
+
+async def broken() -> CheckResult:
+    raise ConnectionError("postgresql://user:hunter2@db")
+
+
+async def hanging() -> CheckResult:
+    await asyncio.Event().wait()
+    return CheckResult(ok=True)
+
+
+def a_readiness(checks: Mapping[str, Check], clock: MovableClock | None = None) -> Readiness:
+    return Readiness(checks, clock=clock or MovableClock())
+
+
+async def public(target: str, checks: Mapping[str, Check], *, token: str = TOKEN, sent: str = "") -> Answer:
+    health = Health(readiness=a_readiness(checks), metrics=Metrics(["x"]), gate=bearer_of(token))
+    headers = [("Authorization", sent)] if sent else []
+    return await ask(Shell(endpoints=health.endpoints()).app(), "GET", target, headers=headers)
+
+
+async def test_the_process_says_that_it_is_alive_whatever_the_checks_say() -> None:
+    answer = await public("/healthz", {"database": bad})
+    assert (answer.status, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_everyone_learns_only_whether_it_is_ready() -> None:
+    ready = await public("/readyz", {"database": fine})
+    assert (ready.status, ready.json()) == (200, {"status": "ok"})
+    not_ready = await public("/readyz", {"database": fine, "clock": bad})
+    assert (not_ready.status, not_ready.json()) == (503, {"status": "unavailable"})
+
+
+async def test_with_the_token_it_says_why() -> None:
+    answer = await public("/readyz", {"database": fine, "clock": bad, "keys": broken}, sent=f"Bearer {TOKEN}")
+    assert answer.status == 503
+    assert answer.json() == {
+        "status": "unavailable",
+        "checks": {
+            "database": {"ok": True, "detail": "revision 0007"},
+            "clock": {"ok": False, "detail": "clock is 40 s off"},
+            "keys": {"ok": False, "detail": "ConnectionError"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("token", "sent"),
+    [(TOKEN, ""), (TOKEN, "Bearer wrong"), (TOKEN, TOKEN), ("", "Bearer "), ("", ""), (TOKEN, "Bearer \xff")],
+)
+async def test_without_the_right_token_there_are_no_details_and_no_metrics(token: str, sent: str) -> None:
+    bare = await public("/readyz", {"database": fine}, token=token, sent=sent)
+    assert bare.json() == {"status": "ok"}
+    assert (await public("/metrics", {}, token=token, sent=sent)).status == 401
+
+
+async def test_with_the_token_the_metrics_are_shown() -> None:
+    answer = await public("/metrics", {}, sent=f"Bearer {TOKEN}")
+    assert answer.status == 200
+    assert b"gatehouse_held_requests 0.0" in answer.body
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+
+
+async def test_a_check_that_hangs_counts_as_failed_after_two_seconds_and_holds_up_no_other() -> None:
+    clock = MovableClock()
+    report = asyncio.ensure_future(a_readiness({"database": hanging, "keys": fine}, clock).report())
+    await settle()
+    await clock.advance(1.9)
+    assert not report.done()
+    await clock.advance(0.2)
+    checks = (await report).checks
+    assert (checks["database"].ok, checks["database"].detail) == (False, "no answer in time")
+    assert checks["keys"].ok
+
+
+async def test_many_askers_share_one_run_of_the_checks_for_a_second() -> None:
+    runs = []
+
+    async def counted() -> CheckResult:
+        runs.append(1)
+        return CheckResult(ok=True)
+
+    clock = MovableClock()
+    readiness = a_readiness({"database": counted}, clock)
+    await asyncio.gather(*(readiness.report() for _ in range(50)))
+    await clock.advance(0.9)
+    await readiness.report()
+    assert len(runs) == 1
+    await clock.advance(0.2)
+    await readiness.report()
+    assert len(runs) == 2
+
+
+async def test_the_operations_listener_needs_no_token() -> None:
+    metrics = Metrics(["x"])
+    app = operations_app(readiness=a_readiness({"clock": bad}), metrics=metrics)
+    ready = await ask(app, "GET", "/readyz", client="127.0.0.1")
+    assert (ready.status, ready.json()["checks"]["clock"]["detail"]) == (503, "clock is 40 s off")
+    assert (await ask(app, "GET", "/metrics")).status == 200
+    assert (await ask(app, "GET", "/healthz")).json() == {"status": "ok"}
+    other = await ask(app, "POST", "/api/permissions/roles")
+    assert (other.status, other.headers["x-content-type-options"]) == (404, "nosniff")

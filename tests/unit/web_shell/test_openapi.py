@@ -1,0 +1,119 @@
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from gatehouse.web import docs_page, openapi
+from gatehouse.web.routes.table import Endpoint
+from gatehouse.web.static import Assets
+from tests.support.shell import Shell, ask, sample_endpoints
+
+
+class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    text: str
+    after: int = 0
+
+
+def made_from(endpoints: list[Endpoint]) -> Any:
+    return msgspec.json.decode(openapi.document(endpoints, base_url="https://id.example", version="1.2.3"))
+
+
+def test_the_document_tells_every_endpoint_that_is_not_hidden() -> None:
+    told = made_from(sample_endpoints())
+    assert (told["openapi"], told["info"]["version"]) == ("3.1.0", "1.2.3")
+    assert told["servers"] == [{"url": "https://id.example"}]
+    assert list(told["paths"]) == [
+        "/proxy/oauth/token",
+        "/proxy/oauth/keys",
+        "/proxy/api/gameSession/getGsid",
+        "/api/permissions/application/publicKey/{key_id}",
+        "/api/permissions/roles",
+    ]
+    assert [tag["name"] for tag in told["tags"]] == [
+        "interface §4.2",
+        "interface §4.3",
+        "interface §4.4",
+        "interface §4.9",
+    ]
+
+
+def test_an_operation_says_what_goes_in_and_what_comes_out() -> None:
+    told = made_from(sample_endpoints())
+    operation = told["paths"]["/api/permissions/roles"]["post"]
+    assert (operation["operationId"], operation["summary"]) == ("permissions.roles", "Read, save or delete a role")
+    body = {"application/json": {"schema": {"$ref": "#/components/schemas/RoleSave"}}}
+    assert operation["requestBody"] == {"content": body}
+    assert list(operation["responses"]) == ["200", "409", "default"]
+    failure = operation["responses"]["default"]["content"]["application/json"]["schema"]
+    assert failure == {"$ref": "#/components/schemas/Failure"}
+    assert operation["security"] == [{"userJwt": [], "factor": []}, {"userJwt": [], "serviceJwt": []}]
+    assert told["components"]["schemas"]["Role"]["additionalProperties"] is False
+
+
+def test_each_kind_of_body_an_endpoint_reads_is_listed() -> None:
+    operation = made_from(sample_endpoints())["paths"]["/proxy/api/gameSession/getGsid"]["post"]
+    assert list(operation["requestBody"]["content"]) == [
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+    ]
+
+
+def test_parameters_of_path_and_query_are_told() -> None:
+    search = replace(sample_endpoints()[4], request=Search)
+    operation = made_from([search])["paths"]["/api/permissions/application/publicKey/{key_id}"]["get"]
+    assert "requestBody" not in operation
+    assert [(item["name"], item["in"], item["required"]) for item in operation["parameters"]] == [
+        ("key_id", "path", True),
+        ("text", "query", True),
+        ("after", "query", False),
+    ]
+
+
+def test_every_reference_leads_somewhere() -> None:
+    told = made_from(sample_endpoints())
+    text = msgspec.json.encode(told["paths"]).decode() + msgspec.json.encode(told["components"]).decode()
+    names = {piece.partition('"')[0] for piece in text.split('"$ref":"#/components/schemas/')[1:]}
+    assert names
+    assert names <= set(told["components"]["schemas"])
+    schemes = {
+        name for item in told["paths"].values() for op in item.values() for one in op["security"] for name in one
+    }
+    assert schemes <= set(told["components"]["securitySchemes"])
+
+
+def test_the_same_table_gives_the_same_bytes() -> None:
+    first = openapi.document(sample_endpoints(), base_url="https://id.example", version="1")
+    assert first == openapi.document(sample_endpoints(), base_url="https://id.example", version="1")
+
+
+async def test_the_document_and_the_page_are_served() -> None:
+    assets = Assets()
+    table = sample_endpoints()
+    documented = docs_page.endpoints(table, assets=assets, base_url="https://id.example", version="1")
+    app = Shell(endpoints=[*table, *documented, assets.endpoint()]).app()
+    document = await ask(app, "GET", "/openapi.json")
+    assert (document.status, document.headers["content-type"]) == (200, "application/json")
+    page = await ask(app, "GET", "/docs")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    addresses = [piece.partition('"')[0] for piece in page.body.decode().split('"/static/')[1:]]
+    assert len(addresses) == 3
+    for address in addresses:
+        assert (await ask(app, "GET", f"/static/{address}")).status == 200
+
+
+async def test_only_the_docs_page_may_show_pictures_from_data() -> None:
+    documented = docs_page.endpoints([], assets=Assets(), base_url="https://id.example", version="1")
+    app = Shell(endpoints=[*sample_endpoints(), *documented]).app()
+    policy = (await ask(app, "GET", "/docs")).headers["content-security-policy"]
+    everywhere = (await ask(app, "GET", "/")).headers["content-security-policy"]
+    assert policy.replace("img-src 'self' data:", "img-src 'self'") == everywhere
+    assert "unsafe" not in policy
+
+
+def test_the_docs_page_has_no_inline_script_and_no_foreign_address() -> None:
+    page = docs_page.page_of(Assets())
+    assert page.count("<script") == page.count("<script src=") == 2
+    assert "<style" not in page
+    assert "style=" not in page
+    assert "//" not in page

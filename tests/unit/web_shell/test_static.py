@@ -1,0 +1,81 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from gatehouse.web.static import DIRECTORY, Assets
+from tests.support.shell import Shell, ask
+
+VENDOR = DIRECTORY / "vendor"
+
+
+@pytest.fixture
+def assets(tmp_path: Path) -> Assets:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "site.css").write_text("body { color: black }")
+    (tmp_path / "LICENSE.md").write_text("not served")
+    (tmp_path.parent / "outside.css").write_text("secret")
+    return Assets(tmp_path)
+
+
+async def test_a_file_is_kept_for_ever_under_the_digest_of_its_content(assets: Assets) -> None:
+    app = Shell(endpoints=[assets.endpoint()]).app()
+    digest = hashlib.sha256(b"body { color: black }").hexdigest()[:16]
+    assert assets.address("inner/site.css") == f"/static/{digest}/inner/site.css"
+    answer = await ask(app, "GET", assets.address("inner/site.css"))
+    assert (answer.status, answer.body) == (200, b"body { color: black }")
+    assert answer.headers["content-type"] == "text/css; charset=utf-8"
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_under_an_old_digest_the_present_file_is_served_but_not_kept(assets: Assets) -> None:
+    app = Shell(endpoints=[assets.endpoint()]).app()
+    answer = await ask(app, "GET", "/static/0000000000000000/inner/site.css")
+    assert (answer.status, answer.headers["cache-control"]) == (200, "no-cache")
+
+
+async def test_who_has_the_file_is_not_sent_it_again(assets: Assets) -> None:
+    app = Shell(endpoints=[assets.endpoint()]).app()
+    tag = (await ask(app, "GET", assets.address("inner/site.css"))).headers["etag"]
+    again = await ask(app, "GET", assets.address("inner/site.css"), headers=[("If-None-Match", f'"x", {tag}')])
+    assert (again.status, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LICENSE.md",
+        "missing.css",
+        "../outside.css",
+        "..%2foutside.css",
+        "inner/../../outside.css",
+        "inner",
+        "inner/",
+        "",
+        "inner/site.css%00",
+        "inner/site.css%0a",
+        "//etc/passwd",
+    ],
+)
+async def test_nothing_else_is_served(assets: Assets, name: str) -> None:
+    app = Shell(endpoints=[assets.endpoint()]).app()
+    assert (await ask(app, "GET", f"/static/0/{name}")).status == 404
+
+
+def test_an_unknown_asset_is_found_out_when_the_page_is_made(assets: Assets) -> None:
+    with pytest.raises(KeyError):
+        assets.address("inner/sight.css")
+
+
+def test_what_others_wrote_is_unchanged_and_comes_with_its_licence() -> None:
+    lines = (VENDOR / "CHECKSUMS.sha256").read_text().splitlines()
+    listed = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    ours = {"CHECKSUMS.sha256", "VERSIONS.txt"}
+    there = {path.relative_to(VENDOR).as_posix() for path in VENDOR.rglob("*") if path.is_file()} - ours
+    assert set(listed) == there
+    for name, digest in listed.items():
+        assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == digest, name
+    for folder in VENDOR.iterdir():
+        if folder.is_dir():
+            assert any(folder.glob("LICENSE*")), folder

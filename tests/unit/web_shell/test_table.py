@@ -1,0 +1,169 @@
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import WebSocketRoute
+from starlette.types import Message
+from starlette.websockets import WebSocket
+
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.errors import ErrorAnswers
+from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, mount
+from tests.support.shell import Open, Shell, a_page, a_scope, ask, ask_json, sample_endpoints
+
+
+class Loose(msgspec.Struct, frozen=True):
+    name: str
+
+
+class Closed:
+    def admit(self, rate_class: RateClass, source: str) -> int:  # noqa: ARG002
+        return 9
+
+
+def an_endpoint(**changes: Any) -> Endpoint:
+    return replace(sample_endpoints()[0], **changes)
+
+
+async def test_a_request_reaches_the_handler_of_its_path() -> None:
+    answer = await ask_json(Shell().app(), "/api/permissions/roles", b'{"action":"get","application_id":7}')
+    assert (answer.status, answer.json()["status"]) == (200, "OK")
+
+
+async def test_a_path_parameter_reaches_the_handler() -> None:
+    answer = await ask(Shell().app(), "GET", "/api/permissions/application/publicKey/ab12")
+    assert answer.json() == {"said": "ab12"}
+
+
+async def test_an_unknown_path_is_404_in_the_dialect_of_its_prefix() -> None:
+    app = Shell().app()
+    assert (await ask(app, "POST", "/proxy/oauth/nothing")).json()["error"] == "invalid_request"
+    assert set((await ask(app, "POST", "/api/permissions/nothing")).json()) == {"status", "error"}
+    game = await ask(app, "POST", "/proxy/api/gameSession/nothing")
+    assert game.json()["error"] == game.headers["x-request-id"]
+    page = await ask(app, "GET", "/nothing")
+    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+
+
+async def test_a_wrong_method_is_405_and_names_the_right_ones() -> None:
+    app = Shell().app()
+    wrong = await ask(app, "GET", "/api/permissions/roles")
+    assert (wrong.status, wrong.headers["allow"], wrong.json()["status"]) == (405, "POST", "ERROR")
+    assert (await ask(app, "DELETE", "/")).headers["allow"] == "GET, HEAD"
+
+
+async def test_endpoints_may_share_a_path_by_method() -> None:
+    async def posted(_request: Request) -> Response:
+        return Response("posted")
+
+    both = [an_endpoint(), an_endpoint(name="pages.post", methods=("POST",), handler=posted)]
+    app = Shell(endpoints=both).app()
+    assert (await ask(app, "POST", "/")).body == b"posted"
+    assert (await ask(app, "GET", "/")).body == b"<h1>Welcome</h1>"
+    assert (await ask(app, "PUT", "/")).headers["allow"] == "GET, HEAD, POST"
+
+
+def test_a_name_or_a_method_used_twice_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match=r"two endpoints are named pages\.front"):
+        mount([an_endpoint(), an_endpoint(path="/other")], limiter=Open())
+    with pytest.raises(ValueError, match="both answer GET /"):
+        mount([an_endpoint(), an_endpoint(name="other")], limiter=Open())
+
+
+def test_a_permission_endpoint_must_refuse_unknown_fields() -> None:
+    with pytest.raises(TypeError, match="must forbid unknown fields"):
+        an_endpoint(dialect=Dialect.PERMISSIONS, request=Loose)
+    an_endpoint(dialect=Dialect.OAUTH, request=Loose)  # RFC 6749 §3.2 wants them ignored
+
+
+async def test_every_request_is_counted_by_class_and_source() -> None:
+    limiter = Open()
+    app = Shell(limiter=limiter).app()
+    await ask(app, "GET", "/proxy/oauth/keys", client="2001:db8:1:2:3::4")
+    await ask(app, "POST", "/proxy/oauth/token")
+    assert limiter.asked == [(RateClass.KEYS, "2001:db8:1:2::/64"), (RateClass.TOKEN, "192.0.2.1")]
+
+
+async def test_a_refused_request_does_not_reach_the_handler() -> None:
+    reached = []
+
+    async def reach(request: Request) -> Response:
+        reached.append(request)
+        return Response()
+
+    app = Shell(endpoints=[an_endpoint(handler=reach)], limiter=Closed()).app()
+    answer = await ask(app, "GET", "/")
+    assert (answer.status, answer.headers["retry-after"], reached) == (429, "9", [])
+
+
+async def test_the_body_limit_of_an_endpoint_is_told_to_the_middleware() -> None:
+    endpoints = [
+        replace(endpoint, body_limit=100) for endpoint in sample_endpoints() if endpoint.name == "oauth.token"
+    ]
+    assert body_limits([*endpoints, an_endpoint()]) == {"/proxy/oauth/token": 100}
+    answer = await ask_json(
+        Shell(endpoints=endpoints).app(), "/proxy/oauth/token", b'{"grant_type":"%s"}' % (b"a" * 100)
+    )
+    assert answer.status == 413
+
+
+async def test_a_client_that_leaves_halfway_is_not_an_error_of_ours() -> None:
+    async def leaving() -> Message:
+        return {"type": "http.disconnect"}
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [("Content-Type", "application/json")]
+    await Shell().app()(a_scope("POST", "/api/permissions/roles", headers), leaving, send)
+    assert sent[0]["status"] == 400
+
+
+async def test_websockets_go_to_their_own_routes_and_unknown_ones_are_closed() -> None:
+    async def greet(socket: WebSocket) -> None:
+        await socket.accept()
+        await socket.close()
+
+    async def fail(_socket: WebSocket) -> None:
+        raise RuntimeError
+
+    more = [WebSocketRoute("/ws/hello", greet), WebSocketRoute("/ws/fail", fail)]
+    errors = ErrorAnswers(render_error=a_page)
+    app = application(sample_endpoints(), limiter=Open(), errors=errors, more_routes=more)
+
+    async def types_sent(path: str) -> list[str]:
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        async def receive() -> Message:
+            return {"type": "websocket.connect"}
+
+        await app({**a_scope(target=path), "type": "websocket", "state": {}}, receive, send)
+        return [message["type"] for message in sent]
+
+    assert await types_sent("/ws/hello") == ["websocket.accept", "websocket.close"]
+    assert await types_sent("/ws/nothing") == ["websocket.close"]
+    assert await types_sent("/") == ["websocket.close"]
+    assert await types_sent("/ws/fail") == ["websocket.close"]
+
+
+async def test_the_lifespan_reaches_the_router() -> None:
+    app = application(sample_endpoints(), limiter=Open(), errors=ErrorAnswers(render_error=a_page))
+    steps = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return steps.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app({"type": "lifespan", "state": {}}, receive, send)
+    assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]

@@ -11,6 +11,8 @@ from tests.support.capabilities import closing_lines
 from tests.support.chromium import keep_screenshot, launch
 from tests.support.postgres import PostgresCluster
 
+pytest_plugins = ["tests.support.databases"]
+
 CALL_FAILED: Final = pytest.StashKey[bool]()
 PATIENCE: Final = 10_000  # milliseconds a page may take before a browser test gives up
 

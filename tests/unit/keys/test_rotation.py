@@ -70,7 +70,7 @@ async def test_only_what_is_missing_is_made() -> None:
 async def test_a_line_whose_last_key_no_longer_signs_gets_a_new_one() -> None:
     old = replace(a_key(), signs_until=NOW)
     store, clock = KeysInMemory([old]), MovableClock()
-    await rotation(store, clock).ensure_first_keys(by="start")
+    await rotation(store, clock).ensure_first_keys(origin=Origin(actor="start"))
     assert states(store, NOW) == [State.VERIFYING, State.SIGNING]
 
 

@@ -4,6 +4,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import KeySet
 
+from gatehouse.audit.model import Origin
 from gatehouse.keys.base64url import decode_base64url
 from gatehouse.keys.errors import NoSigningKey
 from gatehouse.keys.jwks import document_of
@@ -11,10 +12,18 @@ from gatehouse.keys.model import Algorithm
 from gatehouse.keys.rotation import Manner, Rotation, RotationPolicy
 from gatehouse.tokens.claims import Claims, GeneratedServiceClaims, IdClaims, RefreshClaims, UserClaims
 from gatehouse.tokens.errors import InvalidToken
+from tests.support.builders import RECORDER
 from tests.support.keys import first_keys, key_of, masters
 from tests.support.tokens import CLASSES, Desk, example, kid_for, payload_for
 
 OURS = [kind for kind in CLASSES if kind is not GeneratedServiceClaims]
+
+
+ADMIN = Origin(actor="admin")
+
+
+def a_rotation(desk: Desk, policy: RotationPolicy) -> Rotation:
+    return Rotation(store=desk.store, masters=masters(), recorder=RECORDER, clock=desk.clock, policy=policy)
 
 
 def parts(token: str) -> list[dict[str, object]]:
@@ -62,9 +71,9 @@ async def test_without_a_key_there_is_no_token(desk: Desk) -> None:
 async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(desk: Desk) -> None:
     line = key_of(IdClaims.purpose, Algorithm.ES256).line
     policy = RotationPolicy(publish_lead=100, longest_life=1_000, grace=60)
-    rotation = Rotation(store=desk.store, masters=masters(), clock=desk.clock, policy=policy)
+    rotation = a_rotation(desk, policy)
     before = await desk.signer.sign(example(IdClaims, exp=desk.clock.now() + 10_000), alg=Algorithm.ES256)
-    new = await rotation.rotate(line, by="admin")
+    new = await rotation.rotate(line, origin=ADMIN)
     await desk.keyring.reload()
     assert parts(await desk.signer.sign(example(IdClaims), alg=Algorithm.ES256))[0]["kid"] != new.kid
     await desk.clock.advance(100)
@@ -79,8 +88,8 @@ async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(
 
 async def test_tokens_of_a_distrusted_key_are_refused_at_once(desk: Desk) -> None:
     token = await desk.signer.sign(example(IdClaims), alg=Algorithm.ES256)
-    rotation = Rotation(store=desk.store, masters=masters(), clock=desk.clock, policy=RotationPolicy())
-    await rotation.rotate(key_of(IdClaims.purpose, Algorithm.ES256).line, by="admin", manner=Manner.DISTRUST)
+    rotation = a_rotation(desk, RotationPolicy())
+    await rotation.rotate(key_of(IdClaims.purpose, Algorithm.ES256).line, origin=ADMIN, manner=Manner.DISTRUST)
     await desk.keyring.catch_up(desk.store.stored.version)
     with pytest.raises(InvalidToken, match="no key"):
         await desk.verifier.verify(token, IdClaims)

@@ -1,0 +1,52 @@
+"""The whole service in the test's own process: real server, real database, a clock the test moves."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import httpx2
+
+from gatehouse.app import House, front, open_house
+from gatehouse.settings import Loaded, load
+from gatehouse.web.server import Stopping, serving
+from tests.support.clock import MovableClock
+
+BASE_URL: Final = "http://localhost:8080"
+# The least Argon2id that is allowed: tests are about what happens, not about how long it takes.
+QUICK: Final = {
+    "GATEHOUSE__PASSWORDS__MEMORY_KIB": "19456",
+    "GATEHOUSE__PASSWORDS__TIME_COST": "2",
+    "GATEHOUSE__LOG__LEVEL": "error",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    house: House
+    client: httpx2.AsyncClient
+    clock: MovableClock
+    port: int
+    stopping: Stopping
+
+
+def settings_for(url: str, data: Path, **more: str) -> Loaded:
+    environment = {**QUICK, "GATEHOUSE__DATABASE__URL": url, **more}
+    return load(data=data, config=None, dev=True, environment=environment, flags={"server.base_url": BASE_URL})
+
+
+@asynccontextmanager
+async def running_service(
+    url: str, data: Path, *, clock: MovableClock | None = None, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Service]:
+    clock = clock or MovableClock()
+    stopping = Stopping()
+    loaded = settings_for(url, data, **(environment or {}))
+    async with open_house(loaded, clock=clock, serving=True) as house:
+        served = front(house)
+        async with (
+            serving(served.app, clock=clock, stopping=stopping) as server,
+            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=10) as client,
+        ):
+            yield Service(house=house, client=client, clock=clock, port=server.port, stopping=stopping)

@@ -1,0 +1,126 @@
+"""The first administrator, through the one-time link (S-28, checklist LG-27)."""
+
+import re
+
+import httpx2
+
+from gatehouse.accounts.logins import login_key
+from gatehouse.audit.model import Origin
+from tests.support.service import BASE_URL, Service
+
+ANNA = {
+    "login": "anna@studio.example",
+    "nick": "Anna",
+    "password": "correct horse battery",
+    "repeated": "correct horse battery",
+}
+
+
+async def new_link(service: Service) -> str:
+    return await service.house.setup.new_link(Origin(actor="test"))
+
+
+async def submit(service: Service, token: str, **fields: str) -> httpx2.Response:
+    return await service.client.post("/setup", data={**ANNA, "token": token, **fields})
+
+
+async def administrators(service: Service) -> list[str]:
+    user = await service.house.storage.accounts.user_by_login(login_key(ANNA["login"]))
+    if user is None:
+        return []
+    return list(await service.house.storage.permissions.root_roles(1, user.user_id, service.clock.now()))
+
+
+async def test_opening_the_link_and_filling_the_form_makes_the_administrator(service: Service) -> None:
+    token = await new_link(service)
+    shown = await service.client.get("/setup", params={"token": token})
+    assert shown.status_code == 200
+    assert f'value="{token}"' in shown.text
+    done = await submit(service, token)
+    assert done.status_code == 200
+    assert "Welcome, Anna" in done.text
+    assert await administrators(service) == ["administrator"]
+
+
+async def test_the_link_is_dead_once_used_and_setup_never_reopens(service: Service) -> None:
+    token = await new_link(service)
+    await submit(service, token)
+    again = await submit(service, token, login="eve@studio.example")
+    assert again.status_code == 403
+    assert (await service.client.get("/setup", params={"token": token})).status_code == 403
+    assert await service.house.setup.is_closed()
+
+
+async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: Service) -> None:
+    expired = await new_link(service)
+    await service.clock.advance(1_800)
+    old = await new_link(service)
+    await new_link(service)
+    answers = [await service.client.get("/setup", params={"token": token}) for token in ("guess", old, expired)]
+    pages = {re.sub(r"<code>\w+</code>", "", answer.text) for answer in answers}
+    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    assert len(pages) == 1
+
+
+async def test_what_is_wrong_with_the_form_is_said_and_the_link_lives_on(service: Service) -> None:
+    token = await new_link(service)
+    for fields, words in (
+        ({"password": "short", "repeated": "short"}, "at least 10 characters"),
+        ({"repeated": "something else"}, "the two passwords differ"),
+        ({"login": "not an address"}, "must be an e-mail address"),
+        ({"nick": "\u202eanna"}, "the nick must be"),
+    ):
+        answer = await submit(service, token, **fields)
+        assert answer.status_code == 400
+        assert words in answer.text
+    assert await administrators(service) == []
+    assert (await submit(service, token)).status_code == 200
+
+
+async def test_what_was_typed_comes_back_escaped_and_no_password_does(service: Service) -> None:
+    token = await new_link(service)
+    answer = await submit(service, token, nick='"><script>alert(1)</script>', repeated="another password")
+    assert "<script>" not in answer.text
+    assert "&lt;script&gt;" in answer.text
+    assert ANNA["password"] not in answer.text
+
+
+async def test_a_form_from_another_site_is_refused(service: Service) -> None:
+    token = await new_link(service)
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ):
+        answer = await service.client.post("/setup", data={**ANNA, "token": token}, headers=headers)
+        assert answer.status_code == 403
+    own = {"Origin": BASE_URL, "Sec-Fetch-Site": "same-origin"}
+    assert (await service.client.post("/setup", data={**ANNA, "token": token}, headers=own)).status_code == 200
+
+
+async def test_guessing_at_the_link_is_throttled_by_source(service: Service) -> None:
+    token = await new_link(service)
+    for _ in range(10):
+        assert (await service.client.get("/setup", params={"token": "guess"})).status_code == 403
+    closed = await service.client.get("/setup", params={"token": token})
+    assert closed.status_code == 429
+    assert int(closed.headers["retry-after"]) > 0
+    await service.clock.advance(int(closed.headers["retry-after"]))
+    assert (await service.client.get("/setup", params={"token": token})).status_code == 200
+
+
+async def test_the_making_is_in_the_audit_log_without_the_password(service: Service) -> None:
+    token = await new_link(service)
+    await submit(service, token)
+    records = await service.house.storage.audit.unsealed(100)
+    told = {record.event: record for record in records}
+    assert {"setup.link_made", "user.created", "setup.closed"} <= set(told)
+    assert (told["user.created"].personal or {})["address"] == "127.0.0.1"
+    assert ANNA["password"] not in repr(records)
+    assert token not in repr(records)
+
+
+async def test_lg_27_a_fresh_installation_has_no_account_and_no_open_setup_page(service: Service) -> None:
+    assert (await service.client.get("/setup")).status_code == 400
+    assert list(await service.house.storage.accounts.all_users()) == []

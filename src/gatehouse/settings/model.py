@@ -231,12 +231,12 @@ class Rates:
     """How much one caller may ask, by class of endpoint."""
 
     enabled: Annotated[bool, About("Refuse callers beyond these rates, with Retry-After.")] = True
-    public: Annotated[int, per_minute("Pages, and whatever is not named below.")] = 600
-    login: Annotated[int, per_minute("Whatever takes a password or a one-time code.")] = 60
-    token: Annotated[int, per_minute("OAuth token, userinfo, revocation and exchange.")] = 600
-    poll: Annotated[int, per_minute("Game sessions.")] = 1200
-    admin: Annotated[int, per_minute("Permission endpoints and the console.")] = 1200
-    keys: Annotated[int, per_minute("Public keys and discovery.")] = 1200
+    public: Annotated[int, per_minute("Pages, and whatever is not named below.")] = 1200
+    login: Annotated[int, per_minute("Whatever takes a password or a one-time code.")] = 120
+    token: Annotated[int, per_minute("OAuth token, userinfo, revocation and exchange.")] = 6000
+    poll: Annotated[int, per_minute("Game sessions.")] = 6000
+    admin: Annotated[int, per_minute("Permission endpoints and the console.")] = 6000
+    keys: Annotated[int, per_minute("Public keys and discovery.")] = 6000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

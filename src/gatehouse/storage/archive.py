@@ -68,7 +68,8 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="l
         return sum(self.counts.values())
 
 
-LINE: Final = msgspec.json.Decoder(Manifest | Rows | Closing)
+Line: TypeAlias = Manifest | Rows | Closing
+LINE: Final[msgspec.json.Decoder[Line]] = msgspec.json.Decoder(Line)
 
 
 class ArchiveWriter:
@@ -182,14 +183,14 @@ def refuse_unkeyed(closing: Closing, mac_key: bytes) -> None:
         raise BackupDamaged("the backup was not written by the installation it claims to come from")
 
 
-def _decoded(line: bytes) -> Manifest | Rows | Closing:
+def _decoded(line: bytes) -> Line:
     try:
         return LINE.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BackupDamaged(f"not a line of a backup: {error}") from error
 
 
-def _manifest(line: Manifest | Rows | Closing) -> Manifest:
+def _manifest(line: Line) -> Manifest:
     if not isinstance(line, Manifest):
         raise BackupDamaged("the backup does not say what it is")
     if line.format != FORMAT:

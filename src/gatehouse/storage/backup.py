@@ -5,12 +5,11 @@ Not a copy of SQLite's file: a copy made during writes is torn, and a row writte
 
 import base64
 import binascii
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
-    BindParameter,
     ClauseElement,
     Column,
     LargeBinary,
@@ -20,7 +19,6 @@ from sqlalchemy import (
     insert,
     literal_column,
     select,
-    tuple_,
     type_coerce,
 )
 from sqlalchemy.ext.compiler import compiles
@@ -32,6 +30,7 @@ from gatehouse.kernel.errors import Conflict
 from gatehouse.storage.archive import BackupDamaged, Closing, Rows, Value
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import EPOCH, state
+from gatehouse.storage.paging import Pages
 from gatehouse.storage.statements import Document, Row, Statement, Verb
 from gatehouse.storage.tables import metadata
 
@@ -76,31 +75,23 @@ def _kept(column: Column[Any]) -> TypeEngine[Any]:
     return Text() if isinstance(column.type, Document) else column.type
 
 
-def _given(column: Column[Any], prefix: str = "") -> BindParameter[Any]:
-    return bindparam(f"{prefix}{column.name}", type_=_kept(column))
-
-
 class TableStatements:
-    """One table, read in the order of its key and filled again."""
+    """One table: read, emptied and filled again."""
 
     def __init__(self, table: Table) -> None:
         self.name: Final = str(table.name)
         self.columns: Final = tuple(str(column.name) for column in table.c)
-        self.keys: Final = tuple(column.name for column in table.primary_key)
         self._binary: Final = tuple(isinstance(column.type, LargeBinary) for column in table.c)
-        keys = tuple(table.primary_key)
-        page = select(*(type_coerce(column, _kept(column)).label(column.name) for column in table.c))
-        page = page.order_by(*keys).limit(bindparam("most"))
-        self.first: Final = Statement(page)
-        self.after: Final = Statement(page.where(tuple_(*keys) > tuple_(*(_given(key, "after_") for key in keys))))
+        self.pages: Final = Pages(
+            table, [type_coerce(column, _kept(column)).label(column.name) for column in table.c]
+        )
         self.any: Final = Statement(select(literal_column("1").label("found")).select_from(table).limit(1))
-        self.insert: Final = Statement(insert(table).values({column.name: _given(column) for column in table.c}))
+        self.insert: Final = Statement(
+            insert(table).values({column.name: bindparam(column.name, type_=_kept(column)) for column in table.c})
+        )
         self.empty: Final = Statement(
             PerDialect(postgres=f"TRUNCATE {table.name} CASCADE", sqlite=f"DELETE FROM {table.name}")  # noqa: S608
         )
-
-    def page_after(self, row: Row) -> Mapping[str, object]:
-        return {f"after_{key}": getattr(row, key) for key in self.keys}
 
     def fields(self, row: Sequence[Value]) -> Fields:
         values = (_bytes(value) if binary else value for value, binary in zip(row, self._binary, strict=True))
@@ -151,10 +142,10 @@ def shape() -> dict[str, tuple[str, ...]]:
 def dump(put: Put) -> Verb[None]:
     """Hand every row to `put`, a chunk at a time: for `survey`, whose snapshot makes them one moment's."""
     for table in TABLES.values():
-        rows = yield table.first(most=CHUNK)
-        while rows:
+        last: Row | None = None
+        while rows := (yield table.pages.after(last, most=CHUNK)):
             put(table.name, rows)
-            rows = (yield table.after(most=CHUNK, **table.page_after(rows[-1]))) if len(rows) == CHUNK else []
+            last = rows[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,9 +179,12 @@ def put_back(chunks: Chunks, fence: Fence, entry: Record, *, replace: bool) -> V
 
     Raises DatabaseNotEmpty unless told to replace what is there, and DatabaseInUse while it is served.
     """
+    if (yield OTHERS())[0][0]:
+        raise DatabaseInUse("another Gatehouse process is connected to this database: stop it first")
     yield HOLD_TABLES()
-    yield from _refuse_unfit(replace=replace)
-    for table in TABLES.values():
+    if not replace:
+        yield from _refuse_contents()
+    for table in reversed(TABLES.values()):  # what refers to others before what is referred to
         yield table.empty()
     closing = yield from _insert(chunks(), fence)
     yield from state(EPOCH, str(fence.epoch))
@@ -200,11 +194,9 @@ def put_back(chunks: Chunks, fence: Fence, entry: Record, *, replace: bool) -> V
     return closing
 
 
-def _refuse_unfit(*, replace: bool) -> Verb[None]:
-    if (yield OTHERS())[0][0]:
-        raise DatabaseInUse("another Gatehouse process is connected to this database: stop it first")
+def _refuse_contents() -> Verb[None]:
     for name, table in TABLES.items():
-        if not replace and (yield table.any()):
+        if (yield table.any()):
             raise DatabaseNotEmpty(
                 f"the database is not empty (there are rows in {name}); --replace throws away what it holds"
             )

@@ -53,9 +53,7 @@ class TrustedKey:
 
 
 class Verifier:
-    def __init__(
-        self, *, issuer: str, keyring: Keyring, application_keys: ApplicationKeys, clock: Clock
-    ) -> None:
+    def __init__(self, *, issuer: str, keyring: Keyring, application_keys: ApplicationKeys, clock: Clock) -> None:
         self._issuer = issuer
         self._keyring = keyring
         self._application_keys = application_keys

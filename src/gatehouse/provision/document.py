@@ -1,0 +1,141 @@
+"""The written forms of a configuration file: YAML, TOML and JSON are read, YAML and JSON written.
+
+A complaint never quotes the file: the line that does not parse may hold a password.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final, NoReturn
+
+import msgspec
+import yaml
+
+from gatehouse.provision.errors import Unfit, one_line
+
+Document = dict[str, object]
+
+MERGE: Final = "tag:yaml.org,2002:merge"
+SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
+NEEDS_QUOTES: Final = "a value that begins with !, * or & needs quotes"
+
+
+class PlainLoader(yaml.SafeLoader):
+    """YAML as people read it (the core schema of YAML 1.2), each name once.
+
+    The 1.1 rules of the library would turn the country NO into false and the password 12:34:56 into a number.
+    """
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as its base has it
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - the base's signature
+        names: set[str] = set()
+        for key in (key for key, _ in node.value if key.tag != MERGE):
+            if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
+                raise Unfit([f"line {key.start_mark.line + 1}: a name must be text; put it in quotes"])
+            if key.value in names:
+                raise Unfit([one_line(f"line {key.start_mark.line + 1}: {key.value} is given twice")])
+            names.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?", "-+0123456789."),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("merge", r"<<", "<"),
+):
+    PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+
+
+def read_document(content: bytes, suffix: str) -> Document:
+    """Read the form the file's suffix names. Raises Unfit."""
+    read = READERS.get(suffix.lower())
+    if read is None:
+        raise Unfit([one_line(f"{suffix or 'a file without suffix'}: the file must end in {', '.join(READERS)}")])
+    try:
+        document = read(content.decode("utf-8-sig"))
+        refuse_what_cannot_be_kept(document)
+    except UnicodeDecodeError:
+        raise Unfit(["the file is not UTF-8 text"]) from None
+    except RecursionError:
+        raise Unfit(["the file is nested too deeply"]) from None
+    if not isinstance(document, dict):
+        raise Unfit(["the file must hold sections such as `users:` and `clients:`"])
+    return document
+
+
+def read_yaml(text: str) -> object:
+    try:
+        return yaml.load(text, PlainLoader)  # noqa: S506 - a SafeLoader
+    except (yaml.scanner.ScannerError, yaml.parser.ParserError) as error:
+        raise Unfit([f"{line_of(error)}: {error.problem}"]) from None
+    except yaml.MarkedYAMLError as error:  # an alias or a tag nobody knows, named after somebody's text
+        raise Unfit([f"{line_of(error)}: this is not sound YAML; {NEEDS_QUOTES}"]) from None
+    except (yaml.YAMLError, ValueError):
+        raise Unfit(["the file is not sound YAML"]) from None
+
+
+def line_of(error: yaml.MarkedYAMLError) -> str:
+    return "the file" if error.problem_mark is None else f"line {error.problem_mark.line + 1}"
+
+
+def read_toml(text: str) -> object:
+    try:
+        return tomllib.loads(text)  # TOML itself forbids doubled names
+    except ValueError as error:
+        raise Unfit([f"the file is not sound TOML: {error}"]) from None
+
+
+def read_json(text: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=each_once, parse_constant=not_a_number)
+    except json.JSONDecodeError as error:
+        raise Unfit([f"line {error.lineno}: {error.msg}"]) from None
+    except ValueError:  # a number of thousands of digits
+        raise Unfit(["the file is not sound JSON"]) from None
+
+
+def each_once(pairs: list[tuple[str, object]]) -> Document:
+    found: Document = {}
+    for name, value in pairs:
+        if name in found:
+            raise Unfit([one_line(f"{name} is given twice in one object")])
+        found[name] = value
+    return found
+
+
+def not_a_number(name: str) -> NoReturn:
+    raise Unfit([f"{name} is not JSON"])
+
+
+def refuse_what_cannot_be_kept(value: object) -> None:
+    """NUL and lone surrogates can be written with escapes; no database takes them."""
+    if isinstance(value, str):
+        if "\0" in value or SURROGATE.search(value):
+            raise Unfit(["a text holds the character NUL or half a surrogate pair"])
+    elif isinstance(value, list):
+        for member in value:
+            refuse_what_cannot_be_kept(member)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            refuse_what_cannot_be_kept(name)
+            refuse_what_cannot_be_kept(member)
+
+
+READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    ".yaml": read_yaml,
+    ".yml": read_yaml,
+    ".toml": read_toml,
+    ".json": read_json,
+}
+
+
+def write_yaml(document: Mapping[str, object]) -> str:
+    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=float("inf"))
+
+
+def write_json(document: Mapping[str, object]) -> str:
+    return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"

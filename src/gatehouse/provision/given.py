@@ -1,0 +1,80 @@
+"""A secret as a file gives it: in the clear, by reference, or sealed (R7)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from gatehouse.kernel.errors import BadInput
+from gatehouse.provision.sealed import FileSeal
+
+LONGEST_BYTES: Final = 65_536  # of any secret; each kind has a narrower limit of its own
+
+
+class Source(StrEnum):
+    PLAIN = "plain"
+    ENV = "env"
+    FILE = "file"
+    SEALED = "sealed"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSecret:
+    source: Source
+    text: str = field(repr=False)
+
+    @classmethod
+    def of(cls, given: object) -> "GivenSecret":
+        """Read text or a table of one of env, file, sealed; raise ValueError for anything else."""
+        if isinstance(given, str):
+            return cls(Source.PLAIN, given)
+        if isinstance(given, dict) and len(given) == 1:
+            ((name, text),) = given.items()
+            if name in REFERENCES and isinstance(text, str):
+                return cls(REFERENCES[name], text)
+        raise ValueError("must be text in quotes, {env: NAME}, {file: PATH} or {sealed: TEXT}")
+
+
+REFERENCES: Final = {source.value: source for source in (Source.ENV, Source.FILE, Source.SEALED)}
+
+
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    text: str = field(repr=False)
+    was_sealed: bool  # by an export: then it is what was stored, not what a person typed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretSources:
+    """Where references lead; handed in, since a room reads neither environment nor files."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    read_file: Callable[[str], str]  # raises BadInput
+
+    def reveal(self, given: GivenSecret, seal: FileSeal, *, purpose: str) -> Revealed:
+        """Return the secret; raise BadInput in words that follow the name of the field."""
+        match given.source:
+            case Source.PLAIN:
+                text = given.text
+            case Source.ENV:
+                text = self._variable(given.text)
+            case Source.FILE:
+                text = self.read_file(given.text)
+            case Source.SEALED:
+                return Revealed(seal.open(given.text, purpose=purpose), was_sealed=True)
+        return Revealed(usable(text), was_sealed=False)
+
+    def _variable(self, name: str) -> str:
+        if name not in self.environment:
+            raise BadInput(f"the environment variable {name} is not set")
+        return self.environment[name]
+
+
+def usable(text: str) -> str:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise BadInput("is not UTF-8 text") from None
+    if not 0 < size <= LONGEST_BYTES:
+        raise BadInput("is empty" if not size else f"is longer than {LONGEST_BYTES} bytes")
+    return text

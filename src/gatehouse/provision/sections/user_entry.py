@@ -1,0 +1,118 @@
+"""What a file may say about an account (R7)."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from gatehouse.accounts.administration import check_nick
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.logins import check_login
+from gatehouse.accounts.model import KEPT_TAGS, TAG_LONGEST, TAGS_MOST, User
+from gatehouse.kernel.text import is_plain_line
+from gatehouse.provision.errors import Problems
+from gatehouse.provision.given import GivenSecret
+
+# Generated ids have ten digits (R1); an import may bring shorter and longer ones.
+USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+LANG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
+COUNTRY: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
+
+Flag = bool | UnsetType | None
+Words = frozenset[str] | UnsetType | None
+Secret = GivenSecret | UnsetType | None
+
+
+class UserEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user_id: str | UnsetType = UNSET
+    login: str | UnsetType = UNSET
+    nick: str | UnsetType = UNSET
+    password: Secret = UNSET
+    totp_secret: Secret = UNSET
+    lang: str | UnsetType | None = UNSET
+    country: str | UnsetType | None = UNSET
+    tags: Words = UNSET
+    purchases: Words = UNSET
+    email_verified: Flag = UNSET
+    phone_verified: Flag = UNSET
+    blocked: Flag = UNSET
+    administrator: Flag = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundUser:
+    """An entry and the account it is about."""
+
+    place: str
+    entry: UserEntry
+    before: User | None  # None: to be made
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedUser:
+    """The same with its secrets in the form in which they are kept: all that the pure part of planning sees."""
+
+    found: FoundUser
+    password_hash: str | UnsetType | None = UNSET
+    sealed_totp: bytes | UnsetType | None = UNSET
+
+
+def check_user_id(text: str) -> str:
+    if not USER_ID.fullmatch(text):
+        raise BadAccount("takes 1 to 19 digits, the first not 0")
+    return text
+
+
+def check_lang(text: str) -> str:
+    if not LANG.fullmatch(text):
+        raise BadAccount("must be a language tag such as en or pt-BR")
+    return text
+
+
+def check_country(text: str) -> str:
+    if not COUNTRY.fullmatch(text):
+        raise BadAccount("must be two capital letters such as DE")
+    return text
+
+
+def check_tags(tags: frozenset[str]) -> frozenset[str]:
+    own = tags & KEPT_TAGS
+    if own:
+        raise BadAccount(f"{', '.join(sorted(own))}: the service itself keeps this in step with the account")
+    if any("," in tag for tag in tags):
+        raise BadAccount("a tag holds no comma")  # they travel joined by commas (R2, claim tgs)
+    return check_words(tags)
+
+
+def check_words(words: frozenset[str]) -> frozenset[str]:
+    if len(words) > TAGS_MOST:
+        raise BadAccount(f"has more than {TAGS_MOST} entries")
+    for word in words:
+        if not 0 < len(word) <= TAG_LONGEST or word != word.strip() or not is_plain_line(word):
+            raise BadAccount(f"each entry is 1 to {TAG_LONGEST} visible characters on one line")
+    return words
+
+
+CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "user_id": check_user_id,
+    "login": check_login,
+    "nick": check_nick,
+    "lang": check_lang,
+    "country": check_country,
+    "tags": check_tags,
+    "purchases": check_words,
+}
+
+
+def checked(entry: UserEntry, place: str, problems: Problems) -> UserEntry:
+    """The entry with every value in the spelling that is kept."""
+    given = {name: value for name in CHECKS if (value := getattr(entry, name)) is not UNSET and value is not None}
+    kept = {
+        name: problems.checked(f"{place}.{name}", CHECKS[name], value, otherwise=value)
+        for name, value in given.items()
+    }
+    return msgspec.structs.replace(entry, **kept)

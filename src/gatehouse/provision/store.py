@@ -1,0 +1,22 @@
+"""What provisioning needs kept."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gatehouse.audit.model import Record
+from gatehouse.provision.model import Act, Scope, State
+
+
+class ProvisionStore(Protocol):
+    async def state(self, scope: Scope, now: int) -> State:
+        """What is stored, as of one moment."""
+
+    async def carry_out(
+        self, acts: Sequence[Act], records: Sequence[Record], *, setup_closed: Record | None, now: int
+    ) -> None:
+        """Do all of it in the order given, and keep the records, in one transaction.
+
+        Raises a Conflict, and changes nothing, when anything is no longer as it was read, a name or an id was
+        taken meanwhile, or no administrator would be left who can sign in though there is one now. With
+        `setup_closed` an administrator is made: setup closes for ever, and that record is kept if it was open.
+        """

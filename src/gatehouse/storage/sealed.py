@@ -1,0 +1,86 @@
+"""Columns that hold sealed secrets: how many are not under the primary master key yet, and moving them.
+
+A sealed record begins with its version and the id of its master key (keys/sealing.py), so the database
+itself can tell which are left: moving can stop anywhere and go on later, while the service runs.
+"""
+
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import ColumnElement, Table, bindparam, func, select, true, update
+
+from gatehouse.audit.model import Record
+from gatehouse.storage.audit import record
+from gatehouse.storage.paging import Pages
+from gatehouse.storage.statements import Row, Statement, Verb
+
+SEALED: Final = "sealed"  # the name under which a row shows what it holds
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    row: Row
+    sealed: bytes  # under the primary master key
+
+
+class SealedColumn:
+    def __init__(
+        self,
+        table: Table,
+        column: str,
+        *,
+        purpose: Callable[[Row], str],
+        where: ColumnElement[bool] | None = None,
+        as_text: bool = False,
+    ) -> None:
+        """`purpose` is what the secret in a row is bound to; `where` leaves out rows that hold something else.
+
+        With `as_text` the column holds base64 text.
+        """
+        keys = list(table.primary_key)
+        kept = table.c[column]
+        holds = true() if where is None else where
+        beginning = func.substr(kept, 1, func.length(bindparam("primary", type_=kept.type)))
+        elsewhere = beginning != bindparam("primary", type_=kept.type)
+        self.name: Final = str(table.name)
+        self.purpose: Final = purpose
+        self._as_text: Final = as_text
+        self._keys: Final = [str(key.name) for key in keys]
+        self._pages: Final = Pages(table, [*table.c, kept.label(SEALED)], holds, elsewhere)
+        self._count: Final = Statement(select(func.count().label("left")).where(holds, elsewhere))
+        self._move: Final = Statement(
+            update(table)
+            # Only what is still as it was read: a secret that was replaced meanwhile stays.
+            .where(*(key == bindparam(f"of_{key.name}") for key in keys), kept == bindparam("old"))
+            .values({column: bindparam("new")})
+        )
+
+    def sealed(self, row: Row) -> bytes:
+        held: str | bytes = getattr(row, SEALED)
+        return base64.b64decode(held) if isinstance(held, str) else held
+
+    def left(self, primary: bytes) -> Verb[int]:
+        """How many records do not begin like this."""
+        rows = yield self._count(primary=self._kept(primary))
+        return int(rows[0].left)
+
+    def page(self, primary: bytes, last: Row | None, most: int) -> Verb[Sequence[Row]]:
+        return (yield self._pages.after(last, most=most, primary=self._kept(primary)))
+
+    def move(self, moved: Sequence[Moved], entry: Record) -> Verb[None]:
+        yield self._move.many(
+            [
+                {
+                    **{f"of_{key}": getattr(one.row, key) for key in self._keys},
+                    "old": getattr(one.row, SEALED),
+                    "new": self._kept(one.sealed),
+                }
+                for one in moved
+            ]
+        )
+        yield from record(entry)
+
+    def _kept(self, sealed: bytes) -> bytes | str:
+        return base64.b64encode(sealed).decode() if self._as_text else sealed

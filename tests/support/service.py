@@ -12,8 +12,8 @@ from gatehouse.app import House, front, open_house
 from gatehouse.settings import Loaded, load
 from gatehouse.web.server import Stopping, serving
 from tests.support.clock import MovableClock
+from tests.support.processes import free_port
 
-BASE_URL: Final = "http://localhost:8080"
 # The least Argon2id that is allowed: tests are about what happens, not about how long it takes.
 QUICK: Final = {
     "GATEHOUSE__PASSWORDS__MEMORY_KIB": "19456",
@@ -27,13 +27,13 @@ class Service:
     house: House
     client: httpx2.AsyncClient
     clock: MovableClock
-    port: int
+    base_url: str
     stopping: Stopping
 
 
-def settings_for(url: str, data: Path, **more: str) -> Loaded:
+def settings_for(url: str, data: Path, *, port: int, **more: str) -> Loaded:
     environment = {**QUICK, "GATEHOUSE__DATABASE__URL": url, **more}
-    return load(data=data, config=None, dev=True, environment=environment, flags={"server.base_url": BASE_URL})
+    return load(data=data, config=None, dev=True, environment=environment, flags={"server.port": str(port)})
 
 
 @asynccontextmanager
@@ -42,11 +42,13 @@ async def running_service(
 ) -> AsyncIterator[Service]:
     clock = clock or MovableClock()
     stopping = Stopping()
-    loaded = settings_for(url, data, **(environment or {}))
+    port = free_port()
+    loaded = settings_for(url, data, port=port, **(environment or {}))
+    base_url = loaded.settings.server.base_url
     async with open_house(loaded, clock=clock, serving=True) as house:
         served = front(house)
         async with (
-            serving(served.app, clock=clock, stopping=stopping) as server,
-            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=10) as client,
+            serving(served.app, port=port, clock=clock, stopping=stopping),
+            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as client,
         ):
-            yield Service(house=house, client=client, clock=clock, port=server.port, stopping=stopping)
+            yield Service(house=house, client=client, clock=clock, base_url=base_url, stopping=stopping)

@@ -103,6 +103,16 @@ def test_what_libraries_log_comes_the_same_way(stream: Stream) -> None:
     assert line["event"] == "Invalid request from 192.0.2.1\\r\\n\\x1b[2J"
 
 
+def test_a_library_that_brought_its_own_handlers_loses_them(stream: Stream) -> None:
+    own = io.StringIO()
+    logger = logging.getLogger("uvicorn")
+    logger.addHandler(logging.StreamHandler(own))
+    logger.propagate = False
+    logs.configure(stream=stream)
+    logger.warning("once")
+    assert (stream.only()["event"], own.getvalue()) == ("once", "")
+
+
 def test_an_exception_logged_by_a_library_brings_its_traceback(stream: Stream) -> None:
     logging.getLogger("asyncio").error("Task failed", exc_info=LookupError("nothing"))
     assert "LookupError: nothing" in stream.only()["exception"]

@@ -9,8 +9,18 @@ import click
 from gatehouse.kernel.errors import GatehouseError
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "admin": "gatehouse.cli.admin:admin",
+    "audit": "gatehouse.cli.audit:audit",
+    "backup": "gatehouse.cli.backup:backup",
+    "client": "gatehouse.cli.client:client",
     "config": "gatehouse.cli.config:config",
+    "doctor": "gatehouse.cli.doctor:doctor",
+    "healthcheck": "gatehouse.cli.healthcheck:healthcheck",
+    "key": "gatehouse.cli.key:key",
+    "migrate": "gatehouse.cli.migrate:migrate",
+    "restore": "gatehouse.cli.restore:restore",
     "serve": "gatehouse.cli.serve:serve",
+    "user": "gatehouse.cli.user:user",
     "version": "gatehouse.cli.version:version",
 }
 

@@ -1,9 +1,9 @@
 """Keeps accounts (accounts/store.py)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import bindparam, case, delete, select, update
+from sqlalchemy import bindparam, case, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -21,8 +21,16 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
 from gatehouse.storage.permissions import assign_root_role
 from gatehouse.storage.runner import Stored, act, look, survey
-from gatehouse.storage.statements import Lines, Row, Statement, Verb, lines_of
-from gatehouse.storage.tables import totp_factors, user_ids, user_purchases, user_tags, users
+from gatehouse.storage.statements import AnyOf, Lines, Row, Statement, Verb, lines_of
+from gatehouse.storage.tables import (
+    role_assignments,
+    totp_factors,
+    user_ids,
+    user_purchases,
+    user_records,
+    user_tags,
+    users,
+)
 
 SETUP: Final = "setup"  # the kind of single-use thing a set-up link is
 SETUP_CLOSED: Final = "setup_closed"
@@ -64,14 +72,41 @@ _WHOLE = select(
 USER = Statement(_WHOLE.where(users.c.user_id == bindparam("user_id")))
 USER_BY_LOGIN = Statement(_WHOLE.where(users.c.login_key == bindparam("login_key")))
 ALL_USERS = Statement(_WHOLE.order_by(users.c.user_id))
+NAMED_USERS = Statement(
+    _WHOLE.where(or_(AnyOf(users.c.user_id, "user_ids"), AnyOf(users.c.login_key, "login_keys"))).order_by(
+        users.c.user_id
+    )
+)
+RETIRED_IDS = Statement(
+    select(user_ids.c.user_id).where(
+        AnyOf(user_ids.c.user_id, "user_ids"), ~exists().where(users.c.user_id == user_ids.c.user_id)
+    )
+)
 TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam("user_id")))
 PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
 ADD_TAG = Statement(insert(user_tags))
 ADD_PURCHASE = Statement(insert(user_purchases))
 DROP_TAGS = Statement(delete(user_tags).where(user_tags.c.user_id == bindparam("of")))
 DROP_PURCHASES = Statement(delete(user_purchases).where(user_purchases.c.user_id == bindparam("of")))
-ADD_TOTP = Statement(insert(totp_factors))
+_NEW_TOTP = insert(totp_factors)
+# The same secret stays as it is: starting its last_step anew would make used codes good again.
+PUT_TOTP = Statement(
+    _NEW_TOTP.on_conflict_do_update(
+        index_elements=["user_id"],
+        set_={name: _NEW_TOTP.excluded[name] for name in ("sealed_secret", "confirmed_at", "last_step")},
+        where=totp_factors.c.sealed_secret != _NEW_TOTP.excluded.sealed_secret,
+    )
+)
 DROP_TOTP = Statement(delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
+DROP_USER = Statement(
+    delete(users)
+    .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
+    .returning(users.c.user_id)
+)
+DROP_BELONGINGS = tuple(
+    Statement(delete(table).where(table.c.user_id == bindparam("of")))
+    for table in (user_tags, user_purchases, totp_factors, user_records, role_assignments)
+)
 SET_BLOCKED = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"))
@@ -111,15 +146,29 @@ def change_user(user: User) -> Verb[None]:
         raise UserChanged
     yield DROP_TAGS(of=user.user_id)
     yield DROP_PURCHASES(of=user.user_id)
-    yield DROP_TOTP(of=user.user_id)
+    if user.sealed_totp is None:
+        yield DROP_TOTP(of=user.user_id)
     yield from _put_sets(user)
+
+
+def remove_user(user: User) -> Verb[None]:
+    """Part of verbs that remove an account; its id stays spent. Raises UserChanged."""
+    if not (yield DROP_USER(of=user.user_id, seen=user.version)):
+        raise UserChanged
+    for drop in DROP_BELONGINGS:
+        yield drop(of=user.user_id)
+
+
+def end_tokens(user: User, now: int) -> Verb[None]:
+    """Part of verbs after which whatever was issued to the account must be refused (checklist LG-20)."""
+    yield SET_BLOCKED(of=user.user_id, to=user.blocked, epoch=now * 1_000)
 
 
 def _put_sets(user: User) -> Verb[None]:
     yield ADD_TAG.many([{"user_id": user.user_id, "tag": tag} for tag in sorted(user.tags)])
     yield ADD_PURCHASE.many([{"user_id": user.user_id, "purchase": name} for name in sorted(user.purchases)])
     if user.sealed_totp is not None:
-        yield ADD_TOTP(user_id=user.user_id, sealed_secret=user.sealed_totp, confirmed_at=user.reg_time, last_step=0)
+        yield PUT_TOTP(user_id=user.user_id, sealed_secret=user.sealed_totp, confirmed_at=user.reg_time, last_step=0)
 
 
 def user(user_id: str) -> Verb[User]:
@@ -137,6 +186,17 @@ def user_by_login(login_key: str) -> Verb[User | None]:
 def all_users() -> Verb[Sequence[User]]:
     rows = yield ALL_USERS()
     return [_whole(row) for row in rows]
+
+
+def named_users(ids: Collection[str], login_keys: Collection[str]) -> Verb[Sequence[User]]:
+    rows = yield NAMED_USERS(user_ids=sorted(ids), login_keys=sorted(login_keys))
+    return [_whole(row) for row in rows]
+
+
+def retired_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
+    """Which of these ids were given to accounts that are gone."""
+    rows = yield RETIRED_IDS(user_ids=sorted(ids))
+    return frozenset(row.user_id for row in rows)
 
 
 def set_blocked(user_id: str, entry: Record, *, blocked: bool, now: int) -> Verb[User]:

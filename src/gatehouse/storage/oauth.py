@@ -32,6 +32,7 @@ LOCK_CLIENT = Statement(
     select(clients.c.client_id).where(clients.c.client_id == bindparam("client_id"), _LIVE).with_for_update()
 )
 CLIENTS = Statement(select(clients).where(_LIVE).order_by(clients.c.client_id))
+REMOVED_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
 INSERT_SECRET = Statement(insert(client_secrets))
 _BY_AGE = (client_secrets.c.created_at, client_secrets.c.slot)
 SECRETS = Statement(
@@ -91,6 +92,12 @@ def all_clients() -> Verb[Sequence[Client]]:
     rows = yield CLIENTS()
     secrets = yield ALL_SECRETS()
     return [_client(row, [secret for secret in secrets if secret.client_id == row.client_id]) for row in rows]
+
+
+def removed_ids() -> Verb[frozenset[str]]:
+    """The ids of removed clients: spent, so that nothing issued to one ever fits another."""
+    rows = yield REMOVED_IDS()
+    return frozenset(row.client_id for row in rows)
 
 
 def rotate_secret(client_id: str, secret: ClientSecret, entry: Record, *, old_ends_at: int) -> Verb[None]:

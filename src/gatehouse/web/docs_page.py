@@ -18,6 +18,7 @@ PATH: Final = "/docs"
 BUNDLE: Final = "vendor/swagger-ui/swagger-ui-bundle.js"
 STYLE: Final = "vendor/swagger-ui/swagger-ui.css"
 START: Final = "docs.js"
+ICON: Final = "mark.svg"
 
 # The policy of every other page and pictures as data: Swagger UI's style sheet carries its own (S-08).
 POLICY: Final = content_security_policy(images=["data:"])
@@ -48,12 +49,12 @@ def endpoints(table: Sequence[Endpoint], *, assets: Assets, base_url: str, versi
 
 
 def page_of(assets: Assets) -> str:
-    style, bundle, start = (escape(assets.address(name)) for name in (STYLE, BUNDLE, START))
+    icon, style, bundle, start = (escape(assets.address(name)) for name in (ICON, STYLE, BUNDLE, START))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Gatehouse API</title>\n"
-        f'<link rel="stylesheet" href="{style}">\n'
+        f'<link rel="icon" href="{icon}">\n<link rel="stylesheet" href="{style}">\n'
         f'<script src="{bundle}" defer></script>\n<script src="{start}" defer></script>\n'
         f'</head>\n<body>\n<main id="api" data-document="{openapi.PATH}"></main>\n</body>\n</html>\n'
     )

@@ -147,7 +147,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._phase = Phase.HEAD
         self._requests += 1
-        self._header_count = self._header_bytes = self._unreported = 0
+        self._header_count = self._header_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         self._unreported = 0

@@ -14,10 +14,16 @@ class ForeignPage(Refused):
 
 
 def refuse_foreign_page(request: Request, base_url: str) -> None:
-    """Raise ForeignPage unless Origin and Sec-Fetch-Site, where the browser sends them, name us."""
+    """Raise ForeignPage when the browser says, by Sec-Fetch-Site or Origin, that another page sent this.
+
+    Our pages forbid the referrer, and then browsers send `Origin: null` with their own forms too: null counts
+    as ours only beside a Sec-Fetch-Site that says so. A caller who sends neither header is no browser, and
+    has no session that a foreign page could ride on.
+    """
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site")
-    if origin is not None and origin != base_url:
-        raise ForeignPage(f"Origin {origin!r}")
     if site is not None and site not in OWN_SITE:
         raise ForeignPage(f"Sec-Fetch-Site {site!r}")
+    if origin is None or origin == base_url or (origin == "null" and site is not None):
+        return
+    raise ForeignPage(f"Origin {origin!r}")

@@ -1,4 +1,5 @@
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from gatehouse.web.dialects import Dialect
@@ -40,6 +41,24 @@ async def test_an_error_is_counted_with_its_status() -> None:
     await ask(shell.app(), "POST", "/fails")
     labels = {"endpoint": "fails", "method": "POST", "status": "5xx"}
     assert shell.metrics.registry.get_sample_value("gatehouse_requests_total", labels) == 1.0
+
+
+async def test_every_line_of_a_request_carries_its_id() -> None:
+    app = Shell(endpoints=[raising(RuntimeError("boom"))]).app()
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+        answer = await ask(app, "POST", "/fails")
+    assert [(line["event"], line["request_id"]) for line in lines] == [
+        ("request failed", answer.headers["x-request-id"]),
+        ("request", answer.headers["x-request-id"]),
+    ]
+
+
+def test_a_name_that_is_not_in_the_table_gets_no_label_of_its_own() -> None:
+    metrics = Metrics(["oauth.token"])
+    for name in ("a", "b"):
+        metrics.observe(endpoint=name, method="GET", status=200, seconds=0.0)
+    labels = {"endpoint": "other", "method": "GET", "status": "2xx"}
+    assert metrics.registry.get_sample_value("gatehouse_requests_total", labels) == 2.0
 
 
 def test_durations_are_counted_by_endpoint() -> None:

@@ -6,7 +6,7 @@ import httpx2
 
 from gatehouse.accounts.logins import login_key
 from gatehouse.audit.model import Origin
-from tests.support.service import BASE_URL, Service
+from tests.support.service import Service
 
 ANNA = {
     "login": "anna@studio.example",
@@ -95,7 +95,7 @@ async def test_a_form_from_another_site_is_refused(service: Service) -> None:
     ):
         answer = await service.client.post("/setup", data={**ANNA, "token": token}, headers=headers)
         assert answer.status_code == 403
-    own = {"Origin": BASE_URL, "Sec-Fetch-Site": "same-origin"}
+    own = {"Origin": service.base_url, "Sec-Fetch-Site": "same-origin"}
     assert (await service.client.post("/setup", data={**ANNA, "token": token}, headers=own)).status_code == 200
 
 

@@ -102,12 +102,12 @@ def last_administrator(merged: Sequence[Merged], surplus: Sequence[User], state:
 
 def administering(state: State) -> frozenset[str]:
     """Who can administer now: holds the role and is not blocked."""
-    return frozenset(user.user_id for user in state.users if user.user_id in state.administrators and not user.blocked)
+    return frozenset(
+        user.user_id for user in state.users if user.user_id in state.administrators and not user.blocked
+    )
 
 
-def check_administrators(
-    merged: Sequence[Merged], removed: Sequence[User], state: State, problems: Problems
-) -> None:
+def check_administrators(merged: Sequence[Merged], removed: Sequence[User], state: State, problems: Problems) -> None:
     before = administering(state)
     settled = {user.user_id for user in removed} | {one.after.user_id for one in merged}
     if not before or before - settled or any(one.administers for one in merged):

@@ -1,0 +1,86 @@
+"""`gatehouse admin`: the way in for whoever runs the machine."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from gatehouse.accounts.errors import SetupClosed
+from gatehouse.accounts.model import User
+from gatehouse.accounts.setup import LINK_LIFETIME
+from gatehouse.app import House
+from gatehouse.audit.events import Event
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.people import PasswordSource, password_options
+from gatehouse.storage.administrators import create_administrator
+
+
+@click.group()
+def admin() -> None:
+    """Make administrators."""
+
+
+@admin.command("setup-link")
+@common_options
+@json_option
+def setup_link(invocation: Invocation, *, as_json: bool) -> None:
+    """Print a new one-time link that makes the first administrator; links made before are dead."""
+
+    async def work(house: House) -> str:
+        try:
+            secret = await house.setup.new_link(operator())
+        except SetupClosed:
+            raise SetupClosed(
+                "an administrator exists already, so setup is closed for good; "
+                "`gatehouse admin create` makes another administrator"
+            ) from None
+        return f"{house.settings.server.base_url}/setup?token={secret}"
+
+    link = in_house(invocation, work)
+    if as_json:
+        print_json({"url": link, "expires_in": LINK_LIFETIME})
+    else:
+        click.echo(link)
+        click.echo(f"Open it within {LINK_LIFETIME // 60} minutes; it works once.", err=True)
+
+
+@admin.command()
+@common_options
+@json_option
+@click.option("--login", required=True, help="E-mail address the administrator signs in with.")
+@click.option("--nick", required=True, help="Name that others see.")
+@password_options
+def create(
+    invocation: Invocation,
+    *,
+    login: str,
+    nick: str,
+    password_file: Path | None,
+    password_stdin: bool,
+    as_json: bool,
+) -> None:
+    """Make an administrator, whether the service runs or not; setup is closed with it."""
+    password = PasswordSource(file=password_file, stdin=password_stdin).read()
+    made = in_house(invocation, partial(make, login=login, nick=nick, password=password))
+    if as_json:
+        print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick, "administrator": True})
+    else:
+        click.echo(f"{made.user_id}  {made.login}  administrator")
+
+
+async def make(house: House, *, login: str, nick: str, password: str) -> User:
+    user = await house.administration.new_user(login=login, nick=nick, password=password)
+    origin = operator()
+    records = {
+        "created": house.recorder.record(
+            Event.USER_CREATED,
+            origin,
+            subject=user.user_id,
+            details={"administrator": True},
+            personal={"login": login, "nick": user.nick},
+        ),
+        "closed": house.recorder.record(Event.SETUP_CLOSED, origin, subject="installation"),
+    }
+    await house.storage.runner.act(partial(create_administrator, user, records, house.clock.now()))
+    return user

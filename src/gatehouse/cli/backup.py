@@ -1,0 +1,111 @@
+"""`gatehouse backup`: everything in one file, while the service runs."""
+
+import asyncio
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import click
+
+from gatehouse import __version__, logs
+from gatehouse.app import BASE_URL, INSTANCE_KEY, master_keys
+from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
+from gatehouse.cli.opening import NoInstallation, existing_database
+from gatehouse.cli.output import progress
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.keys.sealing import expand, key_id_of
+from gatehouse.settings import Loaded
+from gatehouse.storage.archive import FORMAT, ArchiveWriter, Closing, Manifest, new_file
+from gatehouse.storage.backup import dump, shape
+from gatehouse.storage.migrations import HEAD, ensure_current
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.statements import Row
+
+MAC_LABEL = "backup"  # what the key that closes a backup is derived under
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    file: Path
+    manifest: Manifest
+    closing: Closing
+
+
+@click.command()
+@common_options
+@json_option
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def backup(invocation: Invocation, *, file: Path, as_json: bool) -> None:
+    """Write everything in the database to FILE, which must not exist yet; the service may be running.
+
+    The backup is the database at one moment, and the same for SQLite and PostgreSQL. The master key is not in
+    it: keep that elsewhere, for without it the backup cannot be restored. A copy of SQLite's file made while
+    the service runs is no backup.
+    """
+    loaded = load_settings(invocation)
+    logs.configure(dev=True, level="warning")
+    try:
+        with progress("Backing up, rows") as tell:
+            made = asyncio.run(back_up(loaded, file.absolute(), tell))
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from error
+    if as_json:
+        print_json(summary(made))
+    else:
+        click.echo(f"Backed up {made.closing.total:,} rows to {file}, checksum {made.closing.sha256}.")
+        click.echo(f"It opens with master key {made.manifest.master_key}, which is not in it: keep both, apart.")
+
+
+async def back_up(loaded: Loaded, file: Path, tell: Callable[[int], object]) -> Made:
+    async with existing_database(loaded) as storage:
+        await ensure_current(storage.runner, loaded.settings.database.url.reveal(), migrate=False)
+        manifest = await describe(storage)
+        sealed = base64.b64decode(manifest.instance_key)
+        key = master_keys(loaded.settings).open(sealed, purpose=INSTANCE_KEY)
+        with new_file(file) as out:
+            writer = ArchiveWriter(out, manifest)
+            await storage.runner.survey(partial(dump, counting(writer, tell)))
+            closing = writer.close(expand(key, MAC_LABEL))
+    return Made(file=file, manifest=manifest, closing=closing)
+
+
+async def describe(storage: Storage) -> Manifest:
+    sealed = await storage.installation.fact(INSTANCE_KEY)
+    if sealed is None:
+        raise NoInstallation("the database was never served from: there is nothing to back up")
+    return Manifest(
+        format=FORMAT,
+        gatehouse=__version__,
+        revision=HEAD,
+        created_at=SystemClock().now(),
+        base_url=await storage.installation.fact(BASE_URL) or "",
+        master_key=key_id_of(base64.b64decode(sealed)),
+        instance_key=sealed,
+        tables=shape(),
+    )
+
+
+def counting(writer: ArchiveWriter, tell: Callable[[int], object]) -> Callable[[str, Sequence[Row]], None]:
+    written = 0
+
+    def put(table: str, rows: Sequence[Row]) -> None:
+        nonlocal written
+        writer.put(table, rows)
+        written += len(rows)
+        tell(written)
+
+    return put
+
+
+def summary(made: Made) -> dict[str, object]:
+    return {
+        "file": str(made.file),
+        "bytes": made.file.stat().st_size,
+        "created_at": made.manifest.created_at,
+        "revision": made.manifest.revision,
+        "master_key": made.manifest.master_key,
+        "rows": made.closing.total,
+        "sha256": made.closing.sha256,
+    }

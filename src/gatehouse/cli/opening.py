@@ -1,0 +1,42 @@
+"""How a command gets at a database as it is: nothing is made, migrated or moved in."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from gatehouse.app import pool_limits
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.settings import Loaded
+from gatehouse.storage.opening import Storage, connected
+from gatehouse.storage.sqlite import path_of
+
+
+class NoInstallation(Misconfigured):
+    """There is no database, or an empty one, where the settings say it is."""
+
+
+@asynccontextmanager
+async def database(loaded: Loaded) -> AsyncIterator[Storage]:
+    """Reach the database; SQLite's file is made when it is missing."""
+    settings = loaded.settings.database
+    async with connected(
+        settings.url.reveal(), limits=pool_limits(loaded.settings), listen_url=settings.listen_url.reveal()
+    ) as storage:
+        yield storage
+
+
+@asynccontextmanager
+async def existing_database(loaded: Loaded) -> AsyncIterator[Storage]:
+    """Reach a database that has a schema. Raises NoInstallation."""
+    path = sqlite_file(loaded)
+    if path is not None and not path.exists():
+        raise NoInstallation(f"there is no database at {path}; is --data right?")
+    async with database(loaded) as storage:
+        if not await storage.runner.revision():
+            raise NoInstallation(f"the database {loaded.settings.database.url.shown} is empty")
+        yield storage
+
+
+def sqlite_file(loaded: Loaded) -> Path | None:
+    url = loaded.settings.database.url
+    return Path(path_of(url.reveal())) if url.is_sqlite else None

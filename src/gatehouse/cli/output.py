@@ -1,0 +1,51 @@
+"""What commands show people: tables, facts, and how far long work has got."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    # Values are other people's text: no markup, no emoji codes.
+    Console(markup=False, emoji=False, highlight=False).print(table)
+
+
+def print_facts(facts: Mapping[str, object]) -> None:
+    print_table(("", ""), [(name, shown(value)) for name, value in facts.items()])
+
+
+def shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple | frozenset):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def moment(at: int) -> str:
+    """A time as people read it; a 0 is no time."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
+
+
+@contextmanager
+def progress(work: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show on standard error how far the work has got, where someone is watching.
+
+    Gives what is told the number reached so far; it may be told from any thread.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, markup=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(work, total=total)
+        yield lambda reached: bar.update(task, completed=reached)

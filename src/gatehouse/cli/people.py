@@ -1,0 +1,71 @@
+"""What the commands about accounts share: who is meant, and how a password is given."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.logins import login_key
+from gatehouse.accounts.model import User
+from gatehouse.app import House
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+async def find_user(house: House, name: str) -> User:
+    """The account of that user id or login. Raises UserNotFound."""
+    found = await house.storage.accounts.user_by_login(login_key(name)) if "@" in name else None
+    if found is None and "@" in name:
+        raise UserNotFound(f"nobody has the login {name}")
+    return found or await user_by_id(house, name)
+
+
+async def user_by_id(house: House, user_id: str) -> User:
+    try:
+        return await house.storage.accounts.user(user_id)
+    except UserNotFound:
+        raise UserNotFound(f"there is no user {user_id}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordSource:
+    file: Path | None
+    stdin: bool
+
+    def read(self) -> str:
+        """The password: one line from the file or from standard input, else typed twice."""
+        if self.file is not None and self.stdin:
+            raise click.UsageError("give --password-file or --password-stdin, not both")
+        if self.file is not None:
+            return one_line(self.file.read_bytes())
+        if self.stdin:
+            return one_line(sys.stdin.buffer.read())
+        if not sys.stdin.isatty():
+            raise click.UsageError("there is nobody to ask: give --password-file or --password-stdin")
+        password: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        return password
+
+
+def one_line(content: bytes) -> str:
+    try:
+        text = content.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise click.ClickException("the password is not UTF-8 text") from None
+    if not text or "\n" in text:
+        raise click.ClickException("the password must be one line")
+    return text
+
+
+def password_options(command: Function) -> Function:
+    """Never as a value on the command line, where every user of the machine could read it."""
+    file = click.option(
+        "--password-file",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        help="File that holds the password.",
+    )
+    stdin = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+    return file(stdin(command))

@@ -1,0 +1,177 @@
+"""`gatehouse restore`: the database as a backup holds it, and nothing that ended since alive again."""
+
+import asyncio
+import base64
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import click
+
+from gatehouse import __version__, logs
+from gatehouse.app import INSTANCE_KEY, master_keys
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.cli.backup import MAC_LABEL
+from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
+from gatehouse.cli.house import operator
+from gatehouse.cli.opening import database, sqlite_file
+from gatehouse.cli.output import moment, progress
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.kernel.errors import Misconfigured, Refused
+from gatehouse.keys.errors import WrongMasterKey
+from gatehouse.keys.sealing import MasterKeys, expand
+from gatehouse.settings import Loaded
+from gatehouse.storage.archive import (
+    Archive,
+    BackupDamaged,
+    BackupForeign,
+    Closing,
+    Manifest,
+    Rows,
+    Told,
+    refuse_unkeyed,
+)
+from gatehouse.storage.backup import DatabaseInUse, Fence, put_back, shape
+from gatehouse.storage.migrations import HEAD, ensure_current
+from gatehouse.storage.sqlite import serving_alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A backup that is whole, for this Gatehouse, and closed by the installation it says."""
+
+    archive: Archive
+    manifest: Manifest
+    closing: Closing
+    instance_key: bytes = field(repr=False)
+
+    def chunks(self, tell: Told) -> Generator[Rows, None, Closing]:
+        closing = yield from self.archive.chunks(tell)
+        if closing != self.closing:
+            raise BackupDamaged("the file has changed while it was being restored")
+        return closing
+
+
+@click.command()
+@common_options
+@json_option
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.option("--replace", is_flag=True, help="Throw away what the database holds.")
+def restore(invocation: Invocation, *, file: Path, replace: bool, as_json: bool) -> None:
+    """Fill the database from FILE, which `gatehouse backup` wrote from SQLite or PostgreSQL.
+
+    The service must be stopped, and the database empty or --replace given. The backup is checked whole before
+    anything is changed, and then restored whole or not at all. Every token issued before is refused from then
+    on, and links that could be used once are dead, so that nothing revoked since the backup comes back to life.
+    """
+    loaded = load_settings(invocation)
+    logs.configure(dev=True, level="warning")
+    archive = Archive(file)
+    with progress("Checking, bytes", archive.size) as tell:
+        checked = check(archive, master_keys(loaded.settings), tell)
+    with not_served(loaded), progress("Restoring, bytes", archive.size) as tell:
+        asyncio.run(fill(loaded, checked, tell, replace=replace))
+    report(checked, as_json=as_json)
+
+
+def check(archive: Archive, masters: MasterKeys, tell: Told) -> Checked:
+    manifest = archive.manifest()
+    refuse_other_schema(manifest)
+    key = opened(manifest, masters)
+    closing = exhaust(archive.chunks(tell))
+    refuse_unkeyed(closing, expand(key, MAC_LABEL))
+    return Checked(archive=archive, manifest=manifest, closing=closing, instance_key=key)
+
+
+def refuse_other_schema(manifest: Manifest) -> None:
+    if manifest.revision != HEAD or manifest.tables != shape():
+        raise BackupForeign(
+            f"the backup is of schema revision {manifest.revision}, Gatehouse {__version__} has {HEAD}: "
+            f"restore it with Gatehouse {manifest.gatehouse}, which wrote it, and upgrade afterwards"
+        )
+
+
+def opened(manifest: Manifest, masters: MasterKeys) -> bytes:
+    try:
+        return masters.open(base64.b64decode(manifest.instance_key), purpose=INSTANCE_KEY)
+    except WrongMasterKey as error:
+        raise BackupForeign(
+            f"the backup opens with master key {manifest.master_key}, which is not configured: "
+            "name it as security.master_key, or among security.previous_master_keys"
+        ) from error
+
+
+def exhaust(chunks: Generator[Rows, None, Closing]) -> Closing:
+    while True:
+        try:
+            next(chunks)
+        except StopIteration as end:
+            closing: Closing = end.value
+            return closing
+
+
+@contextmanager
+def not_served(loaded: Loaded) -> Iterator[None]:
+    """Keep a server from starting on SQLite's file meanwhile; PostgreSQL is asked who else is connected."""
+    path = sqlite_file(loaded)
+    with ExitStack() as stack:
+        if path is not None:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                stack.enter_context(serving_alone(str(path)))
+            except Misconfigured as error:
+                raise DatabaseInUse(f"{path} is being served: stop the service first") from error
+        yield
+
+
+async def fill(loaded: Loaded, checked: Checked, tell: Told, *, replace: bool) -> None:
+    from asyncpg import InsufficientPrivilegeError
+
+    async with database(loaded) as storage:
+        is_empty = not await storage.runner.revision()
+        await ensure_current(storage.runner, loaded.settings.database.url.reveal(), migrate=is_empty)
+        fence = Fence(now=SystemClock().now())
+        entry = restored(checked, replace=replace)
+        verb = partial(put_back, partial(checked.chunks, tell), fence, entry, replace=replace)
+        try:
+            await storage.runner.act(verb)
+        except InsufficientPrivilegeError as error:
+            raise Refused(f"restoring takes the role that owns the tables: {error}") from error
+
+
+def restored(checked: Checked, *, replace: bool) -> Record:
+    """The record that shows in the audit log where it was cut; made as the restored installation makes them."""
+    recorder = Recorder(mac_key=expand(checked.instance_key, "audit"), clock=SystemClock())
+    return recorder.record(
+        Event.RESTORED,
+        operator(),
+        subject="installation",
+        details={
+            "backup_made_at": checked.manifest.created_at,
+            "sha256": checked.closing.sha256,
+            "rows": checked.closing.total,
+            "replace": replace,
+        },
+    )
+
+
+def report(checked: Checked, *, as_json: bool) -> None:
+    manifest, closing = checked.manifest, checked.closing
+    if as_json:
+        print_json(
+            {
+                "rows": closing.total,
+                "created_at": manifest.created_at,
+                "base_url": manifest.base_url,
+                "revision": manifest.revision,
+            }
+        )
+        return
+    click.echo(f"Restored {closing.total:,} rows of {manifest.base_url or 'an installation'},")
+    click.echo(f"as they were at {moment(manifest.created_at)}. Every token issued before now is refused.")
+    click.echo("Accounts blocked and secrets or signing keys replaced after that time are as they were before it:")
+    click.echo("if a key was distrusted since, run `gatehouse key rotate --distrust` before you start the service.")

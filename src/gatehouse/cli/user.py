@@ -1,0 +1,145 @@
+"""`gatehouse user`: accounts, for scripts and for the day the console cannot be reached.
+
+USER is a user id or a login.
+"""
+
+from pathlib import Path
+
+import click
+
+from gatehouse.accounts.model import CENTRAL, User
+from gatehouse.app import House
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.output import moment, print_facts
+from gatehouse.cli.people import PasswordSource, find_user, password_options
+
+Facts = dict[str, object]
+
+
+@click.group()
+def user() -> None:
+    """Create, show and block accounts, and issue tokens for scripts."""
+
+
+@user.command()
+@common_options
+@json_option
+@click.option("--login", required=True, help="E-mail address the person signs in with.")
+@click.option("--nick", required=True, help="Name that others see.")
+@password_options
+@click.option("--no-password", is_flag=True, help="Make an account that cannot sign in with a password.")
+def create(
+    invocation: Invocation,
+    *,
+    login: str,
+    nick: str,
+    password_file: Path | None,
+    password_stdin: bool,
+    no_password: bool,
+    as_json: bool,
+) -> None:
+    """Make an account and print its user id."""
+    if no_password and (password_file or password_stdin):
+        raise click.UsageError("--no-password goes with no password")
+    password = None if no_password else PasswordSource(file=password_file, stdin=password_stdin).read()
+
+    async def work(house: House) -> User:
+        return await house.administration.create(login=login, nick=nick, password=password, origin=operator())
+
+    made = in_house(invocation, work)
+    if as_json:
+        print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick})
+    else:
+        click.echo(made.user_id)
+
+
+@user.command()
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER")
+def show(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
+    """Print what is kept about an account, secrets left out."""
+
+    async def work(house: House) -> Facts:
+        return await facts(house, await find_user(house, user_name))
+
+    found = in_house(invocation, work)
+    if as_json:
+        print_json(found)
+    else:
+        print_facts(found)
+
+
+async def facts(house: House, found: User) -> Facts:
+    return {
+        "user_id": found.user_id,
+        "login": found.login,
+        "nick": found.nick,
+        "kind": found.kind.value,
+        "registered": moment(found.reg_time),
+        "blocked": found.blocked,
+        "email_verified": found.email_verified,
+        "phone_verified": found.phone_verified,
+        "password": found.password_hash is not None,
+        "totp": found.sealed_totp is not None,
+        "roles": list(await house.storage.permissions.root_roles(CENTRAL, found.user_id, house.clock.now())),
+        "tags": sorted(found.tags | found.kept_tags),
+        "purchases": sorted(found.purchases),
+        "lang": found.lang,
+        "country": found.country,
+        "level": found.level,
+        "rev": found.rev,
+        "version": found.version,
+    }
+
+
+@user.command()
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER")
+def block(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
+    """Block an account; its sessions and tokens end at once."""
+    set_blocked(invocation, user_name, blocked=True, as_json=as_json)
+
+
+@user.command()
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER")
+def unblock(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
+    """Let a blocked account in again; what was ended stays ended."""
+    set_blocked(invocation, user_name, blocked=False, as_json=as_json)
+
+
+def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_json: bool) -> None:
+    async def work(house: House) -> User:
+        found = await find_user(house, user_name)
+        change = house.administration.block if blocked else house.administration.unblock
+        return await change(found.user_id, operator())
+
+    changed = in_house(invocation, work)
+    if as_json:
+        print_json({"user_id": changed.user_id, "blocked": changed.blocked, "rev": changed.rev})
+    else:
+        click.echo(f"{changed.user_id} is {'blocked' if changed.blocked else 'not blocked'}")
+
+
+@user.command()
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER")
+@click.option("--factor", required=True, help="The factor the token is bound to; requests send it along.")
+def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool) -> None:
+    """Print a user JWT for a script, without a sign-in; on record."""
+
+    async def work(house: House) -> tuple[str, str]:
+        found = await find_user(house, user_name)
+        jwt = await house.user_tokens.issue_for_script(found.user_id, factor=factor, origin=operator())
+        return found.user_id, jwt
+
+    user_id, jwt = in_house(invocation, work)
+    if as_json:
+        print_json({"user_id": user_id, "factor": factor, "jwt": jwt})
+    else:
+        click.echo(jwt)

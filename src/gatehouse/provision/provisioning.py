@@ -1,0 +1,112 @@
+"""Plan, apply, export."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from gatehouse.accounts.passwords import Passwords
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Conflict
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.clients import Clients
+from gatehouse.provision.document import Document
+from gatehouse.provision.entries import Asked
+from gatehouse.provision.errors import Unfit, Unsettled
+from gatehouse.provision.model import EVERYTHING, Action, AddUser, Change, ChangeUser, Plan, Scope
+from gatehouse.provision.sealed import FileSeal
+from gatehouse.provision.sections.section import Terms, Tools
+from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.provision.store import ProvisionStore
+
+ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
+INSTALLATION: Final = "installation"
+
+
+class Provisioning:
+    def __init__(
+        self,
+        *,
+        store: ProvisionStore,
+        masters: MasterKeys,
+        passwords: Passwords,
+        clients: Clients,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._masters = masters
+        self._passwords = passwords
+        self._clients = clients
+        self._recorder = recorder
+        self._clock = clock
+
+    async def plan(self, asked: Sequence[Asked], terms: Terms) -> Plan:
+        """What applying would change. Raises Unfit with all that is wrong."""
+        scopes = (one.section.scope(one.entries, prune=terms.prune) for one in asked)
+        state = await self._store.state(reduce(or_, scopes, Scope()), self._clock.now())
+        tools = self._tools()
+        drafts = [await one.section.draft(one.entries, state, tools, terms) for one in asked]
+        problems = [problem for draft in drafts for problem in draft.problems]
+        if problems:
+            raise Unfit(problems)
+        return Plan(
+            changes=tuple(change for draft in drafts for change in draft.changes),
+            spared=tuple(line for draft in drafts for line in draft.spared),
+        )
+
+    async def apply(self, asked: Sequence[Asked], terms: Terms, origin: Origin) -> Plan:
+        """Make it so, all or nothing, and return what was changed; safe beside a running service."""
+        for _ in range(ATTEMPTS):
+            plan = await self.plan(asked, terms)
+            try:
+                await self._carry_out(plan.changes, origin)
+            except Conflict as conflict:  # the state the plan was made from is gone: look again
+                reason = conflict
+            else:
+                return plan
+        raise Unsettled(f"{Unsettled.public} ({reason})") from reason
+
+    async def export(self, *, secrets: bool) -> Document:
+        state = await self._store.state(EVERYTHING, self._clock.now())
+        tools = self._tools()
+        return {section.name: section.documents(state, tools, secrets=secrets) for section in SECTIONS}
+
+    async def _carry_out(self, changes: Sequence[Change], origin: Origin) -> None:
+        if not changes:
+            return
+        makes_administrator = any(
+            isinstance(change.act, AddUser | ChangeUser) and change.act.administrator for change in changes
+        )
+        closed = self._recorder.record(Event.SETUP_CLOSED, origin, subject=INSTALLATION)
+        await self._store.carry_out(
+            [change.act for change in changes],
+            self._records(changes, origin),
+            setup_closed=closed if makes_administrator else None,
+            now=self._clock.now(),
+        )
+
+    def _records(self, changes: Sequence[Change], origin: Origin) -> list[Record]:
+        counts = {action.value: sum(change.action is action for change in changes) for action in Action}
+        return [
+            self._recorder.record(Event.PROVISIONED, origin, subject=INSTALLATION, details=counts),
+            *(
+                self._recorder.record(
+                    note.event, origin, subject=change.subject, details=note.details, personal=note.personal
+                )
+                for change in changes
+                for note in change.notes
+            ),
+        ]
+
+    def _tools(self) -> Tools:
+        return Tools(
+            masters=self._masters,
+            seal=FileSeal(self._masters),
+            passwords=self._passwords,
+            clients=self._clients,
+            now=self._clock.now(),
+        )

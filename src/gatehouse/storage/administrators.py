@@ -1,0 +1,22 @@
+"""An administrator made by the operator."""
+
+from collections.abc import Mapping
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Record
+from gatehouse.storage.accounts import SETUP_CLOSED, create
+from gatehouse.storage.audit import record
+from gatehouse.storage.installation import state_once
+from gatehouse.storage.statements import Verb
+
+
+def create_administrator(user: User, records: Mapping[str, Record], now: int) -> Verb[bool]:
+    """Keep the account, and close setup in the same act: a setup link is dead once an administrator exists.
+
+    True when setup was still open. `records` holds the entries `created` and `closed`.
+    """
+    yield from create(user, records["created"], administrator=True)
+    closed = yield from state_once(SETUP_CLOSED, str(now))
+    if closed:
+        yield from record(records["closed"])
+    return closed

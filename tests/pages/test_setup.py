@@ -1,0 +1,62 @@
+"""A person opens the setup link in a browser."""
+
+import pytest
+from playwright.async_api import Browser, ConsoleMessage, Page, expect
+
+from gatehouse.audit.model import Origin
+from tests.support.service import Service
+
+
+async def setup_link(service: Service) -> str:
+    secret = await service.house.setup.new_link(Origin(actor="test"))
+    return f"{service.base_url}/setup?token={secret}"
+
+
+async def fill_in(page: Page) -> None:
+    await page.get_by_label("E-mail").fill("anna@studio.example")
+    await page.get_by_label("Name shown").fill("Anna")
+    await page.get_by_label("Password", exact=False).first.fill("correct horse battery")
+    await page.get_by_label("Password again").fill("correct horse battery")
+
+
+async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Service, page: Page) -> None:
+    complaints: list[ConsoleMessage] = []
+    page.on("console", lambda message: complaints.append(message) if message.type == "error" else None)
+    link = await setup_link(service)
+    await page.goto(link)
+    await expect(page.get_by_label("E-mail")).to_be_focused()
+    await fill_in(page)
+    await page.get_by_role("button", name="Create administrator").click()
+    await expect(page.get_by_role("heading", name="Welcome, Anna")).to_be_visible()
+    assert await service.house.setup.is_closed()
+    assert [message.text for message in complaints] == []
+    dead = await page.goto(link)
+    assert dead is not None
+    assert dead.status == 403
+    await expect(page.get_by_text("This setup link is not valid")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_it_works_without_javascript_on_a_phone(service: Service, browser: Browser, scheme: str) -> None:
+    context = await browser.new_context(
+        java_script_enabled=False,
+        viewport={"width": 360, "height": 740},
+        color_scheme=scheme,  # type: ignore[arg-type]
+    )
+    page = await context.new_page()
+    await page.goto(await setup_link(service))
+    await fill_in(page)
+    await page.get_by_role("button", name="Create administrator").click()
+    await expect(page.get_by_role("heading", name="Welcome, Anna")).to_be_visible()
+    await context.close()
+
+
+async def test_the_api_documentation_shows_offline_and_without_complaints(service: Service, page: Page) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on(
+        "request", lambda request: complaints.append(request.url) if service.base_url not in request.url else None
+    )
+    await page.goto(f"{service.base_url}/docs")
+    await expect(page.get_by_text("/proxy/oauth/keys")).to_be_visible()
+    assert [complaint for complaint in complaints if not complaint.startswith("data:")] == []

@@ -18,6 +18,7 @@ from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.tokens import UserTokens
+from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.sealer import Sealer
@@ -25,7 +26,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.keys.audit_seal import AuditSeal
 from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.rotation import Rotation, RotationPolicy
+from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.oauth.clients import Clients
 from gatehouse.permissions import central
@@ -177,6 +178,19 @@ async def move_in(house: House) -> None:
     await house.keyring.reload()
 
 
+async def notice_promotion(house: House) -> None:
+    """After every (re)connect: a database that was promoted meanwhile may have lost revocations (R3)."""
+    timeline = await house.storage.runner.timeline()
+    if timeline is None:
+        return
+    await house.storage.promotion.note_timeline(
+        timeline,
+        lossless=house.settings.database.standby_synchronous,
+        epoch=house.clock.now() * 1_000,
+        entry=house.recorder.record(Event.PROMOTED, THE_SERVICE, subject="installation"),
+    )
+
+
 async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None:
     sealed = await storage.installation.fact(INSTANCE_KEY)
     if sealed is not None:
@@ -213,6 +227,7 @@ def rotation_policy(settings: Settings) -> RotationPolicy:
     return RotationPolicy(
         every=settings.keys.rotate_days * DAY,
         publish_lead=settings.keys.publish_lead_seconds,
+        grace=settings.tokens.expired_grace_days * DAY + CLOCK_DIFFERENCE,
         rsa_bits=settings.keys.rsa_bits,
     )
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from gatehouse.app import DAY, THE_SERVICE, House
+from gatehouse.app import DAY, THE_SERVICE, House, notice_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 
@@ -21,13 +21,14 @@ SWEEP_EVERY: Final = 600.0
 @asynccontextmanager
 async def housekeeping(house: House) -> AsyncIterator[None]:
     """Keep house while the body runs; at the end whatever was recorded is sealed."""
-    reload = asyncio.Event()
-    forget = house.storage.runner.listen(KEYS_CHANGED, lambda _: reload.set())
+    told = asyncio.Event()
+    forget = house.storage.runner.listen(KEYS_CHANGED, lambda _: told.set())
+    await notice_promotion(house)
     duties = [
         asyncio.create_task(repeat(house, SEAL_EVERY, house.sealer.seal_all), name="seal"),
         asyncio.create_task(repeat(house, KEYS_EVERY, lambda: tend_keys(house)), name="keys"),
         asyncio.create_task(repeat(house, SWEEP_EVERY, lambda: sweep(house)), name="sweep"),
-        asyncio.create_task(reload_when_told(house, reload), name="reload-keys"),
+        asyncio.create_task(look_when_told(house, told), name="look-again"),
     ]
     try:
         yield
@@ -60,11 +61,13 @@ async def tend_keys(house: House) -> None:
     await house.keyring.reload()
 
 
-async def reload_when_told(house: House, told: asyncio.Event) -> None:
+async def look_when_told(house: House, told: asyncio.Event) -> None:
+    """Another node changed the keys, or notices were missed because the database was away."""
     while True:
         await told.wait()
         told.clear()
         await attempt(house.keyring.reload)
+        await attempt(lambda: notice_promotion(house))
 
 
 async def sweep(house: House) -> None:

@@ -15,6 +15,7 @@ class Event(StrEnum):
 
     INSTALLED = "installation.created", "The database was set up for the first time."
     RESTORED = "installation.restored", "A backup was restored; every token issued before is refused."
+    PROMOTED = "installation.promoted", "Another database server took over; every token issued before is refused."
     REWRAPPED = "installation.rewrapped", "Sealed records were re-wrapped under another master key."
     SETUP_LINK_MADE = "setup.link_made", "A one-time link for the first administrator was made."
     SETUP_CLOSED = "setup.closed", "The first administrator exists; setup is closed for ever."

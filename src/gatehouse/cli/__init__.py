@@ -10,11 +10,13 @@ from gatehouse.kernel.errors import GatehouseError
 
 COMMANDS: Final[Mapping[str, str]] = {
     "admin": "gatehouse.cli.admin:admin",
+    "apply": "gatehouse.cli.apply:apply",
     "audit": "gatehouse.cli.audit:audit",
     "backup": "gatehouse.cli.backup:backup",
     "client": "gatehouse.cli.client:client",
     "config": "gatehouse.cli.config:config",
     "doctor": "gatehouse.cli.doctor:doctor",
+    "export": "gatehouse.cli.export:export",
     "healthcheck": "gatehouse.cli.healthcheck:healthcheck",
     "key": "gatehouse.cli.key:key",
     "migrate": "gatehouse.cli.migrate:migrate",

@@ -17,11 +17,13 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 async def find_user(house: House, name: str) -> User:
-    """The account of that user id or login. Raises UserNotFound."""
-    found = await house.storage.accounts.user_by_login(login_key(name)) if "@" in name else None
-    if found is None and "@" in name:
+    """The account of that login or user id. Raises UserNotFound."""
+    if "@" not in name:
+        return await user_by_id(house, name)
+    found = await house.storage.accounts.user_by_login(login_key(name))
+    if found is None:
         raise UserNotFound(f"nobody has the login {name}")
-    return found or await user_by_id(house, name)
+    return found
 
 
 async def user_by_id(house: House, user_id: str) -> User:

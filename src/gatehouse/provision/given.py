@@ -18,10 +18,17 @@ class Source(StrEnum):
     SEALED = "sealed"
 
 
-@dataclass(frozen=True, slots=True)
 class GivenSecret:
-    source: Source
-    text: str = field(repr=False)
+    """A plain class, because msgspec knows how to put dataclasses together, and to take them apart."""
+
+    __slots__ = ("source", "text")
+
+    def __init__(self, source: Source, text: str) -> None:
+        self.source: Final = source
+        self.text: Final = text
+
+    def __repr__(self) -> str:
+        return f"GivenSecret({self.source})"
 
     @classmethod
     def of(cls, given: object) -> "GivenSecret":

@@ -28,8 +28,12 @@ UPDATE_CLIENT = Statement(
 )
 _LIVE = clients.c.removed.is_(False)
 CLIENT = Statement(select(clients).where(clients.c.client_id == bindparam("client_id"), _LIVE))
-LOCK_CLIENT = Statement(
-    select(clients.c.client_id).where(clients.c.client_id == bindparam("client_id"), _LIVE).with_for_update()
+# Holds the row until the commit, and tells whoever read the client before that its secrets are others now.
+TOUCH_CLIENT = Statement(
+    update(clients)
+    .where(clients.c.client_id == bindparam("of"), _LIVE)
+    .values(version=clients.c.version + 1)
+    .returning(clients.c.client_id)
 )
 CLIENTS = Statement(select(clients).where(_LIVE).order_by(clients.c.client_id))
 REMOVED_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
@@ -101,7 +105,7 @@ def removed_ids() -> Verb[frozenset[str]]:
 
 
 def rotate_secret(client_id: str, secret: ClientSecret, entry: Record, *, old_ends_at: int) -> Verb[None]:
-    if not (yield LOCK_CLIENT(client_id=client_id)):
+    if not (yield TOUCH_CLIENT(of=client_id)):
         raise ClientNotFound
     held = yield SECRETS(client_id=client_id)
     for old in held[:-1]:

@@ -14,6 +14,7 @@ from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.oauth import OAuthStorage
 from gatehouse.storage.permissions import PermissionStorage
 from gatehouse.storage.postgres import PoolLimits, PostgresRunner
+from gatehouse.storage.promotion import PromotionStorage
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.sqlite import SQLiteRunner, path_of
 from gatehouse.storage.sweep import sweep
@@ -31,6 +32,7 @@ class Storage:
     keys: KeyStorage
     oauth: OAuthStorage
     permissions: PermissionStorage
+    promotion: PromotionStorage
     throttle: ThrottleStorage
 
     async def sweep(self, now: int) -> None:
@@ -74,5 +76,6 @@ def over(runner: Runner) -> Storage:
         keys=KeyStorage(runner),
         oauth=OAuthStorage(runner),
         permissions=PermissionStorage(runner),
+        promotion=PromotionStorage(runner),
         throttle=ThrottleStorage(runner),
     )

@@ -118,6 +118,10 @@ class PostgresRunner:
         async with self._connection() as connection:
             return int(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())"))
 
+    async def timeline(self) -> str | None:
+        async with self._connection() as connection:
+            return str(await connection.fetchval("SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)"))
+
     async def close(self) -> None:
         self._hearing.cancel()
         await asyncio.gather(self._hearing, return_exceptions=True)

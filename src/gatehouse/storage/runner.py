@@ -41,6 +41,9 @@ class Runner(Protocol):
     async def time(self) -> int | None:
         """The database's own clock in Unix seconds, or None when it has none but this machine's."""
 
+    async def timeline(self) -> str | None:
+        """The history the database is on, another one after every promotion; None where there is only one."""
+
     async def close(self) -> None:
         """Finish what is under way and let the database go."""
 

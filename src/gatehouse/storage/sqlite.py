@@ -216,6 +216,9 @@ class SQLiteRunner:
     async def time(self) -> int | None:
         return None
 
+    async def timeline(self) -> str | None:
+        return None
+
     async def close(self) -> None:
         await asyncio.to_thread(self._writer.stop)
         self._surveyors.shutdown()

@@ -10,7 +10,7 @@ from gatehouse.kernel.clock import Clock, Timer
 class ProtocolLimits:
     """The figures of checklist S-19 and HT-03. The durations are seconds."""
 
-    header_bytes: int = 16_384  # names and values of one request together, trailers included
+    header_bytes: int = 16_384  # names and values of one request together
     url_bytes: int = 8_192
     headers: int = 100
     pipelined: int = 100  # requests that may queue behind the one being answered
@@ -19,6 +19,10 @@ class ProtocolLimits:
     idle: float = 75.0  # between two requests
     drain: float = 60.0  # for a client to read what we have written
     linger: float = 2.0  # for a client to stop sending after our last word
+
+    @property
+    def head_bytes(self) -> int:
+        return self.url_bytes + self.header_bytes
 
 
 class Deadline:

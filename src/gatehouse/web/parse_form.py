@@ -42,9 +42,9 @@ def urlencoded(text: bytes) -> Pairs:
 
 def multipart(body: bytes, boundary: str) -> Pairs:
     """The fields of a multipart/form-data body; no body at all is an empty form as well."""
-    reader = PartReader()
     if not body:
         return ()
+    reader = PartReader()
     try:
         reader.read(body, boundary)
     except FormParserError as error:

@@ -24,7 +24,6 @@ from gatehouse.web.request_head import RequestHead, check
 
 SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
 BLANK: Final = b" \t"  # no part of a value (RFC 9110 §5.5)
-SEPARATORS: Final = len(b": \r\n")
 
 
 class Phase(Enum):
@@ -72,9 +71,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._watched: tuple[Phase, int, RequestResponseCycle | None] | None = None
         self._phase = Phase.NEW
         self._requests = 0
-        self._header_count = 0
-        self._header_bytes = 0
-        self._unreported = 0  # bytes fed since the parser last said anything about them
+        self._unreported = 0  # bytes fed since the parser last handed out a whole head or a piece of a body
         self._upgrade_is_ignored = False
         self._answering: RequestResponseCycle | None = None
         self._refusal: HTTPStatus | None = None
@@ -84,6 +81,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._line = Line(transport, self._close_after_answer)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -120,8 +118,7 @@ class GuardedProtocol(HttpToolsProtocol):
         rest = data
         while rest:
             rest = self._parse(rest)
-        if self._header_bytes + self._unreported > self._limits.header_bytes:
-            self._refuse_what_never_ends()
+        self._refuse_what_never_ends()
 
     def _parse(self, data: bytes) -> bytes:
         """Parse, and return what has to be parsed next."""
@@ -137,53 +134,49 @@ class GuardedProtocol(HttpToolsProtocol):
         return b""
 
     def _refuse_what_never_ends(self) -> None:
-        """One header that goes on and on, or a chunk extension: the parser reports neither until it ends."""
-        if self._phase is Phase.HEAD:
+        """A head that goes on and on, or chunk extensions, or trailers: the parser does not count them."""
+        if self._phase is Phase.HEAD and self._unreported > self._limits.head_bytes + SLICE:
             raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        if self._phase is Phase.BODY:
+        if self._phase is Phase.BODY and self._unreported > self._limits.header_bytes:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._phase = Phase.HEAD
         self._requests += 1
-        self._header_count = self._header_bytes = 0
 
     def on_url(self, url: bytes) -> None:
-        self._unreported = 0
         super().on_url(url)
         if len(self.url) > self._limits.url_bytes:
             raise RequestRefused(HTTPStatus.REQUEST_URI_TOO_LONG)
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._unreported = 0
-        self._header_count += 1
-        self._header_bytes += len(name) + len(value) + SEPARATORS
-        if self._header_count > self._limits.headers or self._header_bytes > self._limits.header_bytes:
-            raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        # A trailer would change the headers under a running application, and an underscore is how
-        # a caller imitates a header that a proxy vouches for (S-11).
-        if self._phase is Phase.HEAD and b"_" not in name:
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
-        check(self._head())
+        self._unreported = 0
+        self._check_head()
         self._upgrade_is_ignored = self.parser.should_upgrade() and not self._should_upgrade()
         if self._upgrade_is_ignored:
             return
-        if len(self.pipeline) >= self._limits.pipelined:
-            raise RequestRefused(HTTPStatus.BAD_REQUEST)
-        self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers]
+        # An underscore is how a caller imitates a header that a proxy vouches for (S-11).
+        self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers if b"_" not in name]
         super().on_headers_complete()
         if not self.parser.should_upgrade():
             self._phase = Phase.BODY
-            self.cycle.transport = Line(self.transport, self._close_after_answer)
+            self.cycle.transport = self._line
+            self.headers = []  # trailers go here, not under a running application
+
+    def _check_head(self) -> None:
+        if not fits(self.headers, self._limits):
+            raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if len(self.pipeline) >= self._limits.pipelined:
+            raise RequestRefused(HTTPStatus.BAD_REQUEST)
+        check(self._head())
 
     def on_body(self, body: bytes) -> None:
         self._unreported = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._unreported = 0
         if not self._upgrade_is_ignored:
             super().on_message_complete()
             self._phase = Phase.BETWEEN
@@ -228,16 +221,19 @@ class GuardedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
+        """Replaces the base class's, whose idle deadline runs on the loop's own clock."""
+        self.server_state.total_requests += 1
         answered, self._answering = self._answering, None
-        if answered is not None and answered.more_body and not self._leaving:
+        if self._leaving or self.transport.is_closing():
+            return
+        if answered is not None and answered.more_body:
             # The rest of the body may never come, or be meant as something else: do not wait for it.
             self._linger()
-        if self._leaving:
-            self.server_state.total_requests += 1
             return
-        super().on_response_complete()
-        self._unset_keepalive_if_required()  # ours runs on the Clock
-        if self._refusal is not None and self._answering is None:
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._refusal is not None:
             self._answer_refusal(self._refusal)
         self._watch()
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+from gatehouse.web.limits import ProtocolLimits
 from gatehouse.web.refusal import RequestRefused
 
+SEPARATORS: Final = len(b": \r\n")
 LONGEST_LENGTH: Final = 19  # digits of a Content-Length; more would be more bytes than there are
 
 
@@ -23,6 +25,12 @@ class RequestHead:
 
     def values(self, wanted: bytes) -> list[bytes]:
         return [value for name, value in self.headers if name == wanted]
+
+
+def fits(headers: list[tuple[bytes, bytes]], limits: ProtocolLimits) -> bool:
+    """HT-05."""
+    size = sum([len(name) + len(value) + SEPARATORS for name, value in headers])
+    return len(headers) <= limits.headers and size <= limits.header_bytes
 
 
 def method_is_not_connect(head: RequestHead) -> None:

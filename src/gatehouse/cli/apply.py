@@ -1,0 +1,147 @@
+"""`gatehouse apply`: make the installation what a file says it is (R7)."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from gatehouse.app import House
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.house import in_house, operator
+from gatehouse.kernel.errors import BadInput
+from gatehouse.provision.document import read_document
+from gatehouse.provision.entries import Asked, read_entries
+from gatehouse.provision.errors import Unfit
+from gatehouse.provision.given import SecretSources
+from gatehouse.provision.model import Action, Change, Plan
+from gatehouse.provision.provisioning import Provisioning
+from gatehouse.provision.sections.section import Terms
+from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.settings import process_environment
+from gatehouse.settings.files import read_private
+from gatehouse.storage.provision import ProvisionStorage
+
+REFUSED: Final = 1
+WOULD_CHANGE: Final = 2
+STANDARD_INPUT: Final = Path("-")
+MARKS: Final = {Action.ADD: ("+", "green"), Action.CHANGE: ("~", "yellow"), Action.REMOVE: ("-", "red")}
+
+
+@click.command()
+@common_options
+@json_option
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Only say what would change; exit with 2 if anything would.")
+@click.option("--prune", is_flag=True, help="Remove what a section of the file does not name.")
+@click.option("--allow-weak", is_flag=True, help="Take short passwords and client secrets.  [implied by --dev]")
+def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, allow_weak: bool, as_json: bool) -> None:
+    """Create and change what FILE names (.yaml, .toml or .json; - reads YAML from standard input).
+
+    All or nothing, in one transaction; applying a file twice changes nothing the second time. A field that is
+    absent is left alone, null clears it, a value replaces it whole. The service may be running or not.
+    """
+    sources = SecretSources(environment=process_environment(), read_file=SecretFile(file, strict=not invocation.dev))
+    terms = Terms(secrets=sources, prune=prune, allow_weak=allow_weak or invocation.dev)
+    try:
+        asked = read_file(file)
+        invocation.data.mkdir(parents=True, exist_ok=True)
+        plan = in_house(invocation, lambda house: carry_out(house, asked, terms, dry_run=dry_run))
+    except Unfit as unfit:
+        print_refusal(unfit, as_json=as_json)
+        sys.exit(REFUSED)
+    if as_json:
+        print_json(summary(plan, dry_run=dry_run))
+    else:
+        print_plan(plan, dry_run=dry_run)
+    if dry_run and plan.changes:
+        sys.exit(WOULD_CHANGE)
+
+
+def read_file(file: Path) -> tuple[Asked, ...]:
+    if file == STANDARD_INPUT:
+        return read_entries(read_document(sys.stdin.buffer.read(), ".yaml"), SECTIONS)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise Unfit([f"{file} cannot be read: {error.strerror}"]) from error
+    return read_entries(read_document(content, file.suffix), SECTIONS)
+
+
+async def carry_out(house: House, asked: tuple[Asked, ...], terms: Terms, *, dry_run: bool) -> Plan:
+    provisioning = provisioning_of(house)
+    return await (provisioning.plan(asked, terms) if dry_run else provisioning.apply(asked, terms, operator()))
+
+
+def provisioning_of(house: House) -> Provisioning:
+    return Provisioning(
+        store=ProvisionStorage(house.storage.runner),
+        masters=house.masters,
+        passwords=house.passwords,
+        clients=house.clients,
+        recorder=house.recorder,
+        clock=house.clock,
+    )
+
+
+class SecretFile:
+    """Reads what `{file: PATH}` names; a relative path starts at the applied file's directory."""
+
+    def __init__(self, applied: Path, *, strict: bool) -> None:
+        self._directory = applied.parent
+        self._strict = strict
+
+    def __call__(self, path: str) -> str:
+        try:
+            return read_private(self._directory / path, strict=self._strict)
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+
+
+def print_refusal(unfit: Unfit, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"applied": False, "problems": unfit.problems})
+        return
+    click.echo(unfit.public, err=True)
+    for problem in unfit.problems:
+        click.echo(f"  {problem}", err=True)
+
+
+def summary(plan: Plan, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "applied": not dry_run,
+        "changes": [
+            {"action": change.action, "kind": change.kind, "name": change.name, "fields": change.fields}
+            for change in plan.changes
+        ],
+        "spared": plan.spared,
+        "generated_secrets": {} if dry_run else generated(plan),
+    }
+
+
+def print_plan(plan: Plan, *, dry_run: bool) -> None:
+    for change in plan.changes:
+        mark, colour = MARKS[change.action]
+        click.secho(f"{mark} {line(change)}", fg=colour)
+    for spared in plan.spared:
+        click.echo(f"! {spared}")
+    click.echo(closing(plan, dry_run=dry_run))
+    for name, secret in ({} if dry_run else generated(plan)).items():
+        click.echo(f"client {name} has the new secret {secret} (it is not shown again)")
+
+
+def line(change: Change) -> str:
+    return f"{change.kind} {change.name}" + (f": {', '.join(change.fields)}" if change.fields else "")
+
+
+def closing(plan: Plan, *, dry_run: bool) -> str:
+    if not plan.changes:
+        return "Nothing to change."
+    counts = {action: sum(change.action is action for change in plan.changes) for action in Action}
+    would = "would be " if dry_run else ""
+    return f"{counts[Action.ADD]} {would}added, {counts[Action.CHANGE]} changed, {counts[Action.REMOVE]} removed."
+
+
+def generated(plan: Plan) -> dict[str, str]:
+    """The secrets made for clients that came without one: told once, here."""
+    return {change.name: change.generated_secret for change in plan.changes if change.generated_secret is not None}

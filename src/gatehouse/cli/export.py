@@ -1,0 +1,55 @@
+"""`gatehouse export`: the installation as a file that `gatehouse apply` takes unchanged (R7)."""
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import click
+
+from gatehouse.app import House
+from gatehouse.cli.apply import provisioning_of
+from gatehouse.cli.common import Invocation, common_options, load_settings
+from gatehouse.cli.house import in_house
+from gatehouse.cli.opening import NoInstallation, sqlite_file
+from gatehouse.provision.document import Document, write_json, write_yaml
+
+WRITERS: Final = {"yaml": write_yaml, "json": write_json}
+
+
+@click.command()
+@common_options
+@click.option("--no-secrets", is_flag=True, help="Leave passwords and secrets out; applying keeps those there are.")
+@click.option("--format", "form", type=click.Choice(list(WRITERS)), default="yaml", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file, for you alone."
+)
+def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path | None) -> None:
+    """Print every user and client as `gatehouse apply` reads them.
+
+    Secrets are sealed under the master key: they are of use to an installation that has the same key, and to
+    nobody else. Two exports of an unchanged installation are equal, byte for byte.
+    """
+    path = sqlite_file(load_settings(invocation))
+    if path is not None and not path.exists():
+        raise NoInstallation(f"there is no database at {path}; is --data right?")
+
+    async def read(house: House) -> Document:
+        return await provisioning_of(house).export(secrets=not no_secrets)
+
+    text = WRITERS[form](in_house(invocation, read))
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_private(output, text)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put the file in place when it is complete, readable by its owner only, whatever was there before."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8", delete=False
+        ) as draft:
+            draft.write(text)
+        Path(draft.name).replace(path)
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error

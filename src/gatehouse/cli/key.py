@@ -1,0 +1,198 @@
+"""`gatehouse key`: the keys that sign tokens, and the master key that seals everything."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from gatehouse import logs
+from gatehouse.app import House, open_house
+from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
+from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.output import moment, print_table, progress
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.keys.errors import RotationPending
+from gatehouse.keys.model import Algorithm, KeyLine, SigningKey, State, state
+from gatehouse.keys.model import Purpose as KeyPurpose
+from gatehouse.keys.rotation import LINES, Manner
+from gatehouse.keys.sealing import id_of, new_master_key, parse_master_key
+from gatehouse.rewrapping import Outcome, left_elsewhere, rewrap_all
+from gatehouse.settings import Loaded, Purpose
+from gatehouse.settings.entries import ENTRIES, FILE_SUFFIX
+from gatehouse.settings.files import DEV_KEY, is_there, write_once
+
+MASTER_KEY_FILE: Final = "master.key"
+MASTER_KEY_VARIABLE: Final = f"{ENTRIES['security.master_key'].variable}{FILE_SUFFIX}"
+LISTED: Final = ("kid", "purpose", "alg", "state", "created", "signs from", "signs until", "verifies until")
+
+
+@click.group()
+def key() -> None:
+    """List and rotate signing keys; make the master key and change it."""
+
+
+@key.command("list")
+@common_options
+@json_option
+@click.option("--all", "everything", is_flag=True, help="Retired keys too.")
+def list_keys(invocation: Invocation, *, everything: bool, as_json: bool) -> None:
+    """List the signing keys: next, signing, verifying or retired."""
+
+    async def work(house: House) -> tuple[Sequence[SigningKey], int]:
+        return (await house.storage.keys.load()).keys, house.clock.now()
+
+    keys, now = in_house(invocation, work)
+    shown = [one for one in keys if everything or state(one, now) is not State.RETIRED]
+    if as_json:
+        print_json([entry(one, now) for one in shown])
+    else:
+        print_table(LISTED, [row(one, now) for one in shown])
+
+
+def entry(one: SigningKey, now: int) -> dict[str, object]:
+    return {
+        "kid": one.kid,
+        "purpose": one.purpose.value,
+        "alg": one.alg.value,
+        "state": state(one, now).value,
+        "created_at": one.created_at,
+        "signs_from": one.signs_from,
+        "signs_until": one.signs_until,
+        "verifies_until": one.verifies_until,
+    }
+
+
+def row(one: SigningKey, now: int) -> tuple[str, ...]:
+    times = (one.created_at, one.signs_from, one.signs_until, one.verifies_until)
+    return (one.kid, one.purpose.value, one.alg.value, state(one, now).value, *map(moment, times))
+
+
+@key.command()
+@common_options
+@json_option
+@click.option("--purpose", type=click.Choice([purpose.value for purpose in KeyPurpose]), help="Only these keys.")
+@click.option("--alg", type=click.Choice([alg.value for alg in Algorithm]), help="Only keys of this algorithm.")
+@click.option("--now", "at_once", is_flag=True, help="Sign with the new key at once; old signatures stay good.")
+@click.option("--distrust", is_flag=True, help="And refuse everything that older keys signed: after a theft.")
+def rotate(
+    invocation: Invocation, *, purpose: str | None, alg: str | None, at_once: bool, distrust: bool, as_json: bool
+) -> None:
+    """Publish new signing keys, which take over once verifiers have had time to fetch them.
+
+    All keys that sign, unless --purpose or --alg says which. --distrust leaves out the key of the audit log,
+    whose old seals must stay verifiable.
+    """
+    lines = [line for line in LINES if purpose in (None, line.purpose) and alg in (None, line.alg)]
+    if distrust:
+        lines = [line for line in lines if line.purpose is not KeyPurpose.AUDIT]
+    if not lines:
+        raise click.UsageError("there are no such keys to rotate")
+    manner = Manner.DISTRUST if distrust else Manner.AT_ONCE if at_once else Manner.PLANNED
+
+    async def work(house: House) -> tuple[list[SigningKey], int]:
+        return await rotate_lines(house, lines, manner), house.clock.now()
+
+    made, now = in_house(invocation, work)
+    if as_json:
+        print_json([entry(one, now) for one in made])
+    else:
+        print_table(LISTED, [row(one, now) for one in made])
+
+
+async def rotate_lines(house: House, lines: Sequence[KeyLine], manner: Manner) -> list[SigningKey]:
+    """A line whose next key waits already is left at that; raises RotationPending when all are."""
+    made: list[SigningKey] = []
+    waiting: RotationPending | None = None
+    for line in lines:
+        try:
+            made.append(await house.rotation.rotate(line, origin=operator(), manner=manner))
+        except RotationPending as pending:
+            click.echo(f"{line.purpose} {line.alg}: a new key is published already and takes over soon", err=True)
+            waiting = pending
+    if waiting is not None and not made:
+        raise waiting
+    return made
+
+
+@key.command()
+@common_options
+@json_option
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=MASTER_KEY_FILE,
+    show_default=True,
+    help="File to write, which must not exist.",
+)
+def init(invocation: Invocation, *, path: Path, as_json: bool) -> None:
+    """Write a new master key to a file that only its owner can read, and say how to name it."""
+    path = path.absolute()
+    if is_there(path):
+        raise click.ClickException(f"{path} exists already; a master key is never overwritten")
+    fresh = new_master_key()
+    try:
+        write_once(path, fresh)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        print_json({"file": str(path), "master_key": id_of(parse_master_key(fresh))})
+        return
+    click.echo(f"Wrote master key {id_of(parse_master_key(fresh))}. Name it in the environment:")
+    click.echo(f"  {MASTER_KEY_VARIABLE}={path}")
+    click.echo("or in gatehouse.toml:")
+    click.echo(f'  security.master_key = {{ file = "{path}" }}')
+    click.echo("Keep a copy apart from your backups: without it nobody, you included, can open them.")
+    if path.is_relative_to(invocation.data.absolute()):
+        click.echo("Better elsewhere: a copy of the data directory would hold the lock and its key.", err=True)
+
+
+@key.command()
+@common_options
+@json_option
+def rewrap(invocation: Invocation, *, as_json: bool) -> None:
+    """Seal every secret anew under the present master key; the service may be running.
+
+    First start the service with the new key as security.master_key and the old one among
+    security.previous_master_keys; then run this; then take the old one away. It can be stopped and repeated.
+    """
+    loaded = load_settings(invocation, purpose=Purpose.REWRAP)
+    logs.configure(dev=True, level="warning")
+    outcome = asyncio.run(rewrap_in(loaded))
+    if as_json:
+        print_json(outcome)
+    else:
+        report(outcome, loaded)
+    if outcome.left:
+        raise SystemExit(1)
+
+
+async def rewrap_in(loaded: Loaded) -> Outcome:
+    async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+        expected = sum((await left_elsewhere(house.storage, house.masters)).values())
+        with progress("Sealing anew", expected) as tell:
+            return await rewrap_all(house, operator(), adding(tell))
+
+
+def adding(tell: Callable[[int], None]) -> Callable[[int], None]:
+    done = 0
+
+    def add(more: int) -> None:
+        nonlocal done
+        done += more
+        tell(done)
+
+    return add
+
+
+def report(outcome: Outcome, loaded: Loaded) -> None:
+    for table, count in outcome.moved.items():
+        click.echo(f"{table}: {count:,} sealed anew")
+    for table, count in outcome.left.items():
+        click.echo(f"{table}: {count:,} cannot be opened, and were left", err=True)
+    if not outcome.moved and not outcome.left:
+        click.echo("Everything is sealed under the present master key.")
+    if not outcome.left and not loaded.dev and is_there(loaded.data / DEV_KEY):
+        click.echo(f"Now delete {loaded.data / DEV_KEY}: it opens nothing any more.")

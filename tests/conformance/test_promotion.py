@@ -1,0 +1,43 @@
+"""A promoted database ends every token once, whoever notices (R3)."""
+
+import asyncio
+
+from gatehouse.audit.events import Event
+from gatehouse.storage.opening import Storage
+from tests.support.builders import NOW, a_record, a_user
+
+EPOCH = NOW * 1_000
+
+
+async def notice(storage: Storage, timeline: str, *, lossless: bool = False) -> bool:
+    entry = a_record(Event.PROMOTED, subject="installation")
+    return await storage.promotion.note_timeline(timeline, lossless=lossless, epoch=EPOCH, entry=entry)
+
+
+async def test_the_first_and_the_same_timeline_change_nothing(storage: Storage) -> None:
+    user = a_user()
+    await storage.accounts.create(user, a_record())
+    assert [await notice(storage, "00000001") for _ in range(2)] == [False, False]
+    assert (await storage.accounts.user(user.user_id)).rev == user.rev
+
+
+async def test_another_timeline_ends_every_token_exactly_once(storage: Storage) -> None:
+    old, ahead = a_user(), a_user(rev=EPOCH + 5)
+    for user in (old, ahead):
+        await storage.accounts.create(user, a_record())
+    await notice(storage, "00000001")
+    noticed = await asyncio.gather(*(notice(storage, "00000002") for _ in range(6)))
+    assert sorted(noticed) == [False] * 5 + [True]
+    assert (await storage.accounts.user(old.user_id)).rev == EPOCH
+    assert (await storage.accounts.user(ahead.user_id)).rev == EPOCH + 6
+    assert [one.event for one in await storage.audit.newest(9, "", "installation.promoted")] == [
+        "installation.promoted"
+    ]
+
+
+async def test_a_synchronous_standby_has_lost_nothing(storage: Storage) -> None:
+    user = a_user()
+    await storage.accounts.create(user, a_record())
+    await notice(storage, "00000001")
+    assert not await notice(storage, "00000002", lossless=True)
+    assert (await storage.accounts.user(user.user_id)).rev == user.rev

@@ -45,4 +45,4 @@ async def test_no_guess_is_lost(migrated_url: str) -> None:
     assert race(racers.guess, migrated_url) == {WON: TRIES}
     async with open_storage(migrated_url, migrate=False) as storage:
         limit = GuessLimit(free=TRIES + 1, delay=5)
-        assert await storage.throttle.failed(b"anna", limit, NOW) == NOW + 5
+        assert await storage.throttle.failed([("anna", limit)], NOW) == NOW + 5

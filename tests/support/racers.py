@@ -44,7 +44,7 @@ async def rotate_client_secret(storage: Storage, n: int) -> None:
 
 
 async def guess(storage: Storage, _n: int) -> None:
-    await storage.throttle.failed(b"anna", GuessLimit(free=10_000), NOW)
+    await storage.throttle.failed([("anna", GuessLimit(free=10_000))], NOW)
 
 
 ACTS: Final[Mapping[str, Callable[[Storage, int], Awaitable[None]]]] = {

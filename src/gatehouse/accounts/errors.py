@@ -23,6 +23,12 @@ class BadAccount(BadInput):
     """A field of an account is not acceptable; the detail says which and why, for its writer."""
 
 
+class SignInRefused(Refused):
+    """Wrong, unknown and blocked look alike (R1)."""
+
+    public = "This e-mail and password do not match."
+
+
 class SetupClosed(Refused):
     public = "An administrator exists already; setup is closed."
 

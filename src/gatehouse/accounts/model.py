@@ -20,6 +20,15 @@ class Kind(StrEnum):
     SERVICE = "service"  # a service account: no login, no password, belongs to a project
 
 
+class Auth(StrEnum):
+    """How a person proved who he is (R1)."""
+
+    LOGIN = "login"
+    TWO_STEP = "2step"
+    OPENID = "openid"
+    PASSKEY = "passkey"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     user_id: str
@@ -33,12 +42,14 @@ class User:
     reg_time: int
     email_verified: bool = False
     phone_verified: bool = False
+    email_code: bool = False  # a code by e-mail is one of the second factors
     blocked: bool = False
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
     meta: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
     purchases: frozenset[str] = frozenset()
     sealed_totp: bytes | None = field(default=None, repr=False)
+    passkeys: int = 0
     version: int = 1
 
     @property
@@ -55,8 +66,10 @@ class User:
         facts = {
             "email_verified": self.email_verified,
             "phone_verified": self.phone_verified,
-            "2step": self.sealed_totp is not None,
+            "2step": self.sealed_totp is not None or self.passkeys > 0 or self.email_code,
             "2step_totp": self.sealed_totp is not None,
+            "2step_passkey": self.passkeys > 0,
+            "2step_email": self.email_code,
         }
         return frozenset(tag for tag, holds in facts.items() if holds)
 

@@ -12,12 +12,15 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.kernel.digests import keyed_digest
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.kernel.ids import new_secret
 from gatehouse.kernel.text import nfc
 
 T = TypeVar("T")
 
 SHORTEST: Final = 10  # characters
 LONGEST_BYTES: Final = 1_024
+WAITING_MOST: Final = 64  # hashes under way and waiting; at 0.1 s each the last one waits some seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,8 @@ class Passwords:
             time_cost=cost.time_cost, memory_cost=cost.memory_kib, parallelism=cost.parallelism
         )
         self._pepper = pepper
+        self._decoy: str | None = None
+        self._waiting = 0
         self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2")
 
     async def hash(self, password: str) -> str:
@@ -43,6 +48,12 @@ class Passwords:
 
     async def matches(self, password: str, password_hash: str) -> bool:
         return await self._run(partial(self._verify, self._prepared(password), password_hash))
+
+    async def decoy(self) -> str:
+        """A hash of today's cost that no password matches, for accounts that do not exist."""
+        if self._decoy is None:
+            self._decoy = await self.hash(new_secret())
+        return self._decoy
 
     def is_outdated(self, password_hash: str) -> bool:
         """True when the hash was made at another cost than today's: hash again at the next login."""
@@ -52,7 +63,14 @@ class Passwords:
         self._pool.shutdown()
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        """Wait for a worker, but not behind a crowd: a storm of logins is shed, not queued (faults R-19)."""
+        if self._waiting >= WAITING_MOST:
+            raise Unavailable("too many passwords are being checked")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        finally:
+            self._waiting -= 1
 
     def _verify(self, prepared: bytes, password_hash: str) -> bool:
         try:

@@ -18,8 +18,8 @@ from gatehouse.provision.model import Action, Change, Plan
 from gatehouse.provision.provisioning import Provisioning
 from gatehouse.provision.sections.section import Terms
 from gatehouse.provision.sections.table import SECTIONS
-from gatehouse.settings import process_environment
-from gatehouse.settings.files import read_private
+from gatehouse.settings import privacy_in, process_environment
+from gatehouse.settings.files import Privacy, read_private
 from gatehouse.storage.provision import ProvisionStorage
 
 REFUSED: Final = 1
@@ -41,7 +41,9 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
     All or nothing, in one transaction; applying a file twice changes nothing the second time. A field that is
     absent is left alone, null clears it, a value replaces it whole. The service may be running or not.
     """
-    sources = SecretSources(environment=process_environment(), read_file=SecretFile(file, strict=not invocation.dev))
+    environment = process_environment()
+    secret_file = SecretFile(file, privacy_in(environment, dev=invocation.dev))
+    sources = SecretSources(environment=environment, read_file=secret_file)
     terms = Terms(secrets=sources, prune=prune, allow_weak=allow_weak or invocation.dev)
     try:
         asked = read_file(file)
@@ -87,13 +89,13 @@ def provisioning_of(house: House) -> Provisioning:
 class SecretFile:
     """Reads what `{file: PATH}` names; a relative path starts at the applied file's directory."""
 
-    def __init__(self, applied: Path, *, strict: bool) -> None:
+    def __init__(self, applied: Path, privacy: Privacy) -> None:
         self._directory = applied.parent
-        self._strict = strict
+        self._privacy = privacy
 
     def __call__(self, path: str) -> str:
         try:
-            return read_private(self._directory / path, strict=self._strict)
+            return read_private(self._directory / path, self._privacy)
         except ValueError as error:
             raise BadInput(str(error)) from error
 

@@ -104,15 +104,13 @@ def rotate(
 async def rotate_lines(house: House, lines: Sequence[KeyLine], manner: Manner) -> list[SigningKey]:
     """A line whose next key waits already is left at that; raises RotationPending when all are."""
     made: list[SigningKey] = []
-    waiting: RotationPending | None = None
     for line in lines:
         try:
             made.append(await house.rotation.rotate(line, origin=operator(), manner=manner))
-        except RotationPending as pending:
-            click.echo(f"{line.purpose} {line.alg}: a new key is published already and takes over soon", err=True)
-            waiting = pending
-    if waiting is not None and not made:
-        raise waiting
+        except RotationPending:
+            click.echo(f"{line.purpose} {line.alg}: the next key is published already", err=True)
+    if not made:
+        raise RotationPending("there was nothing to rotate; --now lets a key that waits sign at once")
     return made
 
 

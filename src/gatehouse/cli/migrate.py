@@ -65,5 +65,5 @@ def told(step: Step, *, only_check: bool) -> str:
     if step.after != step.before:
         return f"The database was {held}, and is at {step.after} now."
     if only_check and step.after != HEAD:
-        return f"The database is {held}, {HEAD} is needed: back up, then run `gatehouse migrate`."
+        return f"The database is {held}, {HEAD} is needed: run `gatehouse migrate`, after a backup."
     return f"The database is {held}: nothing to do."

@@ -1,25 +1,30 @@
 """What commands show people: tables, facts, and how far long work has got."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Final
+
+UNFOLDED: Final = 10_000  # columns
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    table = Table(*headings, box=None, pad_edge=False, show_header=bool(headings))
+    for column in table.columns:
+        column.overflow = "fold"
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
-    # Values are other people's text: no markup, no emoji codes.
-    Console(markup=False, emoji=False, highlight=False).print(table)
+    # Values are other people's text: no markup, no emoji codes. Where nobody looks, nothing is folded.
+    width = None if sys.stdout.isatty() else UNFOLDED
+    Console(markup=False, emoji=False, highlight=False, width=width).print(table)
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
-    print_table(("", ""), [(name, shown(value)) for name, value in facts.items()])
+    print_table((), [(name, shown(value)) for name, value in facts.items()])
 
 
 def shown(value: object) -> str:

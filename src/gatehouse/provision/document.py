@@ -133,8 +133,18 @@ READERS: Final[Mapping[str, Callable[[str], object]]] = {
 }
 
 
+class ExactDumper(yaml.SafeDumper):
+    """Escapes whatever cannot be seen: unescaped, some line breaks come back as spaces."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+ExactDumper.add_representer(str, ExactDumper.represent_text)
+
+
 def write_yaml(document: Mapping[str, object]) -> str:
-    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=float("inf"))
+    return yaml.dump(dict(document), Dumper=ExactDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
 
 def write_json(document: Mapping[str, object]) -> str:

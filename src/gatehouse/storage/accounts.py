@@ -1,9 +1,9 @@
 """Keeps accounts (accounts/store.py)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import bindparam, case, delete, exists, or_, select, update
+from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -21,8 +21,9 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
 from gatehouse.storage.permissions import assign_root_role
 from gatehouse.storage.runner import Stored, act, look, survey
-from gatehouse.storage.statements import AnyOf, Lines, Row, Statement, Verb, lines_of
+from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
+    passkeys,
     role_assignments,
     totp_factors,
     user_ids,
@@ -35,45 +36,32 @@ from gatehouse.storage.tables import (
 SETUP: Final = "setup"  # the kind of single-use thing a set-up link is
 SETUP_CLOSED: Final = "setup_closed"
 
+FIXED: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # what a save never changes
+CHANGEABLE: Final = tuple(column.name for column in users.c if column.name not in FIXED)
+
 RESERVE_ID = Statement(insert(user_ids).on_conflict_do_nothing().returning(user_ids.c.user_id))
 INSERT_USER = Statement(insert(users).on_conflict_do_nothing().returning(users.c.user_id))
 UPDATE_USER = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
-    .values(
-        {
-            name: bindparam(name)
-            for name in (
-                *(
-                    "login",
-                    "login_key",
-                    "nick",
-                    "password_hash",
-                    "lang",
-                    "country",
-                    "level",
-                    "email_verified",
-                ),
-                *("phone_verified", "blocked", "meta"),
-            )
-        }
-        | {"version": users.c.version + 1}
-    )
+    .values({name: bindparam(name) for name in CHANGEABLE} | {"version": users.c.version + 1})
     .returning(users.c.user_id)
 )
 _TAGS = select(Lines(user_tags.c.tag)).where(user_tags.c.user_id == users.c.user_id)
 _PURCHASES = select(Lines(user_purchases.c.purchase)).where(user_purchases.c.user_id == users.c.user_id)
-_WHOLE = select(
+_PASSKEYS = select(func.count()).where(passkeys.c.user_id == users.c.user_id)
+WHOLE_USER = select(
     users,
+    _PASSKEYS.scalar_subquery().label("passkeys"),
     totp_factors.c.sealed_secret.label("sealed_totp"),
     _TAGS.scalar_subquery().label("tags"),
     _PURCHASES.scalar_subquery().label("purchases"),
 ).outerjoin(totp_factors, totp_factors.c.user_id == users.c.user_id)
-USER = Statement(_WHOLE.where(users.c.user_id == bindparam("user_id")))
-USER_BY_LOGIN = Statement(_WHOLE.where(users.c.login_key == bindparam("login_key")))
-ALL_USERS = Statement(_WHOLE.order_by(users.c.user_id))
+USER = Statement(WHOLE_USER.where(users.c.user_id == bindparam("user_id")))
+USER_BY_LOGIN = Statement(WHOLE_USER.where(users.c.login_key == bindparam("login_key")))
+ALL_USERS = Statement(WHOLE_USER.order_by(users.c.user_id))
 NAMED_USERS = Statement(
-    _WHOLE.where(or_(AnyOf(users.c.user_id, "user_ids"), AnyOf(users.c.login_key, "login_keys"))).order_by(
+    WHOLE_USER.where(or_(AnyOf(users.c.user_id, "user_ids"), AnyOf(users.c.login_key, "login_keys"))).order_by(
         users.c.user_id
     )
 )
@@ -175,22 +163,22 @@ def user(user_id: str) -> Verb[User]:
     rows = yield USER(user_id=user_id)
     if not rows:
         raise UserNotFound
-    return _whole(rows[0])
+    return whole_user(rows[0]._asdict())
 
 
 def user_by_login(login_key: str) -> Verb[User | None]:
     rows = yield USER_BY_LOGIN(login_key=login_key)
-    return _whole(rows[0]) if rows else None
+    return whole_user(rows[0]._asdict()) if rows else None
 
 
 def all_users() -> Verb[Sequence[User]]:
     rows = yield ALL_USERS()
-    return [_whole(row) for row in rows]
+    return [whole_user(row._asdict()) for row in rows]
 
 
 def named_users(ids: Collection[str], login_keys: Collection[str]) -> Verb[Sequence[User]]:
     rows = yield NAMED_USERS(user_ids=sorted(ids), login_keys=sorted(login_keys))
-    return [_whole(row) for row in rows]
+    return [whole_user(row._asdict()) for row in rows]
 
 
 def retired_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
@@ -264,13 +252,15 @@ def _columns(user: User) -> dict[str, object]:
         "level": user.level,
         "email_verified": user.email_verified,
         "phone_verified": user.phone_verified,
+        "email_code": user.email_code,
         "blocked": user.blocked,
         "meta": user.meta,
     }
 
 
-def _whole(row: Row) -> User:
-    fields = row._asdict()
+def whole_user(fields: dict[str, Any]) -> User:
+    """The account from the columns of WHOLE_USER."""
     del fields["login_key"]
-    fields |= {"kind": Kind(row.kind), "tags": lines_of(row.tags), "purchases": lines_of(row.purchases)}
+    fields["kind"] = Kind(fields["kind"])
+    fields |= {name: lines_of(fields[name]) for name in ("tags", "purchases")}
     return User(**fields)

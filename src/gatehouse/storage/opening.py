@@ -16,6 +16,7 @@ from gatehouse.storage.permissions import PermissionStorage
 from gatehouse.storage.postgres import PoolLimits, PostgresRunner
 from gatehouse.storage.promotion import PromotionStorage
 from gatehouse.storage.runner import Runner
+from gatehouse.storage.sessions import SessionStorage
 from gatehouse.storage.sqlite import SQLiteRunner, path_of
 from gatehouse.storage.sweep import sweep
 from gatehouse.storage.throttle import ThrottleStorage
@@ -33,6 +34,7 @@ class Storage:
     oauth: OAuthStorage
     permissions: PermissionStorage
     promotion: PromotionStorage
+    sessions: SessionStorage
     throttle: ThrottleStorage
 
     async def sweep(self, now: int) -> None:
@@ -77,5 +79,6 @@ def over(runner: Runner) -> Storage:
         oauth=OAuthStorage(runner),
         permissions=PermissionStorage(runner),
         promotion=PromotionStorage(runner),
+        sessions=SessionStorage(runner),
         throttle=ThrottleStorage(runner),
     )

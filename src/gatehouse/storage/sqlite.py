@@ -12,7 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -96,7 +96,8 @@ class Writer:
             try:
                 first = self._queue.get(timeout=IDLE_LOOK_SECONDS)
             except queue.Empty:
-                self._notice_other_writers()
+                with suppress(apsw.Error):  # a disk that fails now is told to whoever writes next
+                    self._notice_other_writers()
                 continue
             if first is None:
                 return
@@ -150,8 +151,9 @@ class Writer:
 
     def _fail(self, group: list[Work], error: Exception) -> None:
         log.error("storage.commit_failed", reason=str(error), verbs=len(group))
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        with suppress(apsw.Error):  # a disk that fails here too must not end the thread everybody waits for
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
         for work in group:
             work.error = Unavailable(f"the commit failed: {error}")
             work.notices.clear()
@@ -179,8 +181,11 @@ class SQLiteRunner:
         self._writer = Writer(path, asyncio.get_running_loop(), self._listeners)
         self._reader = connect(path, read_only=True)
         self._surveyors = ThreadPoolExecutor(SURVEY_THREADS, thread_name_prefix="sqlite-survey")
+        self._closed = False
 
     async def act(self, make: Callable[[], Verb[T]]) -> T:
+        if self._closed:
+            raise Unavailable("the database was closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._writer.put(Work(make, future))
         return await future
@@ -220,9 +225,12 @@ class SQLiteRunner:
         return None
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._writer.stop)
+        self._closed = True
         self._surveyors.shutdown()
         self._reader.close()
+        # Last, for only a connection that may write empties the -wal file into the database as it leaves:
+        # of a service that was stopped, the one file is the whole.
+        await asyncio.to_thread(self._writer.stop)
 
 
 @contextmanager

@@ -83,7 +83,7 @@ once = Table(  # single-use things, under the digest of their secret
 attempts = Table(  # failed guesses, exact and surviving restarts (checklist LG-06, LG-13; defaults S-15)
     "attempts",
     metadata,
-    Column("subject", LargeBinary, primary_key=True, nullable=False),
+    _text("subject", primary_key=True),  # a digest of who is counted
     _number("failures"),
     _time("first_at"),
     _time("blocked_until"),
@@ -186,6 +186,7 @@ users = Table(
     _time("reg_time"),
     _flag("email_verified"),
     _flag("phone_verified"),
+    _flag("email_code"),  # a code by e-mail is one of the account's second factors
     _flag("blocked"),
     _number("rev"),  # revocation epoch: tokens with an older one are refused (R2)
     _document("meta"),
@@ -218,6 +219,91 @@ totp_factors = Table(
     Column("sealed_secret", LargeBinary, nullable=False),
     _time("confirmed_at"),
     _number("last_step"),
+)
+
+passkeys = Table(
+    "passkeys",
+    metadata,
+    Column("credential_id", LargeBinary, primary_key=True, nullable=False),
+    _text("user_id"),
+    Column("public_key", LargeBinary, nullable=False),
+    _number("sign_count"),
+    _text("name"),
+    _document("transports"),
+    _time("created_at"),
+    _time("used_at"),
+    Index(None, "user_id"),
+)
+
+recovery_codes = Table(
+    "recovery_codes",
+    metadata,
+    _text("user_id"),
+    Column("digest", LargeBinary, nullable=False),
+    _time("used_at"),
+    PrimaryKeyConstraint("user_id", "digest"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),  # of the cookie's secret
+    _text("session_id", unique=True),  # what lists show and ends are asked for by
+    _text("user_id"),
+    _number("rev"),  # the account's when it began: an older one is no session any more
+    _text("auth"),
+    _text("strength"),  # full, or limited after a short-lived token (R1)
+    _time("created_at"),
+    _time("proved_at"),  # when the person last showed a password or factor
+    _time("seen_at"),
+    _time("idle_ends_at"),
+    _time("ends_at"),
+    _text("address"),
+    _text("agent"),
+    Index(None, "user_id"),
+    Index(None, "ends_at"),
+)
+
+login_tokens = Table(  # the opaque `token` of login data (R1)
+    "login_tokens",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    _text("user_id"),
+    _number("rev"),
+    _number("application_id"),
+    _time("ends_at"),
+    Index(None, "ends_at"),
+)
+
+interactions = Table(  # a person's way through one sign-in
+    "interactions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    _text("kind"),
+    _text("step"),
+    _document("ask"),  # what it is for, as its kind wrote it
+    Column("user_id", Text),
+    _text("auth"),  # what was proved so far
+    _number("failures"),
+    _time("created_at"),
+    _time("ends_at"),
+    _number("version"),
+    Index(None, "ends_at"),
+)
+
+# -- mail ---------------------------------------------------------------------------------------------
+
+outbox = Table(
+    "outbox",
+    metadata,
+    _text("mail_id", primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),  # address, subject and text: they carry links that open doors
+    _text("template"),
+    _time("created_at"),
+    _number("tries"),
+    _time("next_try_at"),
+    _text("trouble"),  # what the last try ended with
+    Index(None, "next_try_at"),
 )
 
 # -- OAuth clients ------------------------------------------------------------------------------------

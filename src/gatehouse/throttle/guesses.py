@@ -1,10 +1,27 @@
 """Guesses at secrets: exact, shared by all nodes, surviving restarts (S-15)."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.throttle.model import GuessLimit
 from gatehouse.throttle.store import AttemptStore
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Who is counted, and how often he may fail."""
+
+    parts: tuple[str, ...]
+    limit: GuessLimit
+
+    @property
+    def key(self) -> str:
+        """One key for a tuple of names; lengths are part of it, so that no two tuples share one (S-21)."""
+        named = (part.encode("utf-8", "surrogatepass") for part in self.parts)
+        return sha256(b"".join(len(name).to_bytes(4, "big") + name for name in named)).hex()
 
 
 class Guesses:
@@ -15,17 +32,23 @@ class Guesses:
 
     async def check(self, *subject: str) -> None:
         """Raise TooMany while the subject is refused; costs one look-up."""
-        left = await self._store.blocked_until(subject_key(*subject)) - self._clock.now()
-        if left > 0:
-            raise TooMany(left)
+        await self.check_all([Subject(subject, self._limit)])
 
     async def failed(self, *subject: str) -> None:
-        await self._store.failed(subject_key(*subject), self._limit, self._clock.now())
+        await self.failed_all([Subject(subject, self._limit)])
 
     async def succeeded(self, *subject: str) -> None:
-        await self._store.clear(subject_key(*subject))
+        await self.succeeded_all([Subject(subject, self._limit)])
 
+    async def check_all(self, subjects: Sequence[Subject]) -> None:
+        """Raise TooMany while any of them is refused, until the last one no longer is; one look-up."""
+        until = await self._store.blocked_until([subject.key for subject in subjects])
+        if until > self._clock.now():
+            raise TooMany(until - self._clock.now())
 
-def subject_key(*parts: str) -> bytes:
-    """One key for a tuple of names; lengths are part of it, so that no two tuples share one (S-21)."""
-    return sha256(b"".join(len(raw).to_bytes(4, "big") + raw for raw in (part.encode() for part in parts)))
+    async def failed_all(self, subjects: Sequence[Subject]) -> None:
+        counted = [(subject.key, subject.limit) for subject in subjects]
+        await self._store.failed(counted, self._clock.now())
+
+    async def succeeded_all(self, subjects: Sequence[Subject]) -> None:
+        await self._store.clear([subject.key for subject in subjects])

@@ -165,11 +165,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self.headers = []  # trailers go here, not under a running application
 
     def _check_head(self) -> None:
-        if not fits(self.headers, self._limits):
+        head = self._head()
+        if len(head.names) > self._limits.headers or head.size > self._limits.header_bytes:
             raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if len(self.pipeline) >= self._limits.pipelined:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
-        check(self._head())
+        check(head)
 
     def on_body(self, body: bytes) -> None:
         self._unreported = 0
@@ -186,7 +187,8 @@ class GuardedProtocol(HttpToolsProtocol):
             method=self.parser.get_method(),
             target=self.url,
             version=self.parser.get_http_version(),
-            headers=self.headers,
+            names=[name for name, _ in self.headers],
+            values=[value for _, value in self.headers],
         )
 
     # Upgrades
@@ -211,7 +213,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the base class does
         lines = [b"%b %b HTTP/%b" % (head.method, head.target, head.version.encode())]
-        lines += [b"%b: %b" % header for header in head.headers if header[0] != b"upgrade"]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
 
     # Answers

@@ -5,32 +5,31 @@ and Content-Length beside Transfer-Encoding by itself. Here stands what it lets 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from gatehouse.web.limits import ProtocolLimits
+import msgspec
+
 from gatehouse.web.refusal import RequestRefused
 
 SEPARATORS: Final = len(b": \r\n")
 LONGEST_LENGTH: Final = 19  # digits of a Content-Length; more would be more bytes than there are
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestHead:
+class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     method: bytes
     target: bytes
     version: str
-    headers: list[tuple[bytes, bytes]]  # names in lower case
+    names: list[bytes]  # in lower case
+    values: list[bytes]
 
-    def values(self, wanted: bytes) -> list[bytes]:
-        return [value for name, value in self.headers if name == wanted]
+    @property
+    def size(self) -> int:
+        """Bytes of all headers together, with what separates them."""
+        return sum(map(len, self.names)) + sum(map(len, self.values)) + SEPARATORS * len(self.names)
 
-
-def fits(headers: list[tuple[bytes, bytes]], limits: ProtocolLimits) -> bool:
-    """HT-05."""
-    size = sum([len(name) + len(value) + SEPARATORS for name, value in headers])
-    return len(headers) <= limits.headers and size <= limits.header_bytes
+    def value(self, name: bytes) -> bytes:
+        return self.values[self.names.index(name)]
 
 
 def method_is_not_connect(head: RequestHead) -> None:
@@ -53,26 +52,30 @@ def target_is_a_path(head: RequestHead) -> None:
 
 def host_is_given_once(head: RequestHead) -> None:
     """RFC 9112 §3.2 asks for this refusal. The value itself is never looked at (R0)."""
-    hosts = len(head.values(b"host"))
+    hosts = head.names.count(b"host")
     if hosts > 1 or (hosts == 0 and head.version == "1.1"):
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
-def transfer_encoding_is_plain_chunked(head: RequestHead) -> None:
+def framing_is_told_once(head: RequestHead) -> None:
+    """By one header. The parser sees to most of that; it is too dear to depend on one parser (HT-04)."""
+    if head.names.count(b"content-length") + head.names.count(b"transfer-encoding") > 1:
+        raise RequestRefused(HTTPStatus.BAD_REQUEST)
+
+
+def length_has_an_end(head: RequestHead) -> None:
+    """The parser lets any number of leading zeros pass."""
+    if b"content-length" in head.names and len(head.value(b"content-length")) > LONGEST_LENGTH:
+        raise RequestRefused(HTTPStatus.BAD_REQUEST)
+
+
+def transfer_encoding_is_chunked(head: RequestHead) -> None:
     """Every other spelling is read differently by some proxy (RFC 9112 §6.1, HT-04).
 
     The parser would refuse a part of them too, but only after the application has been started.
     """
-    encodings = head.values(b"transfer-encoding")
-    if encodings and ([value.lower() for value in encodings] != [b"chunked"] or head.version != "1.1"):
-        raise RequestRefused(HTTPStatus.BAD_REQUEST)
-
-
-def length_is_told_once(head: RequestHead) -> None:
-    """Dear enough not to depend on one parser; and it lets pass any number of leading zeros (HT-04)."""
-    lengths = head.values(b"content-length")
-    if any(len(value) > LONGEST_LENGTH for value in lengths) or (
-        len(lengths) + len(head.values(b"transfer-encoding")) > 1
+    if b"transfer-encoding" in head.names and (
+        head.value(b"transfer-encoding").lower() != b"chunked" or head.version != "1.1"
     ):
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
@@ -82,8 +85,9 @@ HEAD_CHECKS: Final[tuple[Callable[[RequestHead], None], ...]] = (
     version_is_spoken_here,
     target_is_a_path,
     host_is_given_once,
-    transfer_encoding_is_plain_chunked,
-    length_is_told_once,
+    framing_is_told_once,
+    length_has_an_end,
+    transfer_encoding_is_chunked,
 )
 
 

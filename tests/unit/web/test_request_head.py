@@ -11,7 +11,9 @@ HOST = (b"host", b"gatehouse.example")
 def a_head(
     *headers: tuple[bytes, bytes], method: bytes = b"GET", target: bytes = b"/", version: str = "1.1"
 ) -> RequestHead:
-    return RequestHead(method=method, target=target, version=version, headers=list(headers))
+    names = [name for name, _ in headers]
+    values = [value for _, value in headers]
+    return RequestHead(method=method, target=target, version=version, names=names, values=values)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,140 @@
+"""Browser sessions: server-side, opaque, ended on every node at the answer (S-07)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+from gatehouse.accounts.model import Auth, User
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_record_id, new_secret
+
+AGENT_LONGEST: Final = 256
+SEEN_EVERY: Final = 60  # seconds between two writes of "last seen"
+
+
+class Strength(StrEnum):
+    FULL = "full"
+    LIMITED = "limited"  # from a short-lived token: signs in to first-party clients only (R1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLife:
+    idle: int = 3 * 86_400  # seconds without a request
+    absolute: int = 30 * 86_400
+    fresh: int = 600  # seconds for which a proof lets a person change how he signs in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    digest: bytes
+    session_id: str
+    user_id: str
+    rev: int
+    auth: Auth
+    strength: Strength
+    created_at: int
+    proved_at: int
+    seen_at: int
+    idle_ends_at: int
+    ends_at: int
+    address: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn:
+    session: Session
+    user: User
+
+
+class SessionStore(Protocol):
+    async def open(self, session: Session, entry: Record, *, replaces: bytes | None) -> None:
+        """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01)."""
+
+    async def find(self, digest: bytes, now: int) -> SignedIn | None:
+        """The session and its account, while neither has ended: not idle too long, not revoked, not blocked."""
+
+    async def seen(self, digest: bytes, now: int, idle_ends_at: int) -> None:
+        """Note that it was used; the later of two times wins."""
+
+    async def end(self, user_id: str, session_id: str, entry: Record) -> bool:
+        """End one session of that user; False, and nothing recorded, when he has none of that id."""
+
+    async def of_user(self, user_id: str, now: int) -> Sequence[Session]:
+        """His live sessions, the last seen first."""
+
+    async def revoke(self, user_id: str, entry: Record, *, keep: bytes | None, now: int) -> int:
+        """Raise the account's rev, which ends every session, login token and user JWT; returns the new one.
+
+        The session `keep`, if any, is carried over in the same act. Raises UserNotFound.
+        """
+
+
+class Sessions:
+    def __init__(self, *, store: SessionStore, recorder: Recorder, clock: Clock, life: SessionLife) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+        self._life = life
+
+    async def open(
+        self,
+        user: User,
+        auth: Auth,
+        *,
+        origin: Origin,
+        agent: str,
+        replaces: str | None = None,
+        strength: Strength = Strength.FULL,
+    ) -> str:
+        """Begin a session for someone who has just proved himself; returns the cookie's secret."""
+        secret = new_secret()
+        now = self._clock.now()
+        session = Session(
+            digest=sha256(secret),
+            session_id=new_record_id(),
+            user_id=user.user_id,
+            rev=user.rev,
+            auth=auth,
+            strength=strength,
+            created_at=now,
+            proved_at=now,
+            seen_at=now,
+            idle_ends_at=now + self._life.idle,
+            ends_at=now + self._life.absolute,
+            address=origin.address,
+            agent=agent[:AGENT_LONGEST],
+        )
+        entry = self._recorder.record(
+            Event.SIGNED_IN, origin, subject=user.user_id, details={"auth": auth.value, "strength": strength.value}
+        )
+        await self._store.open(session, entry, replaces=None if replaces is None else sha256(replaces))
+        return secret
+
+    async def find(self, secret: str) -> SignedIn | None:
+        """Who is signed in with this cookie; an unknown one is nobody and is never adopted (LG-01)."""
+        now = self._clock.now()
+        found = await self._store.find(sha256(secret), now)
+        if found is not None and found.session.seen_at + SEEN_EVERY <= now:
+            await self._store.seen(found.session.digest, now, now + self._life.idle)
+        return found
+
+    def is_fresh(self, session: Session) -> bool:
+        """Whether the person proved himself recently enough to change how he signs in."""
+        return session.strength is Strength.FULL and self._clock.now() < session.proved_at + self._life.fresh
+
+    async def end(self, signed_in: SignedIn, session_id: str, origin: Origin) -> bool:
+        entry = self._recorder.record(Event.SIGNED_OUT, origin, subject=signed_in.user.user_id)
+        return await self._store.end(signed_in.user.user_id, session_id, entry)
+
+    async def of_user(self, user_id: str) -> Sequence[Session]:
+        return await self._store.of_user(user_id, self._clock.now())
+
+    async def sign_out_everywhere(self, user_id: str, origin: Origin, *, keep: Session | None = None) -> None:
+        entry = self._recorder.record(Event.SIGNED_OUT_EVERYWHERE, origin, subject=user_id)
+        await self._store.revoke(user_id, entry, keep=keep.digest if keep else None, now=self._clock.now())

@@ -1,0 +1,81 @@
+"""Proving who one is with a password, in the browser and through the login operation alike (R1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from gatehouse.accounts.devices import Devices
+from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.logins import login_key
+from gatehouse.accounts.model import User
+from gatehouse.accounts.passwords import LONGEST_BYTES, Passwords
+from gatehouse.throttle.guesses import Guesses, Subject
+from gatehouse.throttle.model import GuessLimit
+
+ACCOUNT_LIMIT: Final = GuessLimit(free=10)
+PAIR_LIMIT: Final = GuessLimit(free=10)
+SOURCE_LIMIT: Final = GuessLimit(free=100)  # an office, a school, a mobile carrier's gateway
+DEVICE_LIMIT: Final = GuessLimit(free=10)
+
+
+class SignInStore(Protocol):
+    async def user_by_login(self, login_key: str) -> User | None:
+        """Return the account whose login has this spelling."""
+
+    async def replace_password_hash(self, user_id: str, old: str, new: str) -> None:
+        """Keep the new hash if the old one is still there; a password changed meanwhile stays changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    login: str
+    password: str
+    source: str
+    device: str = ""  # the device cookie, if the browser sent one
+
+
+class SignIn:
+    def __init__(self, *, store: SignInStore, passwords: Passwords, guesses: Guesses, devices: Devices) -> None:
+        self._store = store
+        self._passwords = passwords
+        self._guesses = guesses
+        self._devices = devices
+
+    async def with_password(self, attempt: Attempt) -> User:
+        """Return the account; raise SignInRefused, alike for wrong, unknown and blocked, or TooMany.
+
+        An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06).
+        """
+        key = login_key(attempt.login)
+        subjects = self._subjects(attempt, key)
+        await self._guesses.check_all(subjects)
+        user = await self._store.user_by_login(key)
+        proved = await self._matches(attempt.password, user)
+        if user is None or not proved or user.blocked:
+            await self._guesses.failed_all(subjects)
+            raise SignInRefused
+        await self._guesses.succeeded_all([subject for subject in subjects if subject.parts[0] != "source"])
+        await self._upgrade(user, attempt.password)
+        return user
+
+    async def _matches(self, password: str, user: User | None) -> bool:
+        if len(password.encode("utf-8", "surrogatepass")) > LONGEST_BYTES:
+            return False  # not worth a hash; nobody could have set it
+        kept = user.password_hash if user is not None else None
+        matches = await self._passwords.matches(password, kept or await self._passwords.decoy())
+        return matches and kept is not None
+
+    async def _upgrade(self, user: User, password: str) -> None:
+        if user.password_hash is not None and self._passwords.is_outdated(user.password_hash):
+            fresh = await self._passwords.hash(password)
+            await self._store.replace_password_hash(user.user_id, user.password_hash, fresh)
+
+    def _subjects(self, attempt: Attempt, key: str) -> Sequence[Subject]:
+        device = self._devices.recognise(attempt.device, key) if attempt.device else None
+        if device is not None:
+            return [Subject(("device", key, device), DEVICE_LIMIT)]
+        return [
+            Subject(("account", key), ACCOUNT_LIMIT),
+            Subject(("source", attempt.source), SOURCE_LIMIT),
+            Subject(("pair", key, attempt.source), PAIR_LIMIT),
+        ]

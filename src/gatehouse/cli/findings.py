@@ -1,0 +1,122 @@
+"""What `gatehouse doctor` finds without the database: settings that carry a risk, files others can read, space."""
+
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from gatehouse.cli.opening import sqlite_file
+from gatehouse.settings import Loaded
+from gatehouse.settings.files import DEV_KEY, OTHERS, is_there
+from gatehouse.settings.grammar import is_loopback
+
+MEBIBYTE: Final = 2**20
+SPACE_WANTED: Final = 1024 * MEBIBYTE
+SPACE_NEEDED: Final = 100 * MEBIBYTE
+WIDE_PREFIX: Final = 8  # bits; a network wider than this is no network of one's own
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    level: Level
+    topic: str
+    text: str  # what is so, and how to mend it
+
+
+def ok(topic: str, text: str) -> Finding:
+    return Finding(level=Level.OK, topic=topic, text=text)
+
+
+def warn(topic: str, text: str) -> Finding:
+    return Finding(level=Level.WARN, topic=topic, text=text)
+
+
+def bad(topic: str, text: str) -> Finding:
+    return Finding(level=Level.BAD, topic=topic, text=text)
+
+
+def about_settings(loaded: Loaded) -> Iterator[Finding]:
+    risks = [*address_risks(loaded), *risky_choices(loaded)]
+    yield from (warn("settings", risk) for risk in risks)
+    if not risks:
+        yield ok("settings", "no risky setting")
+
+
+def address_risks(loaded: Loaded) -> Iterator[str]:
+    server, operations = loaded.settings.server, loaded.settings.operations
+    if loaded.dev:
+        yield "--dev is for development on this machine only"
+    if not is_loopback(server.host) and not server.trusted_proxies:
+        yield (
+            f"the service listens on {server.host} and trusts no proxy: TLS must end before it, so name your "
+            "proxy in server.trusted_proxies, or listen on 127.0.0.1"
+        )
+    if any(network.prefixlen < WIDE_PREFIX for network in server.trusted_proxies):
+        yield "server.trusted_proxies trusts most of the internet to name its own address: list your proxies only"
+    if operations.bind and not is_loopback(operations.bind.rpartition(":")[0].strip("[]")):
+        yield f"operations.bind shows metrics to whoever can reach {operations.bind}: keep it in a private network"
+
+
+def risky_choices(loaded: Loaded) -> Iterator[str]:
+    settings = loaded.settings
+    if not settings.rates.enabled:
+        yield "rates.enabled is off: nothing limits how often a caller may ask"
+    if any(network.prefixlen < WIDE_PREFIX for network in settings.outbound.allow):
+        yield "outbound.allow opens almost every address, private ones included: list what must be reached"
+    if settings.tokens.jwt_without_factor:
+        yield "tokens.jwt_without_factor gives game clients JWTs that are bound to nothing"
+    if settings.log.level == "debug":
+        yield "log.level is debug, which writes a lot"
+
+
+def about_files(loaded: Loaded) -> Iterator[Finding]:
+    exposed = [path for path in guarded(loaded) if is_exposed(path)]
+    for path in exposed:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        yield warn("files", f"{path} is open to other users (mode {mode:04o}): chmod go-rwx it")
+    if not exposed:
+        yield ok("files", "nobody else can read the data directory")
+
+
+def guarded(loaded: Loaded) -> Iterator[Path]:
+    """Files need no look where nobody gets into their directory."""
+    database = sqlite_file(loaded)
+    for directory in dict.fromkeys([loaded.data, *([database.parent] if database else [])]):
+        if is_there(directory) and is_exposed(directory):
+            yield directory
+            yield from (path for path in secrets_in(directory, database) if is_there(path))
+
+
+def secrets_in(directory: Path, database: Path | None) -> list[Path]:
+    files = [directory / DEV_KEY]
+    if database is not None and database.parent == directory:
+        files += [database, Path(f"{database}-wal")]
+    return files
+
+
+def is_exposed(path: Path) -> bool:
+    return bool(path.stat().st_mode & OTHERS)
+
+
+def about_space(loaded: Loaded) -> Iterator[Finding]:
+    database = sqlite_file(loaded)
+    place = database.parent if database else loaded.data
+    if not is_there(place):
+        return
+    free = shutil.disk_usage(place).free
+    text = f"{free // MEBIBYTE:,} MiB are free in {place}"
+    if free < SPACE_NEEDED:
+        yield bad("disk", f"{text}: make room, or soon nothing can be written")
+    elif free < SPACE_WANTED:
+        yield warn("disk", f"{text}: make room")
+    else:
+        yield ok("disk", text)

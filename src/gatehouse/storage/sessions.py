@@ -1,0 +1,124 @@
+"""Keeps browser sessions (accounts/sessions.py)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from sqlalchemy import and_, bindparam, case, delete, insert, select, update
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import Auth
+from gatehouse.accounts.sessions import Session, SignedIn, Strength
+from gatehouse.audit.model import Record
+from gatehouse.storage.accounts import WHOLE_USER, whole_user
+from gatehouse.storage.audit import record
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import login_tokens, sessions, users
+
+PREFIX: Final = "session_of_"
+
+_LIVE = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
+
+INSERT = Statement(insert(sessions))
+END = Statement(delete(sessions).where(sessions.c.digest == bindparam("of")))
+FIND = Statement(  # the session and the whole account in one round trip
+    WHOLE_USER.add_columns(*(column.label(f"{PREFIX}{column.name}") for column in sessions.c))
+    .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+    .where(sessions.c.digest == bindparam("of"), _LIVE, users.c.blocked.is_(False))
+)
+SEEN = Statement(
+    update(sessions)
+    .where(sessions.c.digest == bindparam("of"), sessions.c.seen_at < bindparam("at"))
+    .values(seen_at=bindparam("at"), idle_ends_at=bindparam("idle_ends"))
+)
+END_ONE = Statement(
+    delete(sessions)
+    .where(sessions.c.user_id == bindparam("of"), sessions.c.session_id == bindparam("named"))
+    .returning(sessions.c.session_id)
+)
+OF_USER = Statement(
+    select(sessions)
+    .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+    .where(sessions.c.user_id == bindparam("of"), _LIVE)
+    .order_by(sessions.c.seen_at.desc(), sessions.c.session_id)
+)
+RAISE_REV = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"))
+    .values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")))
+    .returning(users.c.rev)
+)
+CARRY_OVER = Statement(
+    update(sessions)
+    .where(sessions.c.user_id == bindparam("of"), sessions.c.digest == bindparam("keep"))
+    .values(rev=bindparam("rev"))
+)
+END_OTHERS = Statement(
+    delete(sessions).where(sessions.c.user_id == bindparam("of"), sessions.c.rev < bindparam("rev"))
+)
+END_TOKENS = Statement(delete(login_tokens).where(login_tokens.c.user_id == bindparam("of")))
+
+
+def open_session(session: Session, entry: Record, *, replaces: bytes | None) -> Verb[None]:
+    if replaces is not None:
+        yield END(of=replaces)
+    yield INSERT(**asdict(session))
+    yield from record(entry)
+
+
+def find(digest: bytes, now: int) -> Verb[SignedIn | None]:
+    rows = yield FIND(of=digest, now=now)
+    if not rows:
+        return None
+    fields = rows[0]._asdict()
+    own = {name.removeprefix(PREFIX): fields.pop(name) for name in tuple(fields) if name.startswith(PREFIX)}
+    return SignedIn(session=_session(own), user=whole_user(fields))
+
+
+def seen(digest: bytes, now: int, idle_ends_at: int) -> Verb[None]:
+    yield SEEN(of=digest, at=now, idle_ends=idle_ends_at)
+
+
+def end(user_id: str, session_id: str, entry: Record) -> Verb[bool]:
+    if not (yield END_ONE(of=user_id, named=session_id)):
+        return False
+    yield from record(entry)
+    return True
+
+
+def of_user(user_id: str, now: int) -> Verb[Sequence[Session]]:
+    rows = yield OF_USER(of=user_id, now=now)
+    return [_session(row._asdict()) for row in rows]
+
+
+def revoke(user_id: str, entry: Record, *, keep: bytes | None, now: int) -> Verb[int]:
+    rev = yield from raise_rev(user_id, keep=keep, now=now)
+    yield from record(entry)
+    return rev
+
+
+def raise_rev(user_id: str, *, keep: bytes | None, now: int) -> Verb[int]:
+    """Part of every verb after which old sessions and tokens must be dead."""
+    raised = yield RAISE_REV(of=user_id, epoch=now * 1_000)
+    if not raised:
+        raise UserNotFound
+    rev: int = raised[0].rev
+    if keep is not None:
+        yield CARRY_OVER(of=user_id, keep=keep, rev=rev)
+    yield END_OTHERS(of=user_id, rev=rev)
+    yield END_TOKENS(of=user_id)
+    return rev
+
+
+class SessionStorage(Stored):
+    open = act(open_session)
+    find = look(find)
+    seen = act(seen)
+    end = act(end)
+    of_user = look(of_user)
+    revoke = act(revoke)
+
+
+def _session(fields: dict[str, Any]) -> Session:
+    return Session(**{**fields, "auth": Auth(fields["auth"]), "strength": Strength(fields["strength"])})

@@ -1,0 +1,87 @@
+"""What the account page must be told; see contexts.py for the manner."""
+
+from dataclasses import dataclass
+
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.vocabulary import Notice, Problem, Section, Theme
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passkey:
+    passkey_id: str
+    name: str
+    created_at: int
+    used_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    session_id: str
+    device: str  # "Firefox on Linux"
+    place: str
+    address: str
+    created_at: int
+    seen_at: int
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectedApplication:
+    client_id: str
+    name: str
+    scopes: tuple[str, ...]
+    since: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    application: str
+    rule: str
+    because: str
+    ends_at: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    at: int
+    event: str  # an audit event; unknown ones are shown by their name
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountContext(PageContext):
+    template = "account.html"
+
+    csrf: str
+    now: int
+    user_id: str
+    nick: str
+    login: str
+    email_verified: bool
+    has_password: bool
+    pending_login: str = ""  # a new address that waits for its proof
+    typed: str = ""  # what was typed into the form that had the problem
+    problem: Problem | None = None
+    problem_at: Section | None = None
+    notice: Notice | None = None
+    passkeys: tuple[Passkey, ...] = ()
+    totp_since: int = 0
+    email_code: bool = False
+    recovery_left: int = 0
+    sessions: tuple[Session, ...] = ()
+    applications: tuple[ConnectedApplication, ...] = ()
+    permissions: tuple[Permission, ...] = ()
+    activity: tuple[Activity, ...] = ()
+    lang: str = ""  # the account's; empty follows the browser
+    theme: Theme = Theme.AUTO
+    mail_is_logged: bool = False
+    may_administer: bool = False  # offers the console
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAccountContext(PageContext):
+    template = "delete_account.html"
+
+    csrf: str
+    login: str
+    problem: Problem | None = None

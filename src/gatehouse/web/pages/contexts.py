@@ -1,0 +1,287 @@
+"""What each page must be told: one frozen record per template, so that handlers are checked by their types.
+
+`pages.show(request, SignInContext(...))` finds the template by the record. Times are Unix seconds, 0 for
+never; every text is shown escaped, and everything that is said by us comes from the locales.
+Form fields of each page stand beside its path in paths.py; every form also carries `csrf`, and those on the
+way through a sign-in carry `interaction`. The account page has its own module, account_contexts.py.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gatehouse.web.pages.vocabulary import MailPurpose, Method, Notice, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageContext:
+    template: ClassVar[str]
+    status: ClassVar[int] = 200
+
+
+# -- the installation ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeContext(PageContext):
+    template = "home.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupContext(PageContext):
+    template = "setup.html"
+
+    token: str
+    login: str = ""
+    nick: str = ""
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupDoneContext(PageContext):
+    template = "setup_done.html"
+
+    nick: str
+    login: str
+    user_id: str
+
+
+# -- the way in ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInContext(PageContext):
+    template = "sign_in.html"
+
+    csrf: str
+    interaction: str = ""
+    login: str = ""  # typed before, or login_hint
+    problem: Problem | None = None
+    notice: Notice | None = None
+    application: str = ""  # its name; empty when it is only about the account
+    returns_to: str = ""  # the host the browser is sent back to
+    register_enabled: bool = False
+    passkeys_enabled: bool = True
+    passkey_options: str = ""  # JSON of PublicKeyCredentialRequestOptions, without allowCredentials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadySignedInContext(PageContext):
+    template = "already_signed_in.html"
+
+    csrf: str
+    interaction: str
+    nick: str
+    login: str
+    application: str = ""
+    returns_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondFactorContext(PageContext):
+    template = "second_factor.html"
+
+    csrf: str
+    interaction: str
+    method: Method  # the one shown: the last used, or the chosen one
+    others: tuple[Method, ...] = ()
+    application: str = ""
+    sent_to: str = ""  # with EMAIL: the address, partly hidden
+    passkey_options: str = ""  # with PASSKEY: JSON of PublicKeyCredentialRequestOptions
+    problem: Problem | None = None
+    notice: Notice | None = None
+    mail_is_logged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortTokenContext(PageContext):
+    """`/?stoken=…`: the POST spends it (R1)."""
+
+    template = "short_token.html"
+
+    csrf: str
+    stoken: str
+    nick: str
+    login: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmContext(PageContext):
+    """Before an act that needs a fresh proof."""
+
+    template = "confirm.html"
+
+    csrf: str
+    interaction: str
+    login: str
+    has_password: bool
+    methods: tuple[Method, ...] = ()  # TOTP, EMAIL or RECOVERY show a code field, PASSKEY its button
+    passkey_options: str = ""
+    problem: Problem | None = None
+
+
+# -- registration and recovery ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterContext(PageContext):
+    template = "register.html"
+
+    csrf: str
+    interaction: str = ""
+    login: str = ""
+    nick: str = ""
+    domains: tuple[str, ...] = ()  # the only ones allowed; empty for any
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckMailContext(PageContext):
+    """The same words whether or not there is such an account (LG-05)."""
+
+    template = "check_mail.html"
+
+    csrf: str
+    purpose: MailPurpose
+    login: str  # as it was typed
+    minutes: int = 30  # how long the link lives
+    mail_is_logged: bool = False  # no SMTP is configured: say where the mail is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyEmailContext(PageContext):
+    template = "verify_email.html"
+
+    csrf: str
+    token: str
+    login: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailVerifiedContext(PageContext):
+    template = "email_verified.html"
+
+    login: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InviteContext(PageContext):
+    template = "invite.html"
+
+    csrf: str
+    token: str
+    login: str
+    nick: str = ""
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgotContext(PageContext):
+    template = "forgot.html"
+
+    csrf: str
+    login: str = ""
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetContext(PageContext):
+    template = "reset.html"
+
+    csrf: str
+    token: str
+    login: str
+    problem: Problem | None = None
+
+
+# -- second factors -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotpSetupContext(PageContext):
+    template = "totp_setup.html"
+
+    csrf: str
+    uri: str  # otpauth://…, shown as QR code
+    secret: str  # base32, shown in groups of four
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasskeySetupContext(PageContext):
+    template = "passkey_setup.html"
+
+    csrf: str
+    passkey_options: str  # JSON of PublicKeyCredentialCreationOptions
+    name: str = ""
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryCodesContext(PageContext):
+    template = "recovery_codes.html"
+
+    codes: tuple[str, ...]
+    login: str
+
+
+# -- ends ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredContext(PageContext):
+    template = "expired.html"
+    status = 400
+
+    start_again: str  # a path of ours that keeps the request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorContext(PageContext):
+    """`title` and `message` in English; other languages have their own for the status, or for that message."""
+
+    template = "error.html"
+
+    code: int  # the HTTP status
+    title: str
+    message: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedOutContext(PageContext):
+    template = "signed_out.html"
+
+    everywhere: bool = False
+    application: str = ""
+    return_to: str = ""  # a registered address of that application
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottledContext(PageContext):
+    template = "throttled.html"
+    status = 429
+
+    retry_after: int  # seconds
+    start_again: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessDeniedContext(PageContext):
+    template = "access_denied.html"
+    status = 403
+
+    csrf: str
+    interaction: str
+    application: str
+    login: str
+    missing: str = ""  # the right that is missing
+    ask: tuple[str, ...] = ()  # whom to ask: names or addresses
+    return_to: str = ""  # where the application is told `access_denied`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceContext(PageContext):
+    template = "maintenance.html"
+    status = 503
+
+    retry_after: int = 0

@@ -1,0 +1,43 @@
+"""Where the pages for people stand: what templates link to and post to, and handlers answer at."""
+
+from enum import StrEnum
+
+
+class Path(StrEnum):
+    HOME = "/"  # sign-in for a stranger, the account for its owner; also `/?stoken=…` (R1)
+    DOCS = "/docs"
+    SETUP = "/setup"
+
+    SIGN_IN = "/sign-in"  # GET form; POST login, password
+    SIGN_IN_PASSKEY = "/sign-in/passkey"  # POST credential
+    SIGN_IN_AS = "/sign-in/as"  # POST decision = continue | another, for someone signed in already
+    SECOND_FACTOR = "/sign-in/factor"  # POST otp or credential, and method
+    SECOND_FACTOR_METHOD = "/sign-in/factor/method"  # POST method: show another one; `email` sends a code
+    SHORT_TOKEN = "/sign-in/stoken"  # POST stoken  # noqa: S105 - an address
+    SIGN_OUT = "/sign-out"  # POST
+
+    REGISTER = "/register"
+    INVITE = "/invite"  # ?token=
+    VERIFY_EMAIL = "/verify-email"  # ?token=; the POST spends it, so that a mail scanner's GET does not
+    RESEND = "/verify-email/again"  # POST login
+    FORGOT = "/forgot"
+    RESET = "/reset"  # ?token=
+    CONFIRM = "/confirm"  # it is still you: POST password, otp or credential
+
+    ACCOUNT = "/account"
+    PROFILE = "/account/profile"  # POST nick
+    EMAIL = "/account/email"  # POST login
+    PASSWORD = "/account/password"  # POST current, password, repeated  # noqa: S105 - an address
+    TOTP = "/account/totp"  # GET set-up; POST otp
+    TOTP_REMOVE = "/account/totp/remove"  # POST
+    PASSKEY = "/account/passkey"  # GET set-up; POST name, credential
+    PASSKEY_RENAME = "/account/passkey/rename"  # POST passkey_id, name
+    PASSKEY_REMOVE = "/account/passkey/remove"  # POST passkey_id
+    EMAIL_CODE = "/account/email-code"  # POST on = 1 | 0
+    RECOVERY_CODES = "/account/recovery-codes"  # POST: new codes, the old ones end
+    SESSION_END = "/account/sessions/end"  # POST session_id
+    SESSIONS_END_OTHERS = "/account/sessions/end-others"  # POST
+    APPLICATION_REVOKE = "/account/applications/revoke"  # POST client_id
+    LOOK = "/account/look"  # POST lang, theme
+    EXPORT = "/account/export"  # POST: a file
+    DELETE = "/account/delete"  # GET what will happen; POST login, typed once more

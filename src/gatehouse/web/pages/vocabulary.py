@@ -1,0 +1,105 @@
+"""The closed choices pages are made from: what went wrong, what was done, which method, which section.
+
+Each value is the end of a key in the locales; a test holds the two together.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Trouble(StrEnum):
+    """Why a form comes back; the words are `trouble.<value>`."""
+
+    WRONG_LOGIN = "wrong_login"  # wrong, unknown and blocked alike (LG-05)
+    THROTTLED = "throttled"  # seconds
+    WRONG_CODE = "wrong_code"
+    CODE_SPENT = "code_spent"  # too old, or used already
+    PASSKEY_FAILED = "passkey_failed"
+    WRONG_PASSWORD = "wrong_password"  # noqa: S105 - words
+    PASSWORDS_DIFFER = "passwords_differ"
+    PASSWORD_SHORT = "password_short"  # number of characters  # noqa: S105 - words
+    PASSWORD_LONG = "password_long"  # number of bytes  # noqa: S105 - words
+    PASSWORD_WEAK = "password_weak"  # noqa: S105 - words
+    PASSWORD_BREACHED = "password_breached"  # noqa: S105 - words
+    LOGIN_INVALID = "login_invalid"
+    LOGIN_DIFFERS = "login_differs"  # the address typed to confirm is not the account's
+    DOMAIN_REFUSED = "domain_refused"
+    NICK_INVALID = "nick_invalid"  # number of characters
+    NAME_INVALID = "name_invalid"  # number of characters; of a passkey
+    CHANGED_MEANWHILE = "changed_meanwhile"
+    LAST_ADMINISTRATOR = "last_administrator"
+    FORM_EXPIRED = "form_expired"  # the csrf value is not this browser's
+    INPUT = "input"  # text: the detail of a BadInput, as it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    what: Trouble
+    number: int = 0
+    seconds: int = 0
+    text: str = ""
+
+
+class Notice(StrEnum):
+    """What has just been done; the words are `notice.<value>`."""
+
+    WELCOME = "welcome"
+    NICK_CHANGED = "nick_changed"
+    EMAIL_CHANGE_SENT = "email_change_sent"
+    EMAIL_CHANGED = "email_changed"
+    EMAIL_VERIFIED = "email_verified"
+    VERIFICATION_SENT = "verification_sent"
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105 - words
+    PASSWORD_RESET = "password_reset"  # noqa: S105 - words
+    TOTP_ADDED = "totp_added"
+    TOTP_REMOVED = "totp_removed"
+    PASSKEY_ADDED = "passkey_added"
+    PASSKEY_RENAMED = "passkey_renamed"
+    PASSKEY_REMOVED = "passkey_removed"
+    EMAIL_CODE_ON = "email_code_on"
+    EMAIL_CODE_OFF = "email_code_off"
+    SESSION_ENDED = "session_ended"
+    OTHERS_ENDED = "others_ended"
+    APPLICATION_REVOKED = "application_revoked"
+    LOOK_CHANGED = "look_changed"
+    CODE_SENT = "code_sent"
+    SIGN_IN_AGAIN = "sign_in_again"
+    ACCOUNT_DELETED = "account_deleted"
+
+
+class Method(StrEnum):
+    """The second factors a person can be asked for; the words are `method.<value>`."""
+
+    TOTP = "totp"
+    PASSKEY = "passkey"
+    EMAIL = "email"
+    RECOVERY = "recovery"
+
+
+class Theme(StrEnum):
+    AUTO = "auto"  # as the system has it
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class MailPurpose(StrEnum):
+    """Why a mail was promised; the words are `check_mail.<value>`."""
+
+    VERIFY = "verify"
+    RESET = "reset"
+    CHANGE = "change"
+
+
+class Section(StrEnum):
+    """Parts of the account page, their anchors, and where a problem is shown."""
+
+    PROFILE = "profile"
+    EMAIL = "email"
+    PASSWORD = "password"  # noqa: S105 - a section
+    FACTORS = "factors"
+    SESSIONS = "sessions"
+    APPLICATIONS = "applications"
+    PERMISSIONS = "permissions"
+    ACTIVITY = "activity"
+    LOOK = "look"
+    DATA = "data"

@@ -1,0 +1,353 @@
+"""The promises of provision/store.py, and of applying a file as a whole, on both databases."""
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import bindparam, select, update
+
+from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken, UserNotFound
+from gatehouse.audit.model import Record
+from gatehouse.oauth.errors import ClientChanged, ClientNotFound
+from gatehouse.permissions import central
+from gatehouse.provision.errors import LastAdministrator, Unfit
+from gatehouse.provision.model import (
+    EVERYTHING,
+    Act,
+    AddClient,
+    AddUser,
+    ChangeClient,
+    ChangeUser,
+    RemoveUser,
+    Scope,
+    State,
+)
+from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.provision import ProvisionStorage
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import role_assignments, totp_factors
+from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
+from tests.unit.provision.bench import Bench, lines
+
+ANNA = {
+    "user_id": "1001",
+    "login": "anna@studio.example",
+    "nick": "Anna",
+    "password": "correct-horse-battery",
+    "totp_secret": "JBSWY3DPEHPK3PXP",
+    "tags": ["staff"],
+    "administrator": True,
+}
+BOB = {"user_id": "1002", "login": "bob@studio.example", "nick": "Bob", "purchases": ["sky-raiders"]}
+WEB = {"client_id": "web", "name": "Web", "redirect_hosts": ["localhost"]}
+SHOP = {"client_id": "shop", "name": "Shop", "profile": "oidc", "redirect_uris": ["https://shop.example/cb"]}
+
+
+@pytest.fixture
+async def provisions(storage: Storage) -> ProvisionStorage:
+    await storage.permissions.install(central.application(NOW), central.schema(NOW), central.roles())
+    return ProvisionStorage(storage.runner)
+
+
+@pytest.fixture
+async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Bench]:
+    """Another installation, empty, under the same master key, whatever the first one's database is."""
+    copy = tmp_path / "second.db"
+    shutil.copy(sqlite_template, copy)
+    async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
+        yield Bench(ProvisionStorage(storage.runner))
+
+
+async def do(provisions: ProvisionStorage, *acts: Act, records: Sequence[Record] = ()) -> None:
+    await provisions.carry_out(acts, records, setup_closed=None, now=NOW)
+
+
+async def stored(provisions: ProvisionStorage) -> State:
+    return await provisions.state(EVERYTHING, NOW)
+
+
+async def events(storage: Storage) -> Counter[str]:
+    return Counter(record.event for record in await storage.audit.unsealed(100))
+
+
+async def test_the_state_is_what_was_carried_out(provisions: ProvisionStorage) -> None:
+    user = a_user(tags=frozenset({"staff"}), sealed_totp=b"sealed")
+    await do(provisions, AddUser(user, administrator=True), AddClient(a_client()))
+    assert await stored(provisions) == State(
+        users=(user,), administrators=frozenset({user.user_id}), clients=(a_client(),)
+    )
+
+
+async def test_of_many_accounts_only_those_in_scope_and_the_administrators_are_read(
+    provisions: ProvisionStorage,
+) -> None:
+    boss, by_id, by_login, other = (a_user() for _ in range(4))
+    await do(provisions, AddUser(boss, administrator=True), *(AddUser(one, administrator=False) for one in (by_id, by_login, other)))
+    scope = Scope(user_ids=frozenset({by_id.user_id, "5"}), login_keys=frozenset({by_login.login_key or "", "x@y"}))
+    state = await provisions.state(scope, NOW)
+    assert {user.user_id for user in state.users} == {boss.user_id, by_id.user_id, by_login.user_id}
+    assert state.retired_user_ids == frozenset()
+
+
+async def test_everything_is_carried_out_or_nothing(provisions: ProvisionStorage, storage: Storage) -> None:
+    kept = a_user(login="kept@studio.example")
+    await do(provisions, AddUser(kept, administrator=False))
+    before = await stored(provisions)
+    with pytest.raises(LoginTaken):
+        await do(
+            provisions,
+            ChangeUser(replace(kept, nick="New", tags=frozenset({"x"})), administrator=True, ends_tokens=True),
+            AddClient(a_client()),
+            AddUser(a_user(), administrator=False),
+            AddUser(a_user(login="KEPT@studio.example"), administrator=False),
+            records=[a_record()],
+        )
+    assert await stored(provisions) == before
+    assert await storage.audit.unsealed(10) == []
+
+
+async def test_a_record_that_was_changed_meanwhile_stops_everything(provisions: ProvisionStorage) -> None:
+    user, client = a_user(), a_client()
+    await do(provisions, AddUser(user, administrator=False), AddClient(client))
+    await do(
+        provisions,
+        ChangeUser(replace(user, nick="First"), administrator=None, ends_tokens=False),
+        ChangeClient(replace(client, name="First")),
+    )
+    for stale, error in (
+        (ChangeUser(replace(user, nick="Second"), administrator=None, ends_tokens=False), UserChanged),
+        (RemoveUser(user), UserChanged),
+        (ChangeClient(replace(client, name="Second")), ClientChanged),
+    ):
+        with pytest.raises(error):
+            await do(provisions, stale)
+    state = await stored(provisions)
+    assert [one.nick for one in state.users] == ["First"]
+    assert [one.name for one in state.clients] == ["First"]
+
+
+async def test_a_secret_that_is_rotated_meanwhile_is_not_lost(provisions: ProvisionStorage, storage: Storage) -> None:
+    client = a_client()
+    await do(provisions, AddClient(client))
+    await storage.oauth.rotate_secret("web", a_client_secret(secret=b"2"), a_record(), old_ends_at=NOW + 60)
+    with pytest.raises(ClientChanged):
+        await do(provisions, ChangeClient(replace(client, name="New")))
+    assert len((await storage.oauth.client("web")).secrets) == 2
+
+
+async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
+    provisions: ProvisionStorage, storage: Storage
+) -> None:
+    boss = a_user()
+    gone = a_user(tags=frozenset({"a"}), purchases=frozenset({"b"}), sealed_totp=b"x")
+    await do(provisions, AddUser(boss, administrator=True), AddUser(gone, administrator=True))
+    await do(provisions, RemoveUser(gone))
+    with pytest.raises(UserNotFound):
+        await storage.accounts.user(gone.user_id)
+    assert await storage.permissions.root_roles(1, gone.user_id, NOW) == []
+    scope = Scope(user_ids=frozenset({gone.user_id, boss.user_id}))
+    assert (await provisions.state(scope, NOW)).retired_user_ids == {gone.user_id}
+    with pytest.raises(UserIdTaken):
+        await do(provisions, AddUser(gone, administrator=False))
+    await do(provisions, AddUser(replace(gone, user_id="77"), administrator=False))  # nothing is left to collide with
+
+
+async def test_a_removed_client_is_gone_and_its_id_stays_spent(provisions: ProvisionStorage, storage: Storage) -> None:
+    await do(provisions, AddClient(a_client()))
+    await do(provisions, ChangeClient(a_client(removed=True)))
+    with pytest.raises(ClientNotFound):
+        await storage.oauth.client("web")
+    state = await stored(provisions)
+    assert (state.clients, state.removed_client_ids) == ((), {"web"})
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda user: RemoveUser(user),
+        lambda user: ChangeUser(user, administrator=False, ends_tokens=False),
+        lambda user: ChangeUser(replace(user, blocked=True), administrator=None, ends_tokens=True),
+    ],
+)
+async def test_the_last_administrator_who_can_sign_in_is_never_lost(provisions: ProvisionStorage, act) -> None:  # noqa: ANN001
+    last = a_user()
+    await do(provisions, AddUser(last, administrator=True), AddUser(a_user(blocked=True), administrator=True))
+    with pytest.raises(LastAdministrator):
+        await do(provisions, act(last))
+    assert last.user_id in (await stored(provisions)).administrators
+    heir = a_user()
+    await do(provisions, act(last), AddUser(heir, administrator=True))
+    assert heir.user_id in (await stored(provisions)).administrators
+
+
+async def test_of_two_who_each_take_the_role_from_the_other_one_is_refused(
+    provisions: ProvisionStorage, migrated_url: str
+) -> None:
+    both = [a_user(), a_user()]
+    await do(provisions, *(AddUser(one, administrator=True) for one in both))
+    async with open_storage(migrated_url, migrate=False) as other:
+        takers = (provisions, ProvisionStorage(other.runner))
+        answers = await asyncio.gather(
+            *(do(taker, RemoveUser(one)) for taker, one in zip(takers, both, strict=True)), return_exceptions=True
+        )
+    assert sorted(type(answer).__name__ for answer in answers) == ["LastAdministrator", "NoneType"]
+
+
+async def test_the_role_is_given_again_after_it_has_expired(provisions: ProvisionStorage, storage: Storage) -> None:
+    user = a_user()
+    await do(provisions, AddUser(user, administrator=True))
+    await storage.runner.act(partial(expire_roles, NOW - 1))
+    assert (await stored(provisions)).administrators == frozenset()
+    await do(provisions, ChangeUser(user, administrator=True, ends_tokens=False))
+    assert (await stored(provisions)).administrators == {user.user_id}
+
+
+EXPIRE = Statement(update(role_assignments).values(expired=bindparam("at")).returning(role_assignments.c.user_id))
+
+
+def expire_roles(at: int) -> Verb[None]:
+    yield EXPIRE(at=at)
+
+
+async def test_what_was_issued_ends_only_when_it_is_told_to(provisions: ProvisionStorage, storage: Storage) -> None:
+    user = a_user()
+    await do(provisions, AddUser(user, administrator=False))
+    await do(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
+    named = await storage.accounts.user(user.user_id)
+    assert named.rev == 0
+    await do(provisions, ChangeUser(replace(named, blocked=True), administrator=None, ends_tokens=True))
+    blocked = await storage.accounts.user(user.user_id)
+    assert blocked.blocked
+    assert blocked.rev >= NOW * 1_000
+
+
+async def test_an_unchanged_totp_secret_keeps_count_of_the_codes_it_has_seen(
+    provisions: ProvisionStorage, storage: Storage
+) -> None:
+    user = a_user(sealed_totp=b"first")
+    await do(provisions, AddUser(user, administrator=False))
+    await storage.runner.act(partial(see_step, 55))
+    await do(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
+    assert await storage.runner.look(last_step) == 55
+    await do(provisions, ChangeUser(replace(user, sealed_totp=b"second", version=2), administrator=None, ends_tokens=True))
+    assert await storage.runner.look(last_step) == 0
+    assert (await storage.accounts.user(user.user_id)).sealed_totp == b"second"
+
+
+SEE = Statement(update(totp_factors).values(last_step=bindparam("step")).returning(totp_factors.c.user_id))
+LAST_STEP = Statement(select(totp_factors.c.last_step))
+
+
+def see_step(step: int) -> Verb[None]:
+    yield SEE(step=step)
+
+
+def last_step() -> Verb[int]:
+    rows = yield LAST_STEP()
+    step: int = rows[0].last_step
+    return step
+
+
+# -- applying files -----------------------------------------------------------------------------------
+
+
+async def test_a_file_is_applied_once_and_changes_nothing_the_second_time(
+    provisions: ProvisionStorage, storage: Storage
+) -> None:
+    bench = Bench(provisions)
+    document = {"users": [ANNA, BOB], "clients": [WEB, SHOP]}
+    assert len(lines(await bench.apply(**document))) == 4
+    before, told = await stored(provisions), await events(storage)
+    assert told == {"provision.applied": 1, "user.created": 2, "client.created": 2, "setup.closed": 1}
+    assert lines(await bench.apply(**document)) == []
+    assert await stored(provisions) == before
+    assert await events(storage) == told
+
+
+async def test_a_file_whose_last_record_is_bad_changes_nothing(provisions: ProvisionStorage, storage: Storage) -> None:
+    bench = Bench(provisions)
+    with pytest.raises(Unfit, match=r"clients\[1\]: a client needs a redirect URI or host"):
+        await bench.apply(users=[ANNA, BOB], clients=[WEB, {**SHOP, "redirect_uris": []}])
+    assert await stored(provisions) == State()
+    assert await storage.audit.unsealed(10) == []
+    assert not await storage.accounts.setup_is_closed()
+
+
+async def test_making_an_administrator_closes_setup(provisions: ProvisionStorage, storage: Storage) -> None:
+    bench = Bench(provisions)
+    await bench.apply(users=[BOB])
+    assert not await storage.accounts.setup_is_closed()
+    await bench.apply(users=[{**BOB, "administrator": True}])
+    assert await storage.accounts.setup_is_closed()
+    await bench.apply(users=[ANNA])
+    assert (await events(storage))["setup.closed"] == 1
+
+
+async def test_an_export_makes_an_equal_installation(
+    provisions: ProvisionStorage, storage: Storage, second: Bench
+) -> None:
+    bench = Bench(provisions)
+    await bench.apply(users=[ANNA, BOB], clients=[WEB, SHOP])
+    await storage.oauth.rotate_secret("web", bench.clients.kept_secret(a_client(), "next"), a_record(), old_ends_at=NOW + 60)
+    document = await bench.export()
+    assert lines(await bench.apply(**document, prune=True)) == []
+    await second.apply(**document)
+    assert await second.export() == document
+
+
+async def test_pruning_leaves_the_last_administrator_application_1_and_the_keys(
+    provisions: ProvisionStorage, storage: Storage
+) -> None:
+    bench = Bench(provisions)
+    await bench.apply(users=[ANNA, BOB], clients=[WEB, SHOP])
+    plan = await bench.apply(users=[], clients=[], prune=True)
+    assert plan.spared == ("user anna@studio.example stays, as the last administrator",)
+    assert lines(plan) == ["remove user bob@studio.example", "remove client shop", "remove client web"]
+    assert await storage.permissions.root_roles(1, "1001", NOW) == ["administrator"]
+    assert lines(await bench.apply(users=[], clients=[], prune=True)) == []
+
+
+class Held(ProvisionStorage):
+    """Waits before its first write until everybody has made his plan."""
+
+    def __init__(self, storage: Storage, gate: asyncio.Barrier) -> None:
+        super().__init__(storage.runner)
+        self._gate: asyncio.Barrier | None = gate
+
+    async def carry_out(self, *args: object, **kwargs: object) -> None:
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            await gate.wait()
+        await super().carry_out(*args, **kwargs)
+
+
+async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_once(
+    provisions: ProvisionStorage, storage: Storage, migrated_url: str
+) -> None:
+    gate = asyncio.Barrier(2)
+    document = {"users": [{key: value for key, value in ANNA.items() if key != "user_id"}], "clients": [WEB, SHOP]}
+    async with open_storage(migrated_url, migrate=False) as other:
+        plans = await asyncio.gather(*(Bench(Held(one, gate)).apply(**document) for one in (storage, other)))
+    assert sorted(len(plan.changes) for plan in plans) == [0, 3]
+    state = await stored(provisions)
+    assert [user.login for user in state.users] == ["anna@studio.example"]
+    assert await events(storage) == {"provision.applied": 1, "user.created": 1, "client.created": 2, "setup.closed": 1}
+
+
+async def test_changes_of_different_fields_that_meet_are_both_kept(
+    provisions: ProvisionStorage, storage: Storage, migrated_url: str
+) -> None:
+    await Bench(provisions).apply(users=[BOB])
+    gate = asyncio.Barrier(2)
+    async with open_storage(migrated_url, migrate=False) as other:
+        await asyncio.gather(
+            Bench(Held(storage, gate)).apply(users=[{"user_id": "1002", "nick": "Bobby"}]),
+            Bench(Held(other, gate)).apply(users=[{"user_id": "1002", "tags": ["new"]}]),
+        )
+    bob = await storage.accounts.user("1002")
+    assert (bob.nick, bob.tags) == ("Bobby", {"new"})

@@ -1,0 +1,154 @@
+"""SQLite's one writer: what it answers is on the disk, and one failure is nobody else's (decisions/0004)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import apsw
+import pytest
+from sqlalchemy import text
+
+from gatehouse.accounts.errors import LoginTaken
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.sqlite import SYNCHRONOUS_FULL, connect, path_of
+from gatehouse.storage.statements import Statement, Verb
+from tests.faults.disk import PATIENCE, Disk
+from tests.support import racers
+from tests.support.builders import a_record, a_user
+from tests.support.clock import settle
+from tests.support.racers import WON, race
+
+Act = Coroutine[object, object, None]
+
+
+def pragma(name: str) -> Verb[object]:
+    rows = yield Statement(text(f"PRAGMA {name}"))()
+    return rows[0][0]
+
+
+@asynccontextmanager
+async def one_group(disk: Disk, storage: Storage, *acts: Act) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """The acts wait together while an earlier write is held on the disk; its end lets them into one commit."""
+    with disk.held():
+        earlier = asyncio.create_task(storage.accounts.note(a_record()))
+        await asyncio.to_thread(disk.wait_until_syncing)
+        waiting = [asyncio.create_task(act) for act in acts]
+        await settle()
+        yield waiting
+    await earlier
+
+
+async def test_every_answer_follows_a_sync_of_all_that_was_written(disk: Disk, storage: Storage) -> None:
+    for _ in range(3):
+        disk.done.clear()
+        await storage.accounts.create(a_user(), a_record())
+        assert "write db-wal" in disk.done
+        assert disk.done[-1] == "sync db-wal"
+
+
+async def test_the_connection_that_writes_waits_for_the_disk(storage: Storage) -> None:
+    assert await storage.runner.act(partial(pragma, "journal_mode")) == "wal"
+    assert await storage.runner.act(partial(pragma, "synchronous")) == SYNCHRONOUS_FULL
+
+
+async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: Disk, storage: Storage) -> None:
+    with disk.held():
+        answer = asyncio.create_task(storage.accounts.note(a_record()))
+        await asyncio.to_thread(disk.wait_until_syncing)
+        await settle()
+        assert not answer.done()
+    await answer
+
+
+async def test_what_waits_together_is_synced_once(disk: Disk, storage: Storage) -> None:
+    acts = [storage.accounts.create(a_user(), a_record()) for _ in range(20)]
+    async with one_group(disk, storage, *acts) as answers:
+        disk.done.clear()
+    await asyncio.gather(*answers)
+    assert disk.done.count("sync db-wal") == 2  # the earlier write's, and one for all
+
+
+async def test_a_refusal_disturbs_none_of_its_neighbours(disk: Disk, storage: Storage) -> None:
+    logins = ("anna@studio.example", "anna@studio.example", "bob@studio.example")
+    acts = [storage.accounts.create(a_user(login=login), a_record()) for login in logins]
+    async with one_group(disk, storage, *acts) as waiting:
+        pass
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [type(None), LoginTaken, type(None)]
+    assert len(await storage.audit.unsealed(10)) == 3
+
+
+@pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
+async def test_when_the_commit_fails_nobody_in_the_group_is_told_anything_else(
+    disk: Disk, storage: Storage, failure: type[apsw.Error]
+) -> None:
+    logins = ("anna@studio.example", "anna@studio.example", "bob@studio.example")
+    acts = [storage.accounts.create(a_user(login=login), a_record()) for login in logins]
+    async with one_group(disk, storage, *acts) as waiting:
+        disk.write_failure = failure
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [Unavailable] * 3
+    assert [one.event for one in await storage.audit.unsealed(10)] == ["user.created"]  # the earlier write's
+    disk.write_failure = None
+    await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+
+
+async def test_a_caller_who_leaves_takes_nobody_along(disk: Disk, storage: Storage) -> None:
+    users = [a_user() for _ in range(3)]
+    acts = [storage.accounts.create(user, a_record()) for user in users]
+    async with one_group(disk, storage, *acts) as waiting:
+        waiting[1].cancel()
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [type(None), asyncio.CancelledError, type(None)]
+    for user in users:  # he may have left after his write had begun; so it is always finished, record and all
+        assert await storage.accounts.user(user.user_id) == user
+    assert len(await storage.audit.unsealed(10)) == 4
+
+
+async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_writer(
+    disk: Disk, storage: Storage, migrated_sqlite_url: str
+) -> None:
+    beside = connect(path_of(migrated_sqlite_url))  # as the command line: its write makes the writer look
+    beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
+    with disk.held():
+        committing = asyncio.create_task(asyncio.to_thread(beside.execute, "COMMIT"))
+        await asyncio.to_thread(disk.wait_until_syncing)
+        disk.read_failure = apsw.IOError
+    assert await asyncio.to_thread(disk.read_failed.wait, PATIENCE)
+    disk.read_failure = None
+    await committing
+    beside.close()
+    async with asyncio.timeout(PATIENCE):
+        await storage.accounts.create(a_user(), a_record())
+
+
+async def test_fifty_writers_in_five_processes_and_a_long_reader_never_meet_a_locked_database(
+    migrated_sqlite_url: str,
+) -> None:
+    connect(path_of(migrated_sqlite_url)).close()  # from now on the file is in WAL mode
+    reader = connect(path_of(migrated_sqlite_url), read_only=True)
+    reader.execute("BEGIN; SELECT count(*) FROM attempts").fetchall()
+    outcomes = await asyncio.to_thread(race, racers.guess, migrated_sqlite_url, racers=5, each=10)
+    reader.close()
+    assert outcomes == {WON: 50}
+
+
+async def test_a_closed_database_is_one_whole_file(migrated_sqlite_url: str, tmp_path: Path) -> None:
+    user = a_user()
+    async with open_storage(migrated_sqlite_url, migrate=False) as storage:
+        await storage.accounts.create(user, a_record())
+    copied = tmp_path / "copied.db"
+    copied.write_bytes(Path(path_of(migrated_sqlite_url)).read_bytes())
+    async with open_storage(f"sqlite:///{copied}", migrate=False) as storage:
+        assert await storage.accounts.user(user.user_id) == user
+
+
+async def test_a_write_after_the_end_is_refused_and_not_left_waiting(migrated_sqlite_url: str) -> None:
+    async with open_storage(migrated_sqlite_url, migrate=False) as storage:
+        pass
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(Unavailable):
+            await storage.accounts.note(a_record())

@@ -1,0 +1,189 @@
+"""The section clients: what a record means, and what of it is a change."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.model import SCOPES, Client, ClientSecret, Profile, SecretKind
+from gatehouse.provision.errors import Unfit
+from gatehouse.provision.model import State
+from tests.support.builders import NOW, a_client
+from tests.unit.provision.bench import PASSWORDS, Bench, a_bench, lines
+
+NATIVE = {"client_id": "web", "name": "Web shop", "redirect_hosts": ["localhost"]}
+OIDC = {"client_id": "web", "name": "Web", "profile": "oidc", "redirect_uris": ["https://a.example/cb"]}
+STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
+
+
+async def problems_of(state: State | None = None, **given: object) -> list[str]:
+    bench, store = a_bench(state)
+    with pytest.raises(Unfit) as unfit:
+        await bench.apply(**given)
+    assert store.kept == (state or State())
+    return list(unfit.value.problems)
+
+
+async def made(record: dict[str, object], **terms: Any) -> tuple[Bench, Client]:
+    bench, store = a_bench()
+    await bench.apply(clients=[record], **terms)
+    (client,) = store.kept.clients
+    return bench, client
+
+
+async def test_a_record_makes_a_client_with_all_it_says() -> None:
+    bench, client = await made(
+        {
+            **NATIVE,
+            "client_secret": STRONG,
+            "application_id": 50_001,
+            "redirect_uris": ["https://a.example/cb"],
+            "post_logout_uris": ["https://a.example/bye"],
+            "scopes": ["openid"],
+            "first_party": True,
+            "may_exchange": False,
+            "require_pkce": True,
+        }
+    )
+    (secret,) = client.secrets
+    assert bench.masters.open(secret.secret, purpose="client-secret:web") == STRONG.encode()
+    assert replace(client, secrets=()) == Client(
+        client_id="web",
+        name="Web shop",
+        application_id=50_001,
+        redirect_hosts=("localhost",),
+        redirect_uris=("https://a.example/cb",),
+        post_logout_uris=("https://a.example/bye",),
+        scopes=("openid",),
+        first_party=True,
+        may_exchange=False,
+        require_pkce=True,
+        created_at=NOW,
+    )
+
+
+async def test_only_native_clients_may_exchange_unless_told_otherwise() -> None:
+    assert (await made(NATIVE))[1].may_exchange
+    assert not (await made(OIDC))[1].may_exchange
+    assert (await made({**OIDC, "may_exchange": True}))[1].may_exchange
+    assert not (await made({**OIDC, "may_exchange": None}))[1].may_exchange
+
+
+async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() -> None:
+    before = a_client(
+        name="Old", redirect_uris=("https://a.example/cb",), scopes=("openid",), first_party=True, application_id=7
+    )
+    bench, store = a_bench(State(clients=(before,)))
+    plan = await bench.apply(
+        clients=[{"client_id": "web", "redirect_uris": ["https://b.example/cb"], "scopes": None, "application_id": None}]
+    )
+    assert lines(plan) == ["change client web application_id,redirect_uris,scopes"]
+    assert store.kept.clients == (
+        replace(before, redirect_uris=("https://b.example/cb",), scopes=SCOPES, application_id=None, version=2),
+    )
+    assert lines(await bench.apply(clients=[{"client_id": "web"}])) == []
+
+
+async def test_a_client_without_a_secret_gets_one_that_is_told_once() -> None:
+    bench, store = a_bench()
+    plan = await bench.apply(clients=[NATIVE])
+    secret = plan.changes[0].generated_secret or ""
+    assert len(secret) == 43
+    assert bench.masters.open(store.kept.clients[0].secrets[0].secret, purpose="client-secret:web") == secret.encode()
+    assert secret not in repr(plan)
+    assert lines(await bench.apply(clients=[NATIVE])) == []
+    assert lines(await bench.apply(clients=[{**NATIVE, "client_secret": secret}])) == []
+
+
+@pytest.mark.parametrize("record", [NATIVE, OIDC])
+async def test_a_secret_that_is_the_one_already_is_no_change(record: dict[str, object]) -> None:
+    bench, store = a_bench()
+    await bench.apply(clients=[{**record, "client_secret": STRONG}])
+    assert lines(await bench.apply(clients=[{**record, "client_secret": STRONG}])) == []
+    assert lines(await bench.apply(clients=[{**record, "client_secret": STRONG[::-1]}])) == [
+        "change client web client_secret"
+    ]
+    assert len(store.kept.clients[0].secrets) == 1
+
+
+async def test_a_secret_is_kept_in_the_form_its_profile_needs() -> None:
+    assert [one.kind for one in (await made({**NATIVE, "client_secret": STRONG}))[1].secrets] == [SecretKind.SEALED]
+    (digest,) = (await made({**OIDC, "client_secret": STRONG}))[1].secrets
+    assert (digest.kind, digest.secret) == (SecretKind.SHA256, sha256(STRONG))
+    (slow,) = (await made({**OIDC, "client_secret": "weak"}, allow_weak=True))[1].secrets
+    assert slow.kind is SecretKind.ARGON2
+    assert await PASSWORDS.matches("weak", slow.secret.decode())
+
+
+@pytest.mark.parametrize("record", [NATIVE, OIDC])
+async def test_a_weak_secret_needs_to_be_allowed_unless_it_is_there_already(record: dict[str, object]) -> None:
+    weak = [{**record, "client_secret": STRONG[:-1]}]
+    (problem,) = await problems_of(clients=weak)
+    assert problem.startswith("clients[0].client_secret: is shorter than 32 characters; --allow-weak")
+    bench, _ = a_bench()
+    await bench.apply(clients=weak, allow_weak=True)
+    assert lines(await bench.apply(clients=weak)) == []
+
+
+async def test_a_secret_that_was_rotated_away_is_not_the_one_in_force() -> None:
+    old = ClientSecret(kind=SecretKind.SHA256, secret=sha256(STRONG), created_at=NOW, expires_at=NOW + 60)
+    new = ClientSecret(slot=2, kind=SecretKind.SHA256, secret=sha256(STRONG[::-1]), created_at=NOW + 1)
+    before = Client(
+        client_id="web",
+        name="Web",
+        profile=Profile.OIDC,
+        redirect_uris=("https://a.example/cb",),
+        may_exchange=False,
+        created_at=NOW,
+        secrets=(old, new),
+    )
+    bench, _ = a_bench(State(clients=(before,)))
+    assert lines(await bench.plan(clients=[{**OIDC, "client_secret": STRONG[::-1]}])) == []
+    assert lines(await bench.plan(clients=[{**OIDC, "client_secret": STRONG}])) == ["change client web client_secret"]
+
+
+async def test_null_takes_the_secret_away_and_is_not_answered_with_a_new_one() -> None:
+    bench, store = a_bench()
+    await bench.apply(clients=[{**NATIVE, "client_secret": None}])
+    assert store.kept.clients[0].secrets == ()
+    assert lines(await bench.apply(clients=[NATIVE])) == []
+
+
+async def test_a_public_client_has_no_secret() -> None:
+    bench, store = a_bench()
+    await bench.apply(clients=[{**OIDC, "public": True}])
+    assert store.kept.clients[0].secrets == ()
+    assert await problems_of(clients=[{**OIDC, "public": True, "client_secret": STRONG}]) == [
+        "clients[0].client_secret: a public client has no secret"
+    ]
+    plan = await bench.apply(clients=[{**OIDC, "public": False}])
+    assert lines(plan) == ["change client web public,client_secret"]
+    assert plan.changes[0].generated_secret is not None
+
+
+async def test_another_profile_needs_the_secret_again() -> None:
+    bench, store = a_bench()
+    await bench.apply(clients=[{**OIDC, "client_secret": STRONG}])
+    native = {**NATIVE, "profile": "native", "redirect_uris": []}
+    with pytest.raises(Unfit, match="must be given again: profile native keeps it in another form"):
+        await bench.apply(clients=[native])
+    await bench.apply(clients=[{**native, "client_secret": STRONG}])
+    assert [secret.kind for secret in store.kept.clients[0].secrets] == [SecretKind.SEALED]
+
+
+async def test_a_client_that_the_oauth_rules_refuse_is_refused_with_their_words() -> None:
+    assert await problems_of(clients=[{**NATIVE, "redirect_hosts": []}, {**OIDC, "client_id": "b c"}]) == [
+        "clients[0]: a client needs a redirect URI or host",
+        "clients[1]: client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'",
+    ]
+    assert await problems_of(clients=[{"client_id": "web"}]) == ["clients[0]: a new client needs a name"]
+    assert await problems_of(clients=[NATIVE, NATIVE]) == ["clients[1]: is the same client as clients[0]"]
+
+
+async def test_the_rest_is_pruned_and_its_id_stays_spent() -> None:
+    bench, store = a_bench(State(clients=(a_client("old"),)))
+    assert lines(await bench.apply(clients=[NATIVE], prune=True)) == ["remove client old", "add client web"]
+    assert store.kept.removed_client_ids == {"old"}
+    with pytest.raises(Unfit, match="old was a client that is removed; take another id"):
+        await bench.apply(clients=[{**NATIVE, "client_id": "old"}])

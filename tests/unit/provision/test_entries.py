@@ -1,0 +1,83 @@
+import pytest
+
+from gatehouse.oauth.model import Profile
+from gatehouse.provision.entries import read_entries
+from gatehouse.provision.errors import Unfit
+from gatehouse.provision.sections.table import SECTIONS
+
+
+def problems(document: dict[str, object]) -> tuple[str, ...]:
+    with pytest.raises(Unfit) as unfit:
+        read_entries(document, SECTIONS)
+    return unfit.value.problems
+
+
+def test_sections_come_in_the_order_in_which_they_are_made() -> None:
+    asked = read_entries({"clients": [], "users": []}, SECTIONS)
+    assert [one.section.name for one in asked] == ["users", "clients"]
+    assert [one.section.name for one in read_entries({"clients": []}, SECTIONS)] == ["clients"]
+
+
+def test_records_become_typed_entries_that_know_their_place() -> None:
+    (users, clients) = read_entries(
+        {"users": [{"login": "a@x.example"}, {"tags": ["b", "b"]}], "clients": [{"client_id": "w", "profile": "oidc"}]},
+        SECTIONS,
+    )
+    assert [placed.place for placed in users.entries] == ["users[0]", "users[1]"]
+    assert users.entries[1].entry.tags == {"b"}
+    assert clients.entries[0].entry.profile is Profile.OIDC
+
+
+def test_everything_that_is_wrong_is_told_at_once_with_its_place() -> None:
+    document = {
+        "users": [
+            {"login": "a@x.example", "nik": "A", "blocked": "yes"},
+            "anna",
+            {"user_id": 1001, "tags": ["a", 7], "password": 12345678901},
+        ],
+        "clients": {"web": {}},
+        "client": [],
+        "zzz": [],
+    }
+    assert problems(document) == (
+        "client: no such section, did you mean clients?",
+        "zzz: no such section",
+        "users[0].nik: no such field, did you mean nick?",
+        "users[0].blocked: Expected `bool | null`, got `str`",
+        "users[1]: must be a record with named fields",
+        "users[2].user_id: Expected `str`, got `int`, put it in quotes",
+        "users[2].tags[1]: Expected `str`, got `int`, put it in quotes",
+        "users[2].password: must be text in quotes, {env: NAME}, {file: PATH} or {sealed: TEXT}",
+        "clients: must be a list of records",
+    )
+
+
+def test_a_section_without_records_is_a_mistake_not_an_order_to_remove_all() -> None:
+    assert problems({"users": None}) == ("users: must be a list of records",)
+
+
+def test_what_cannot_be_cleared_is_not_null() -> None:
+    assert problems({"users": [{"login": None, "nick": None, "user_id": None}]}) == (
+        "users[0].login: Expected `str`, got `null`",
+        "users[0].nick: Expected `str`, got `null`",
+        "users[0].user_id: Expected `str`, got `null`",
+    )
+
+
+def test_a_client_needs_its_id() -> None:
+    assert problems({"clients": [{"name": "Web"}]}) == ("clients[0]: Object missing required field `client_id`",)
+
+
+@pytest.mark.parametrize("reference", [{}, {"env": "A", "file": "b"}, {"env": 3}, {"vault": "x"}, ["a"], 7])
+def test_a_secret_is_text_or_one_reference(reference: object) -> None:
+    (problem,) = problems({"users": [{"password": reference}]})
+    assert problem.startswith("users[0].password: must be text in quotes, {env: NAME}")
+
+
+def test_a_secret_is_in_no_repr() -> None:
+    (asked,) = read_entries({"users": [{"password": "Hunter2-swordfish"}]}, SECTIONS)
+    assert "Hunter2" not in repr(asked)
+
+
+def test_a_problem_stays_one_honest_line() -> None:
+    assert problems({"us\u202eers\n": []}) == ("us\\u202eers\\n: no such section, did you mean users?",)

@@ -1,0 +1,183 @@
+"""Whatever a file wants of whatever is stored: done once, there is nothing left to do."""
+
+from dataclasses import replace
+
+import msgspec
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from gatehouse.accounts.model import User
+from gatehouse.oauth.model import SCOPES, Client, Profile
+from gatehouse.provision.errors import Problems
+from gatehouse.provision.model import Change, State
+from gatehouse.provision.sections import clients, users
+from gatehouse.provision.sections.client_entry import ClientEntry, WantedClient
+from gatehouse.provision.sections.section import Placed
+from gatehouse.provision.sections.user_entry import UserEntry, WantedUser
+from gatehouse.provision.sections.user_plan import administering, plan_users
+from tests.support.builders import NOW
+from tests.unit.provision.bench import after
+
+IDS = [str(number) for number in range(1, 6)]
+LOGINS = [f"{name}@x.example" for name in "abcde"]
+WORDS = st.frozensets(st.sampled_from(["red", "green", "blue"]))
+ABSENT = st.just(UNSET)
+FLAG = st.sampled_from([UNSET, None, True, False])
+
+
+@st.composite
+def states(draw: st.DrawFn) -> State:
+    ids = draw(st.lists(st.sampled_from(IDS), unique=True))
+    logins = draw(st.permutations(LOGINS))
+    accounts = [
+        User(
+            user_id=user_id,
+            login=login,
+            nick="N",
+            reg_time=draw(st.integers(0, 3)),
+            tags=draw(WORDS),
+            blocked=draw(st.booleans()),
+            password_hash=draw(st.none() | st.just("hash")),
+        )
+        for user_id, login in zip(ids, logins, strict=False)
+    ]
+    holders = draw(st.frozensets(st.sampled_from(ids))) if ids else frozenset()
+    return State(users=tuple(accounts), administrators=holders, clients=draw(stored_clients()))
+
+
+@st.composite
+def user_entries(draw: st.DrawFn) -> list[Placed[UserEntry]]:
+    records = draw(st.lists(st.builds(
+        UserEntry,
+        user_id=ABSENT | st.sampled_from(IDS),
+        login=ABSENT | st.sampled_from([*LOGINS, *map(str.upper, LOGINS)]),
+        nick=ABSENT | st.sampled_from(["N", "M"]),
+        tags=ABSENT | st.none() | WORDS,
+        country=st.sampled_from([UNSET, None, "", "DE"]),
+        blocked=FLAG,
+        email_verified=FLAG,
+        administrator=FLAG,
+    ), max_size=4))  # fmt: skip
+    return [Placed(f"users[{number}]", record) for number, record in enumerate(records)]
+
+
+HASH = st.sampled_from([UNSET, None, "hash", "other"])
+
+
+def user_changes(
+    entries: list[Placed[UserEntry]], hashes: list[object], state: State, *, prune: bool
+) -> tuple[Change, ...]:
+    """The changes; a file with problems is not what these tests are about."""
+    problems = Problems()
+    found = users.identify(entries, state, problems)
+    assume(not problems.lines)
+    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(found, hashes, strict=False)]  # type: ignore[arg-type]
+    draft = plan_users(wanted, state, now=NOW, prune=prune)
+    assume(not draft.problems)
+    return draft.changes
+
+
+@given(states(), user_entries(), st.lists(HASH, min_size=4, max_size=4), st.booleans())
+def test_users_are_settled_after_one_application(
+    state: State, entries: list[Placed[UserEntry]], hashes: list[object], prune: bool  # noqa: FBT001
+) -> None:
+    changes = user_changes(entries, hashes, state, prune=prune)
+    done = after(state, [change.act for change in changes])
+    # An entry that found its account by a login which it keeps finds it again; one that names an id always does.
+    problems = Problems()
+    found = users.identify(entries, done, problems)
+    assert problems.lines == []
+    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(found, hashes, strict=False)]  # type: ignore[arg-type]
+    again = plan_users(wanted, done, now=NOW, prune=prune)
+    assert (again.changes, again.problems) == ((), ())
+
+
+@given(states(), user_entries(), st.booleans())
+def test_somebody_can_always_administer_who_could_before(
+    state: State, entries: list[Placed[UserEntry]], prune: bool  # noqa: FBT001
+) -> None:
+    changes = user_changes(entries, [UNSET] * 4, state, prune=prune)
+    done = after(state, [change.act for change in changes])
+    assert administering(done) or not administering(state)
+
+
+@given(states(), user_entries())
+def test_accounts_the_file_does_not_name_are_left_alone(state: State, entries: list[Placed[UserEntry]]) -> None:
+    changes = user_changes(entries, [UNSET] * 4, state, prune=False)
+    done = {user.user_id: user for user in after(state, [change.act for change in changes]).users}
+    touched = {change.subject for change in changes}
+    assert [user for user in state.users if user.user_id not in touched and done[user.user_id] != user] == []
+    assert all(done[user.user_id].reg_time == user.reg_time for user in state.users)
+
+
+TEXTS = st.sampled_from([("https://a.example/cb",), ("https://b.example/cb", "https://a.example/cb")])
+
+
+def stored_clients() -> st.SearchStrategy[tuple[Client, ...]]:
+    one = st.builds(
+        Client,
+        client_id=st.sampled_from("abc"),
+        name=st.just("N"),
+        profile=st.sampled_from(Profile),
+        redirect_uris=TEXTS,
+        first_party=st.booleans(),
+        created_at=st.just(0),
+        version=st.just(1),
+        secrets=st.just(()),
+        token_settings=st.just({}),
+        removed=st.just(False),
+        public=st.just(False),
+    )
+    return st.lists(one, unique_by=lambda client: client.client_id, max_size=3).map(tuple)
+
+
+@st.composite
+def client_entries(draw: st.DrawFn) -> list[Placed[ClientEntry]]:
+    records = draw(st.lists(st.builds(
+        ClientEntry,
+        client_id=st.sampled_from("abcd"),
+        client_secret=ABSENT,
+        name=st.sampled_from(["N", "M"]),
+        profile=st.sampled_from([UNSET, None, *Profile]),
+        application_id=st.sampled_from([UNSET, None, 1, 50_001]),
+        redirect_hosts=ABSENT | st.none(),
+        redirect_uris=TEXTS,
+        post_logout_uris=ABSENT | st.none() | TEXTS,
+        scopes=st.sampled_from([UNSET, None, ("openid",), SCOPES]),
+        first_party=FLAG,
+        may_exchange=FLAG,
+        require_pkce=FLAG,
+        public=st.sampled_from([UNSET, None, False]),
+    ), unique_by=lambda entry: entry.client_id, max_size=4))  # fmt: skip
+    return [Placed(f"clients[{number}]", record) for number, record in enumerate(records)]
+
+
+def client_changes(entries: list[Placed[ClientEntry]], state: State, *, prune: bool) -> tuple[Change, ...]:
+    problems = Problems()
+    found = clients.identify(entries, state, NOW, problems)
+    assume(not problems.lines)
+    return clients.plan_clients([WantedClient(found=one, secrets=()) for one in found], state, prune=prune)
+
+
+@given(states(), client_entries(), st.booleans())
+def test_clients_are_settled_after_one_application(
+    state: State, entries: list[Placed[ClientEntry]], prune: bool  # noqa: FBT001
+) -> None:
+    changes = client_changes(entries, state, prune=prune)
+    done = after(state, [change.act for change in changes])
+    assert client_changes(entries, done, prune=prune) == ()
+    if prune:
+        assert {client.client_id for client in done.clients} == {placed.entry.client_id for placed in entries}
+
+
+@given(states(), client_entries())
+def test_a_field_that_no_record_names_stays_as_it_is(state: State, entries: list[Placed[ClientEntry]]) -> None:
+    before = {client.client_id: client for client in state.clients}
+    done = after(state, [change.act for change in client_changes(entries, state, prune=False)])
+    named = {placed.entry.client_id: msgspec.structs.asdict(placed.entry) for placed in entries}
+    for client in done.clients:
+        if client.client_id in before:
+            given_fields = {name for name, value in named.get(client.client_id, {}).items() if value is not UNSET}
+            kept = {name: getattr(before[client.client_id], name) for name in clients.FIELDS if name not in given_fields}
+            assert replace(client, **kept) == client

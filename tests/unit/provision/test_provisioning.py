@@ -1,0 +1,193 @@
+"""Applying as a whole: once, again, beside others; and back into a file."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.accounts.errors import UserChanged
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.model import SecretKind
+from gatehouse.provision.document import read_document, write_json, write_yaml
+from gatehouse.provision.errors import Unfit, Unsettled
+from gatehouse.provision.model import State
+from tests.support.builders import NOW, a_client_secret, a_user
+from tests.support.keys import MASTER, OTHER_MASTER
+from tests.unit.provision.bench import Bench, ProvisionsInMemory, a_bench, lines
+
+STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
+ANNA = {
+    "user_id": "1001",
+    "login": "anna@studio.example",
+    "nick": "Anna",
+    "password": "correct-horse-battery",
+    "totp_secret": "JBSWY3DPEHPK3PXP",
+    "administrator": True,
+}
+EVERY_KIND = {
+    "users": [ANNA, {"login": "bob@studio.example", "nick": "Böb", "tags": ["x", "a"]}],
+    "clients": [
+        {"client_id": "game", "name": "Game", "redirect_hosts": ["localhost"], "client_secret": STRONG},
+        {"client_id": "shop", "name": "S", "profile": "oidc", "redirect_uris": ["https://a.example/cb"]},
+        {
+            "client_id": "weak",
+            "name": "W",
+            "profile": "oidc",
+            "redirect_uris": ["https://a.example/cb"],
+            "client_secret": "weak",
+        },
+        {"client_id": "spa", "name": "S", "profile": "oidc", "public": True, "redirect_uris": ["https://a.example/"]},
+        {"client_id": "none", "name": "N", "redirect_hosts": ["localhost"], "client_secret": None},
+    ],
+}
+
+
+async def test_every_change_is_recorded_and_the_file_once() -> None:
+    bench, store = a_bench(State(users=(a_user(user_id="7", login="c@x.example"),)))
+    await bench.apply(
+        users=[ANNA, {"login": "c@x.example", "blocked": True, "administrator": True}],
+        clients=[{"client_id": "web", "name": "Web", "redirect_hosts": ["localhost"]}],
+    )
+    assert Counter((record.event, record.subject) for record in store.records) == Counter(
+        [
+            ("provision.applied", "installation"),
+            ("user.created", "1001"),
+            ("user.changed", "7"),
+            ("user.blocked", "7"),
+            ("role.assigned", "7"),
+            ("client.created", "web"),
+            ("setup.closed", "installation"),
+        ]
+    )
+    assert store.records[0].details == {"add": 2, "change": 1, "remove": 0}
+    changed = next(record for record in store.records if record.event == "user.changed")
+    assert changed.details == {"fields": "blocked, administrator"}
+    assert {record.actor for record in store.records} == {"test"}
+
+
+async def test_nothing_to_change_leaves_no_record() -> None:
+    bench, store = a_bench()
+    await bench.apply(**EVERY_KIND, allow_weak=True)
+    before = list(store.records)
+    assert lines(await bench.apply(**EVERY_KIND, allow_weak=True)) == []
+    assert store.records == before
+
+
+async def test_a_plan_changes_nothing() -> None:
+    bench, store = a_bench()
+    assert len(lines(await bench.plan(**EVERY_KIND, allow_weak=True))) == 7
+    assert (store.kept, store.records) == (State(), [])
+
+
+async def test_problems_of_all_sections_are_told_together() -> None:
+    bench, _ = a_bench()
+    with pytest.raises(Unfit) as unfit:
+        await bench.apply(users=[{"login": "x", "nick": "X"}], clients=[{"client_id": "web"}])
+    assert [problem.partition(":")[0] for problem in unfit.value.problems] == ["users[0].login", "clients[0]"]
+
+
+class Overtaken(ProvisionsInMemory):
+    """Somebody else changes the same account just before each of the first writes."""
+
+    def __init__(self, state: State, times: int) -> None:
+        super().__init__(state)
+        self.times = times
+
+    async def carry_out(self, *args: object, **kwargs: object) -> None:
+        if self.times:
+            self.times -= 1
+            (user,) = self.kept.users
+            self.kept = replace(self.kept, users=(replace(user, version=user.version + 1, country="DE"),))
+        await super().carry_out(*args, **kwargs)  # type: ignore[arg-type]
+
+
+async def test_a_plan_is_made_anew_when_somebody_was_faster() -> None:
+    store = Overtaken(State(users=(a_user(user_id="1001", nick="Old"),)), times=4)
+    plan = await Bench(store).apply(users=[{"user_id": "1001", "nick": "New"}])
+    assert lines(plan)[0].endswith(" nick")
+    assert [(user.nick, user.country) for user in store.kept.users] == [("New", "DE")]
+
+
+async def test_it_gives_up_in_the_end_and_has_changed_nothing() -> None:
+    store = Overtaken(State(users=(a_user(user_id="1001", nick="Old"),)), times=5)
+    with pytest.raises(Unsettled, match=UserChanged.public):
+        await Bench(store).apply(users=[{"user_id": "1001", "nick": "New"}])
+    assert [user.nick for user in store.kept.users] == ["Old"]
+
+
+async def test_an_export_applied_to_its_own_installation_changes_nothing() -> None:
+    bench, _ = a_bench()
+    await bench.apply(**EVERY_KIND, allow_weak=True)
+    document = await bench.export()
+    assert lines(await bench.plan(**document, prune=True)) == []
+    assert lines(await bench.plan(**await bench.export(secrets=False), prune=True)) == []
+
+
+async def test_an_export_makes_an_equal_installation_under_the_same_master_key() -> None:
+    bench, store = a_bench()
+    await bench.apply(**EVERY_KIND, allow_weak=True)
+    document = await bench.export()
+    second, copy = a_bench()
+    await second.apply(**document)
+    assert await second.export() == document
+    assert [user.password_hash for user in copy.kept.users] == [user.password_hash for user in store.kept.users]
+    assert lines(await second.plan(**EVERY_KIND)) == []
+
+
+@pytest.mark.parametrize(("write", "suffix"), [(write_yaml, ".yaml"), (write_json, ".json")])
+async def test_an_export_survives_being_written_down(write, suffix: str) -> None:  # noqa: ANN001
+    bench, _ = a_bench()
+    await bench.apply(**EVERY_KIND, allow_weak=True)
+    document = await bench.export()
+    assert read_document(write(document).encode(), suffix) == document
+
+
+async def test_an_export_holds_no_secret_in_the_clear() -> None:
+    bench, store = a_bench()
+    await bench.apply(**EVERY_KIND, allow_weak=True)
+    hashes = [user.password_hash or "-" for user in store.kept.users]
+    text = write_yaml(await bench.export())
+    assert not [secret for secret in (STRONG, "JBSWY3DP", "correct-horse", "$argon2", *hashes[:1]) if secret in text]
+    assert text.count("sealed:") == 5
+    bare = write_yaml(await bench.export(secrets=False))
+    assert not [name for name in ("sealed", "password", "totp_secret", "client_secret") if name in bare]
+
+
+async def test_an_export_takes_both_secrets_of_a_rotation_along() -> None:
+    bench, store = a_bench()
+    await bench.apply(clients=EVERY_KIND["clients"][1:2])  # type: ignore[index]
+    (client,) = store.kept.clients
+    ending = a_client_secret(secret=b"old", expires_at=NOW + 60)
+    ended = a_client_secret(secret=b"older", expires_at=NOW)
+    newest = a_client_secret(slot=2, secret=b"new", created_at=NOW + 1)
+    store.kept = State(clients=(replace(client, secrets=(ended, ending, newest)),))
+    document = await bench.export()
+    second, copy = a_bench()
+    await second.apply(**document)
+    assert copy.kept.clients[0].secrets == (ending, newest)
+    assert {secret.kind for secret in copy.kept.clients[0].secrets} == {SecretKind.SHA256}
+    assert lines(await bench.plan(**document)) == []
+
+
+async def test_another_master_key_refuses_the_secrets_of_an_export() -> None:
+    bench, _ = a_bench()
+    await bench.apply(**EVERY_KIND, allow_weak=True)
+    document = await bench.export()
+    other = Bench(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER))
+    with pytest.raises(Unfit) as unfit:
+        await other.apply(**document)
+    assert len(unfit.value.problems) == 5
+    assert unfit.value.problems[0] == (
+        "users[0].password: was sealed under a master key that is not configured here"
+    )
+    rotated = Bench(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER, [MASTER]))
+    assert len(lines(await rotated.apply(**document))) == 7
+
+
+async def test_a_sealed_password_opens_for_its_own_account_only() -> None:
+    bench, _ = a_bench()
+    await bench.apply(users=[ANNA])
+    (record,) = (await bench.export())["users"]  # type: ignore[attr-defined]
+    with pytest.raises(Unfit, match="was sealed for another record"):
+        await bench.plan(users=[{"user_id": "1", "login": "eve@x.example", "nick": "E", "password": record["password"]}])
+

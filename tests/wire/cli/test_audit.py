@@ -1,0 +1,84 @@
+"""`gatehouse audit`."""
+
+import asyncio
+from collections.abc import Sequence
+
+import asyncpg
+import apsw
+
+from gatehouse.storage.opening import open_storage
+from tests.support.builders import ORIGIN, RECORDER
+from tests.support.command_line import CommandLine, Place
+from tests.support.processes import Node
+
+BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
+
+
+def change(url: str, statements: Sequence[str]) -> None:
+    """What someone with the database's password could do."""
+    if url.startswith("sqlite:"):
+        with apsw.Connection(url.removeprefix("sqlite:///")) as connection:
+            for statement in statements:
+                connection.execute(statement)
+    else:
+        asyncio.run(change_postgres(url, statements))
+
+
+async def change_postgres(url: str, statements: Sequence[str]) -> None:
+    connection = await asyncpg.connect(url)
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.close()
+
+
+def test_a_log_that_was_changed_is_found_out_and_the_place_named(place: Place, gatehouse: CommandLine) -> None:
+    with Node(data=place.data, environment=place.settings) as node:
+        gatehouse("user", "create", *BOB)
+        node.terminate()  # which seals what is there
+    sound = gatehouse.json("audit", "verify")
+    assert sound["problems"] == []
+    assert (sound["records"], sound["first_place"], sound["unsealed"]) == (3, 1, 0)
+    assert sound["head"] in gatehouse("audit", "verify")
+
+    gatehouse("user", "block", "bob@studio.example")
+    assert gatehouse.json("audit", "verify")["unsealed"] == 1
+    [made] = gatehouse.json("audit", "show", "--event", "user.created")
+    assert made["place"] is not None
+    change(place.url, [f"UPDATE audit_events SET actor = 'nobody' WHERE place = {made['place']}"])
+    broken = gatehouse.try_("audit", "verify")
+    assert broken.code == 1
+    assert f"record {made['place']} ({made['record_id']}) was changed" in broken.err
+    assert broken.out.startswith("Damaged: 3 records")
+
+
+def test_the_log_verifies_while_a_running_service_seals_more(place: Place, gatehouse: CommandLine) -> None:
+    with Node(data=place.data, environment=place.settings):
+        for number in range(20):
+            login = f"u{number}@studio.example"
+            gatehouse("user", "create", "--login", login, "--nick", "U", "--no-password")
+            assert gatehouse.json("audit", "verify")["problems"] == []
+
+
+def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(place: Place, gatehouse: CommandLine) -> None:
+    refusal = RECORDER.refusal("game.poll", ORIGIN, reason="the signature is wrong", subject="a-gsid")
+
+    async def refuse() -> None:
+        async with open_storage(place.url, migrate=False) as storage:
+            await storage.audit.refuse(refusal, kept=1_000)
+
+    asyncio.run(refuse())
+    [found] = gatehouse.json("audit", "show", "--record", refusal.record_id)
+    assert (found["refused"], found["reason"], found["subject"]) == (True, "the signature is wrong", "a-gsid")
+    assert "the signature is wrong" in gatehouse("audit", "show", "--record", refusal.record_id)
+    assert "there is no record none" in gatehouse.refused("audit", "show", "--record", "none")
+
+
+def test_records_are_shown_newest_first_and_as_many_as_asked_for(gatehouse: CommandLine) -> None:
+    gatehouse("user", "create", *BOB)
+    gatehouse("user", "block", "bob@studio.example")
+    [one] = gatehouse.json("audit", "show", "--subject", "bob@studio.example", "--event", "user.created")
+    assert one["personal"] == {"address": "", "login": "bob@studio.example", "nick": "Bob"}
+    assert one["actor"].startswith("cli:")
+    assert len(gatehouse.json("audit", "show", "--limit", "1")) == 1
+    printed = gatehouse("audit", "show", "--record", one["record_id"])
+    assert "login=bob@studio.example" in printed

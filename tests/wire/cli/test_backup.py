@@ -1,0 +1,241 @@
+"""`gatehouse backup` and `restore`, from each database to the other."""
+
+import asyncio
+import gzip
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatehouse.kernel.digests import keyed_digest, sha256
+from gatehouse.storage.backup import dump
+from gatehouse.storage.migrations import HEAD
+from gatehouse.storage.opening import open_storage
+from gatehouse.storage.sqlite import serving_alone
+from tests.support.builders import ORIGIN, RECORDER
+from tests.support.command_line import CommandLine, Place
+from tests.support.processes import GATEHOUSE, inherited_environment
+
+MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
+OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
+BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
+Contents = dict[str, list[dict[str, object]]]
+
+
+def contents(url: str) -> Contents:
+    found: Contents = {}
+
+    def put(table: str, rows: Any) -> None:
+        found.setdefault(table, []).extend(row._asdict() for row in rows)
+
+    async def read() -> None:
+        async with open_storage(url, migrate=False) as storage:
+            await storage.runner.survey(partial(dump, put))
+
+    asyncio.run(read())
+    return found
+
+
+def refuse_someone(url: str) -> None:
+    refusal = RECORDER.refusal("game.poll", ORIGIN, reason="no", subject="a-gsid")
+
+    async def refuse() -> None:
+        async with open_storage(url, migrate=False) as storage:
+            await storage.audit.refuse(refusal, kept=1_000)
+
+    asyncio.run(refuse())
+
+
+@pytest.fixture
+def lived_in(gatehouse: CommandLine, place: Place) -> CommandLine:
+    """Something in most tables."""
+    gatehouse("user", "create", *BOB)
+    gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
+    gatehouse("admin", "setup-link")
+    gatehouse("key", "rotate", "--alg", "ES256")
+    refuse_someone(place.url)
+    refuse_someone(place.url)
+    return gatehouse
+
+
+@pytest.fixture
+def elsewhere(lived_in: CommandLine, place: Place, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    """Another machine, which knows the master key, with an empty database of the other kind."""
+    lived_in("key", "list")
+    kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
+    key = (place.data / "dev.key").read_text().strip()
+    url: str = request.getfixturevalue(f"{kind}_url")
+    return Place(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
+
+
+def unfenced(held: Contents) -> Contents:
+    """What a restore leaves alone."""
+    left = {"users": {"rev"}, "once": {"taken_at"}}
+    records = [one for one in held["audit_events"] if one["event"] != "installation.restored"]
+    facts = [one for one in held["installation"] if one["name"] != "epoch"]
+    plain = {**held, "audit_events": records, "installation": facts}
+    return {
+        table: [{name: value for name, value in row.items() if name not in left.get(table, ())} for row in rows]
+        for table, rows in plain.items()
+    }
+
+
+def test_a_backup_of_one_database_restores_to_the_other_and_back(
+    place: Place, lived_in: CommandLine, elsewhere: Place, tmp_path: Path
+) -> None:
+    there, back = tmp_path / "there.gz", tmp_path / "back.gz"
+    made = lived_in.json("backup", there)
+    before = contents(place.url)
+    assert made["rows"] == sum(map(len, before.values()))
+    assert stat.S_IMODE(there.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.glob(".there*")] == []
+    with elsewhere.commands() as gatehouse:
+        assert gatehouse.json("restore", there)["rows"] == made["rows"]
+        restored = contents(elsewhere.url)
+        assert unfenced(restored) == unfenced(before)
+        assert gatehouse.json("audit", "verify")["problems"] == []
+        assert gatehouse.json("key", "list") == lived_in.json("key", "list")
+        refuse_someone(elsewhere.url)  # the numbers the database gives out go on
+        gatehouse("client", "rotate-secret", "web")
+        gatehouse("backup", back)
+        after = contents(elsewhere.url)
+    assert "the database is not empty" in lived_in.refused("restore", back)
+    assert "Every token issued before now is refused" in lived_in("restore", back, "--replace")
+    assert unfenced(contents(place.url)) == unfenced(after)
+    assert len(after["audit_refusals"]) == 3
+
+
+def test_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
+    place: Place, lived_in: CommandLine, tmp_path: Path
+) -> None:
+    """R-23."""
+    file = tmp_path / "backup.gz"
+    gatehouse = lived_in
+    [link] = contents(place.url)["once"]
+    assert link["taken_at"] == 0
+    gatehouse("backup", file)
+    blocked = gatehouse.json("user", "block", "bob@studio.example")
+    free = gatehouse.json("user", "unblock", "bob@studio.example")
+    gatehouse("restore", file, "--replace")
+    after = contents(place.url)
+    [bob] = after["users"]
+    assert bob["rev"] > free["rev"] > blocked["rev"]
+    [link] = after["once"]
+    assert link["taken_at"] != 0
+    [epoch] = [int(str(one["value"])) for one in after["installation"] if one["name"] == "epoch"]
+    [record] = gatehouse.json("audit", "show", "--event", "installation.restored")
+    assert epoch == record["at"] * 1_000
+    assert record["details"]["backup_made_at"] <= record["at"]
+    gatehouse("restore", file, "--replace")
+    assert contents(place.url)["users"][0]["rev"] >= bob["rev"]
+
+
+def changed(file: Path, to: Path, change: Callable[[list[Any]], None]) -> Path:
+    with gzip.open(file, "rt") as packed:
+        lines = [json.loads(line) for line in packed]
+    change(lines)
+    with gzip.open(to, "wt") as packed:
+        packed.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    return to
+
+
+def made_up(lines: list[Any]) -> None:
+    """An administrator more, and a checksum that fits: all that can be done without the master key."""
+    rows = next(line for line in lines if line.get("table") == "role_assignments")["rows"]
+    rows.append([1, "6666666666", "", "", "", "administrator", 1, 0, 0])
+    lines[-1]["counts"]["role_assignments"] += 1
+    body = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines[:-1])
+    lines[-1]["sha256"] = sha256(body).hex()
+    lines[-1]["mac"] = keyed_digest(bytes(32), sha256(body)).hex()
+
+
+def test_a_backup_that_is_not_to_be_believed_changes_nothing(
+    place: Place, lived_in: CommandLine, tmp_path: Path
+) -> None:
+    gatehouse = lived_in
+    gatehouse("admin", "create", "--login", "a@x.example", "--nick", "A", "--password-stdin", stdin="long enough")
+    file = tmp_path / "backup.gz"
+    gatehouse("backup", file)
+    gatehouse("user", "create", "--login", "later@studio.example", "--nick", "Later", "--no-password")
+    before = contents(place.url)
+    whole = file.read_bytes()
+
+    def refused(content: Path | bytes) -> str:
+        if isinstance(content, bytes):
+            (tmp_path / "damaged.gz").write_bytes(content)
+            content = tmp_path / "damaged.gz"
+        return gatehouse.refused("restore", content, "--replace")
+
+    def of(change: Callable[[list[Any]], None]) -> Path:
+        return changed(file, tmp_path / "changed.gz", change)
+
+    assert "cannot be read" in refused(whole[: len(whole) // 2])
+    assert "cannot be read" in refused(b"something else")
+    assert "Error" in refused(bytes([*whole[:200], whole[200] ^ 1, *whole[201:]]))
+    assert "the end of the backup is missing" in refused(of(lambda lines: lines.pop()))
+    assert "something follows" in refused(of(lambda lines: lines.append(lines[-1])))
+    assert "the checksum of the backup is wrong" in refused(of(lambda lines: lines.pop(1)))
+    assert "not written by the installation" in refused(of(made_up))
+    assert f"schema revision 0000, Gatehouse 0.1.0.dev0 has {HEAD}" in refused(
+        of(lambda lines: lines[0].update(revision="0000"))
+    )
+    assert "restore it with Gatehouse 0.1.0.dev0" in refused(of(lambda lines: lines[0].update(format=2)))
+    assert "opens with master key" in gatehouse.refused(
+        "restore", file, "--replace", environment={MASTER: OTHER_KEY}
+    )
+    assert contents(place.url) == before
+
+
+def test_nothing_is_restored_under_a_running_service(place: Place, lived_in: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "backup.gz"
+    lived_in("backup", file)
+    before = contents(place.url)
+    if place.url.startswith("sqlite:"):
+        with serving_alone(place.url.removeprefix("sqlite:///")):
+            assert "is being served: stop the service first" in lived_in.refused("restore", file, "--replace")
+    else:
+        asyncio.run(restored_beside_another(place, lived_in, file))
+    assert contents(place.url) == before
+
+
+async def restored_beside_another(place: Place, gatehouse: CommandLine, file: Path) -> None:
+    heard = asyncio.Event()
+    async with open_storage(place.url, migrate=False) as storage:
+        storage.runner.listen("keys", lambda _: heard.set())
+        await heard.wait()  # now it listens, as every process of the service does
+        told = await asyncio.to_thread(gatehouse.refused, "restore", file, "--replace")
+        assert "another Gatehouse process is connected" in told
+
+
+def test_a_backup_never_overwrites_and_is_never_made_of_nothing(
+    place: Place, gatehouse: CommandLine, tmp_path: Path
+) -> None:
+    file = tmp_path / "backup.gz"
+    assert "never served from" in gatehouse.refused("backup", file)
+    gatehouse("key", "list")
+    file.write_text("mine")
+    assert "exists already" in gatehouse.refused("backup", file)
+    assert file.read_text() == "mine"
+    assert "cannot be written: No such file" in gatehouse.refused("backup", tmp_path / "none" / "backup.gz")
+    elsewhere = {"GATEHOUSE__DATABASE__URL": f"sqlite:///{tmp_path}/typo.db"}
+    assert "there is no database" in gatehouse.refused("backup", tmp_path / "b.gz", environment=elsewhere)
+    assert not (tmp_path / "typo.db").exists()
+
+
+def test_someone_who_watches_sees_how_far_it_is(place: Place, lived_in: CommandLine, tmp_path: Path) -> None:
+    lived_in("key", "list")
+    ours, theirs = os.openpty()
+    command = [*GATEHOUSE, "backup", str(tmp_path / "b.gz"), "--dev", "--data", str(place.data)]
+    environment = inherited_environment({**place.settings, "TERM": "xterm", "COLUMNS": "80"})
+    finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=True)
+    shown = os.read(ours, 65_536).decode()
+    os.close(theirs)
+    os.close(ours)
+    assert "Backing up, rows" in shown
+    assert b"Backed up" in finished.stdout

@@ -1,0 +1,119 @@
+"""`gatehouse doctor`: sound installations, and each way to be ill."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import CommandLine, Place
+from tests.wire.cli.test_audit import change
+
+ANNA = ("--login", "anna@studio.example", "--nick", "Anna", "--password-stdin")
+MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
+OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
+
+
+def found(gatehouse: CommandLine, **environment: str) -> dict[str, tuple[str, str]]:
+    """The worst finding about each topic."""
+    told: Any = gatehouse.try_("doctor", "--json", environment=environment).json()
+    order = ("ok", "warn", "bad")
+    worst: dict[str, tuple[str, str]] = {}
+    for one in sorted(told["findings"], key=lambda one: order.index(one["level"])):
+        worst[one["topic"]] = (one["level"], one["text"])
+    assert told["ok"] == ("bad" not in {level for level, _ in worst.values()})
+    return worst
+
+
+@pytest.fixture
+def lived_in(place: Place, gatehouse: CommandLine) -> CommandLine:
+    """Moved in, and an administrator made."""
+    gatehouse("admin", "create", *ANNA, stdin="correct horse battery")
+    place.data.chmod(0o700)
+    return gatehouse
+
+
+def test_a_sound_installation_is_called_so(place: Place, lived_in: CommandLine) -> None:
+    printed = lived_in("doctor")
+    assert all(line.startswith(("ok   ", "warn ")) for line in printed.splitlines())
+    topics = found(lived_in)
+    assert {topic: level for topic, (level, _) in topics.items() if level != "ok"} == (
+        {"settings": "warn", "files": "warn"}  # --dev, and pytest's directory around the database
+        if place.url.startswith("sqlite:")
+        else {"settings": "warn", "database": "bad"}  # the tests' cluster skips the disk, and is owned by its user
+    )
+    assert "seals everything" in topics["master key"][1]
+    assert topics["signing keys"][1] == "5 signing"
+    assert topics["setup"] == ("ok", "closed")
+    assert ("clock" in topics) == place.url.startswith("postgresql:")
+
+
+def test_what_is_missing_before_the_first_administrator_is_said(gatehouse: CommandLine) -> None:
+    gatehouse("key", "list")
+    assert found(gatehouse)["setup"][0] == "warn"
+
+
+def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
+    place = Place(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
+    with place.commands() as gatehouse:
+        level, text = found(gatehouse)["database"]
+        assert (level, "there is no database at" in text) == ("bad", True)
+        assert not (tmp_path / "none.db").exists()
+        (tmp_path / "none.db").write_bytes(b"not a database, certainly" * 100)
+        assert found(gatehouse)["database"][0] == "bad"
+        unreachable = {"GATEHOUSE__DATABASE__URL": "postgresql://nobody@127.0.0.1:1/none"}
+        assert "cannot reach PostgreSQL" in found(gatehouse, **unreachable)["database"][1]
+
+
+def test_a_wrong_master_key_and_another_schema_are_told(place: Place, lived_in: CommandLine) -> None:
+    level, text = found(lived_in, **{MASTER: OTHER_KEY})["master key"]
+    assert (level, "name the right one" in text) == ("bad", True)
+    change(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
+    assert "upgrade Gatehouse" in found(lived_in)["schema"][1]
+    change(place.url, ["UPDATE alembic_version SET version_num = '0000'"])
+    assert "gatehouse migrate" in found(lived_in)["schema"][1]
+
+
+def test_keys_that_are_damaged_gone_or_old_are_named(place: Place, lived_in: CommandLine) -> None:
+    old, gone, damaged, *_ = lived_in.json("key", "list")
+    long_ago = f"UPDATE signing_keys SET created_at = 1 WHERE kid = '{old['kid']}'"
+    change(place.url, [long_ago])
+    assert found(lived_in)["signing keys"] == (
+        "warn",
+        f"{old['kid']} is due for rotation: the service does it while it runs",
+    )
+    hex_form = "x'00'" if place.url.startswith("sqlite:") else "'\\x00'"
+    change(
+        place.url,
+        [
+            f"DELETE FROM signing_keys WHERE kid = '{gone['kid']}'",
+            f"UPDATE signing_keys SET sealed_private = {hex_form} WHERE kid = '{damaged['kid']}'",
+        ],
+    )
+    told = lived_in.try_("doctor")
+    assert told.code == 1
+    assert f"no {gone['alg']} key signs for {gone['purpose']}" in told.out
+    assert f"{damaged['kid']} cannot be used" in told.out
+
+
+def test_a_missing_index_and_a_log_nobody_seals_are_noticed(place: Place, lived_in: CommandLine) -> None:
+    change(
+        place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
+    )
+    told = lived_in.try_("doctor").out
+    assert "these indices are missing: ix_users_reg_time" in told
+    assert "records wait to be sealed since 1970-01-01T00:00:01Z" in told
+
+
+def test_a_data_directory_open_to_others_is_warned_of(place: Place, lived_in: CommandLine) -> None:
+    place.data.chmod(0o755)
+    (place.data / "dev.key").chmod(0o644)
+    told = lived_in.try_("doctor").out
+    assert f"{place.data} is open to other users (mode 0755)" in told
+    assert f"{place.data}/dev.key is open to other users (mode 0644)" in told
+
+
+def test_settings_that_would_not_start_are_all_told(lived_in: CommandLine) -> None:
+    told = lived_in.try_("doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"})
+    assert told.code == 1
+    assert {one["topic"] for one in told.json()["findings"]} == {"settings"}
+    assert len(told.json()["findings"]) == 2

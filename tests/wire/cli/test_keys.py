@@ -1,0 +1,141 @@
+"""`gatehouse key`: rotation, the master key, and sealing everything anew."""
+
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.support.command_line import CommandLine, Place
+from tests.support.processes import Node
+
+MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
+PREVIOUS = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
+BASE_URL = {"GATEHOUSE__SERVER__BASE_URL": "https://login.studio.example"}
+KEYS = "/proxy/oauth/keys"
+
+
+def states(gatehouse: CommandLine, *options: str) -> list[tuple[str, str, str]]:
+    return sorted((one["purpose"], one["alg"], one["state"]) for one in gatehouse.json("key", "list", *options))
+
+
+def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: CommandLine) -> None:
+    first = {one["kid"] for one in gatehouse.json("key", "list")}
+    assert {state for _, _, state in states(gatehouse)} == {"signing"}
+
+    [planned] = gatehouse.json("key", "rotate", "--purpose", "tokens", "--alg", "ES256")
+    assert planned["state"] == "next"
+    assert planned["signs_from"] - planned["created_at"] == 3_600
+    assert "nothing to rotate" in gatehouse.refused("key", "rotate", "--alg", "ES256")
+    [now] = gatehouse.json("key", "rotate", "--alg", "ES256", "--now")
+    assert (now["kid"], now["state"]) == (planned["kid"], "signing")
+    assert ("tokens", "ES256", "verifying") in states(gatehouse)
+
+    distrusted = gatehouse.json("key", "rotate", "--distrust")
+    assert "audit" not in {one["purpose"] for one in distrusted}
+    live = {one["kid"]: one["state"] for one in gatehouse.json("key", "list")}
+    assert set(live.values()) == {"signing"}
+    assert len(live) == len(first) == 5
+    assert len(first & live.keys()) == 1, "the audit key alone is still trusted"
+    retired = [one for one in gatehouse.json("key", "list", "--all") if one["state"] == "retired"]
+    assert {one["kid"] for one in retired} == (first | {planned["kid"]}) - live.keys()
+    assert "no such keys" in gatehouse.refused("key", "rotate", "--purpose", "audit", "--distrust", code=2)
+
+    events = [one["event"] for one in gatehouse.json("audit", "show") if one["event"] != "key.made"]
+    assert sorted(events) == ["key.distrusted"] * 4 + ["key.rotated"] * 2
+
+
+def test_a_master_key_file_is_for_its_owner_and_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "keys" / "master.key"
+    with CommandLine("--data", tmp_path) as gatehouse:
+        words = gatehouse.try_("key", "init", "--file", path)
+        assert words.code == 0
+        assert f"{MASTER}__FILE={path}" in words.out
+        assert "Better elsewhere" in words.err
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        key = path.read_text()
+        assert key.strip() not in words.out
+        assert "never overwritten" in gatehouse.refused("key", "init", "--file", path)
+        assert path.read_text() == key
+        assert gatehouse.json("key", "list", environment={f"{MASTER}__FILE": str(path)})
+
+
+@pytest.fixture
+def sealed(gatehouse: CommandLine, tmp_path: Path) -> Path:
+    """An installation made with --dev, with a sealed secret of each kind, and a production master key."""
+    gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
+    gatehouse("client", "rotate-secret", "web")
+    gatehouse("client", "create", "game", "--name", "Game", "--redirect-host", "localhost")
+    users = tmp_path / "users.yaml"
+    users.write_text("users: [{login: anna@studio.example, nick: Anna, totp_secret: JBSWY3DPEHPK3PXP}]")
+    gatehouse("apply", users)
+    path = tmp_path / "master.key"
+    gatehouse("key", "init", "--file", path)
+    return path
+
+
+@contextmanager
+def without_dev(place: Place, key: Path, **more: str) -> Iterator[CommandLine]:
+    environment = {**place.settings, **BASE_URL, f"{MASTER}__FILE": str(key), **more}
+    with CommandLine("--data", place.data, environment=environment) as commands:
+        yield commands
+
+
+def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
+    findings = gatehouse.try_("doctor", "--json").json()["findings"]
+    return [one["level"] for one in findings if one["topic"] == topic]
+
+
+def test_an_installation_moves_on_from_dev_to_a_production_key(place: Place, sealed: Path) -> None:
+    with without_dev(place, sealed) as gatehouse:
+        assert "was made with --dev" in gatehouse.refused("key", "list", code=78)
+        outcome = gatehouse.json("key", "rewrap")
+        assert outcome == {
+            "moved": {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 1},
+            "left": {},
+        }
+        again = gatehouse("key", "rewrap")
+        assert "Everything is sealed under the present master key" in again
+        assert f"delete {place.data / 'dev.key'}" in again
+        (place.data / "dev.key").unlink()
+        assert levels(gatehouse, "master key") == ["ok"]
+        assert len(gatehouse.json("key", "list")) == 5
+        records = gatehouse.json("audit", "show", "--event", "installation.rewrapped")
+        assert {one["subject"] for one in records} == {"keys", "client_secrets", "totp_factors", "installation"}
+        assert gatehouse.json("audit", "verify")["problems"] == []
+        assert gatehouse("export").count("sealed") >= 3
+
+
+def test_everything_is_sealed_anew_while_the_service_runs(place: Place, sealed: Path) -> None:
+    """R-24: new key primary and old key previous, re-wrap, then the old key is taken away."""
+    new = {MASTER: sealed.read_text().strip()}
+    old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}
+    both = replace(place, environment={**new, **old})
+    with Node(data=place.data, environment=both.settings) as node, both.commands() as gatehouse:
+        before = httpx2.get(f"{node.address}{KEYS}").json()
+        assert levels(gatehouse, "master key") == ["warn"] * 4
+        assert gatehouse.json("key", "rewrap")["left"] == {}
+        assert levels(gatehouse, "master key") == ["warn"], "the previous key can go"
+        assert httpx2.get(f"{node.address}{KEYS}").json() == before
+        assert httpx2.get(f"{node.address}/readyz").status_code == 200
+        node.terminate()
+    only = replace(place, environment=new)
+    with Node(data=place.data, environment=only.settings) as node, only.commands() as gatehouse:
+        assert httpx2.get(f"{node.address}{KEYS}").json() == before
+        assert levels(gatehouse, "master key") == ["ok"]
+        assert gatehouse("client", "rotate-secret", "web")
+
+
+def test_a_wrong_master_key_changes_nothing(place: Place, gatehouse: CommandLine, sealed: Path) -> None:
+    """R-24."""
+    keys = gatehouse.json("key", "list")
+    records = len(gatehouse.json("audit", "show"))
+    wrong = {MASTER: sealed.read_text().strip()}
+    for command in (("key", "rotate"), ("migrate",), ("key", "rewrap"), ("backup", place.data / "b.gz")):
+        assert "sealed under" in gatehouse.refused(*command, environment=wrong)
+    assert gatehouse.json("key", "list") == keys
+    assert len(gatehouse.json("audit", "show")) == records
+    assert not (place.data / "b.gz").exists()

@@ -1,0 +1,96 @@
+"""`gatehouse user`, `admin` and `client`."""
+
+import json
+from base64 import urlsafe_b64decode
+from pathlib import Path
+from typing import Any
+
+from gatehouse.tokens.claims import factor_digest
+from tests.support.command_line import CommandLine
+
+PASSWORD = "correct horse battery"
+BOB = ("--login", "bob@studio.example", "--nick", "Bob")
+
+
+def claims_of(jwt: str) -> Any:
+    payload = jwt.split(".")[1]
+    return json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+
+def test_an_account_is_made_shown_blocked_and_let_in_again(gatehouse: CommandLine, tmp_path: Path) -> None:
+    secret = tmp_path / "password"
+    secret.write_text(f"{PASSWORD}\n")
+    user_id = gatehouse("user", "create", *BOB, "--password-file", secret).strip()
+    shown = gatehouse.json("user", "show", "BOB@Studio.example")
+    assert (shown["user_id"], shown["login"], shown["nick"]) == (user_id, "bob@studio.example", "Bob")
+    assert (shown["password"], shown["blocked"], shown["roles"]) == (True, False, [])
+    assert PASSWORD not in json.dumps(shown)
+    assert "argon2" not in json.dumps(shown)
+    assert "bob@studio.example" in gatehouse("user", "show", user_id)
+
+    blocked = gatehouse.json("user", "block", user_id)
+    assert blocked["blocked"]
+    assert blocked["rev"] > shown["rev"]
+    assert "is blocked" in gatehouse.refused("user", "token", user_id, "--factor", "f")
+    free = gatehouse.json("user", "unblock", "bob@studio.example")
+    assert not free["blocked"]
+    assert free["rev"] > blocked["rev"]
+
+    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "bob@studio.example")]
+    assert sorted(events) == ["user.blocked", "user.created", "user.unblocked"]
+
+
+def test_a_token_for_a_script_is_printed_alone_and_bound_to_its_factor(gatehouse: CommandLine) -> None:
+    user_id = gatehouse("user", "create", *BOB, "--no-password").strip()
+    printed = gatehouse("user", "token", user_id, "--factor", "a-factor")
+    assert printed.count("\n") == 1
+    claims = claims_of(printed.strip())
+    assert (claims["uid"], claims["iss"], claims["rev"]) == (user_id, "http://localhost:8080", 0)
+    assert claims["fac"] == factor_digest("a-factor", claims["slt"])
+    told = gatehouse.json("user", "token", "bob@studio.example", "--factor", "a-factor")
+    assert claims_of(told["jwt"])["uid"] == told["user_id"] == user_id
+    assert [one["event"] for one in gatehouse.json("audit", "show", "--event", "user.token_made")] == [
+        "user.token_made",
+        "user.token_made",
+    ]
+
+
+def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine, tmp_path: Path) -> None:
+    gatehouse("user", "create", *BOB, "--no-password")
+    assert "exists already" in gatehouse.refused("user", "create", *BOB, "--no-password")
+    assert "nobody has the login eve@" in gatehouse.refused("user", "show", "eve@studio.example")
+    assert "there is no user 1000000009" in gatehouse.refused("user", "block", "1000000009")
+    assert "must be an e-mail address" in gatehouse.refused(
+        "user", "create", "--login", "bob", "--nick", "Bob", "--no-password"
+    )
+    assert "nobody to ask" in gatehouse.refused("admin", "create", *BOB, code=2)
+    two_lines = tmp_path / "two"
+    two_lines.write_text("one line\nanother line\n")
+    assert "must be one line" in gatehouse.refused("admin", "create", *BOB, "--password-file", two_lines)
+    short = gatehouse.try_("admin", "create", "--login", "eve@x.example", "--nick", "E", "--password-stdin", stdin="x")
+    assert (short.code, "at least 10 characters" in short.err) == (1, True)
+
+
+def test_a_client_is_made_listed_and_given_a_new_secret(gatehouse: CommandLine) -> None:
+    made = gatehouse.json("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
+    secret = gatehouse("client", "rotate-secret", "web").strip()
+    assert len(secret) == len(made["client_secret"]) == 43
+    assert secret != made["client_secret"]
+    oidc = ("--profile", "oidc", "--redirect-uri", "https://spa.example/cb", "--public", "--scope", "openid")
+    assert gatehouse.json("client", "create", "spa", "--name", "SPA", *oidc)["client_secret"] is None
+
+    spa, web = gatehouse.json("client", "list")
+    assert (web["client_id"], web["redirect_hosts"], web["may_exchange"]) == ("web", ["localhost"], True)
+    assert (spa["profile"], spa["public"], spa["scopes"], spa["may_exchange"]) == ("oidc", True, ["openid"], False)
+    old, new = web["secrets"]
+    assert old["expires_at"] > new["created_at"]
+    assert new["expires_at"] == 0
+    printed = gatehouse("client", "list")
+    assert "Web shop" in printed
+    assert secret not in printed
+
+    assert "has no secret" in gatehouse.refused("client", "rotate-secret", "spa")
+    assert "There is no such client" in gatehouse.refused("client", "rotate-secret", "none")
+    assert "needs a redirect URI" in gatehouse.refused("client", "create", "bare", "--name", "Bare")
+    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "web")]
+    assert sorted(events) == ["client.created", "client.secret_rotated"]

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import Auth, User
-from gatehouse.accounts.sessions import Session, SignedIn, Strength
+from gatehouse.accounts.model import Auth, Session, SignedIn, Strength, User
 from gatehouse.audit.events import Event
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_record, a_user

@@ -61,12 +61,16 @@ class User:
         return ",".join(sorted(self.tags | self.kept_tags))
 
     @property
+    def has_second_factor(self) -> bool:
+        return self.sealed_totp is not None or self.passkeys > 0 or self.email_code
+
+    @property
     def kept_tags(self) -> frozenset[str]:
         """Tags the service itself keeps in step with the account (R1); nobody writes them."""
         facts = {
             "email_verified": self.email_verified,
             "phone_verified": self.phone_verified,
-            "2step": self.sealed_totp is not None or self.passkeys > 0 or self.email_code,
+            "2step": self.has_second_factor,
             "2step_totp": self.sealed_totp is not None,
             "2step_passkey": self.passkeys > 0,
             "2step_email": self.email_code,
@@ -86,3 +90,31 @@ class SetupLink:
     digest: bytes
     created_at: int
     expires_at: int
+
+
+class Strength(StrEnum):
+    FULL = "full"
+    LIMITED = "limited"  # from a short-lived token: signs in to first-party clients only (R1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    digest: bytes
+    session_id: str
+    user_id: str
+    rev: int
+    auth: Auth
+    strength: Strength
+    created_at: int
+    proved_at: int
+    seen_at: int
+    idle_ends_at: int
+    ends_at: int
+    address: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn:
+    session: Session
+    user: User

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
-from gatehouse.accounts.model import Auth, User
+from gatehouse.accounts.model import Auth, Session, SignedIn, Strength, User
+from gatehouse.accounts.store import SessionStore
 from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -17,62 +17,11 @@ AGENT_LONGEST: Final = 256
 SEEN_EVERY: Final = 60  # seconds between two writes of "last seen"
 
 
-class Strength(StrEnum):
-    FULL = "full"
-    LIMITED = "limited"  # from a short-lived token: signs in to first-party clients only (R1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLife:
     idle: int = 3 * 86_400  # seconds without a request
     absolute: int = 30 * 86_400
     fresh: int = 600  # seconds for which a proof lets a person change how he signs in
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    digest: bytes
-    session_id: str
-    user_id: str
-    rev: int
-    auth: Auth
-    strength: Strength
-    created_at: int
-    proved_at: int
-    seen_at: int
-    idle_ends_at: int
-    ends_at: int
-    address: str
-    agent: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedIn:
-    session: Session
-    user: User
-
-
-class SessionStore(Protocol):
-    async def open(self, session: Session, entry: Record, *, replaces: bytes | None) -> None:
-        """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01)."""
-
-    async def find(self, digest: bytes, now: int) -> SignedIn | None:
-        """The session and its account, while neither has ended: not idle too long, not revoked, not blocked."""
-
-    async def seen(self, digest: bytes, now: int, idle_ends_at: int) -> None:
-        """Note that it was used; the later of two times wins."""
-
-    async def end(self, user_id: str, session_id: str, entry: Record) -> bool:
-        """End one session of that user; False, and nothing recorded, when he has none of that id."""
-
-    async def of_user(self, user_id: str, now: int) -> Sequence[Session]:
-        """His live sessions, the last seen first."""
-
-    async def revoke(self, user_id: str, entry: Record, *, keep: bytes | None, now: int) -> int:
-        """Raise the account's rev, which ends every session, login token and user JWT; returns the new one.
-
-        The session `keep`, if any, is carried over in the same act. Raises UserNotFound.
-        """
 
 
 class Sessions:

@@ -1,9 +1,9 @@
 """What accounts need kept."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.accounts.model import SetupLink, User
+from gatehouse.accounts.model import Session, SetupLink, SignedIn, User
 from gatehouse.audit.model import Record
 
 
@@ -44,4 +44,27 @@ class AccountStore(Protocol):
 
         Of any number of callers on any number of nodes exactly one succeeds. Raises SetupLinkDead or
         SetupClosed, and then nothing is changed. `records` holds the entries `created` and `closed`.
+        """
+
+
+class SessionStore(Protocol):
+    async def open(self, session: Session, entry: Record, *, replaces: bytes | None) -> None:
+        """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01)."""
+
+    async def find(self, digest: bytes, now: int) -> SignedIn | None:
+        """The session and its account, while neither has ended: not idle too long, not revoked, not blocked."""
+
+    async def seen(self, digest: bytes, now: int, idle_ends_at: int) -> None:
+        """Note that it was used; the later of two times wins."""
+
+    async def end(self, user_id: str, session_id: str, entry: Record) -> bool:
+        """End one session of that user; False, and nothing recorded, when he has none of that id."""
+
+    async def of_user(self, user_id: str, now: int) -> Sequence[Session]:
+        """His live sessions, the last seen first."""
+
+    async def revoke(self, user_id: str, entry: Record, *, keep: bytes | None, now: int) -> int:
+        """Raise the account's rev, which ends every session, login token and user JWT; returns the new one.
+
+        The session `keep`, if any, is carried over in the same act. Raises UserNotFound.
         """

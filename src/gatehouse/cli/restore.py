@@ -65,8 +65,9 @@ def restore(invocation: Invocation, *, file: Path, replace: bool, as_json: bool)
     """Fill the database from FILE, which `gatehouse backup` wrote from SQLite or PostgreSQL.
 
     The service must be stopped, and the database empty or --replace given. The backup is checked whole before
-    anything is changed, and then restored whole or not at all. Every token issued before is refused from then
-    on, and links that could be used once are dead, so that nothing revoked since the backup comes back to life.
+    anything is changed, and then restored whole or not at all. Every session and token of before is refused from
+    then on, and links and recovery codes that could be used once are spent, so that nothing that ended since the
+    backup comes back to life.
     """
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")

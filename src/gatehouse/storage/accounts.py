@@ -24,6 +24,7 @@ from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
     passkeys,
+    recovery_codes,
     role_assignments,
     totp_factors,
     user_ids,
@@ -86,6 +87,15 @@ PUT_TOTP = Statement(
     )
 )
 DROP_TOTP = Statement(delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
+# Recovery codes stand in for a lost factor: without one there is nothing to stand in for.
+DROP_IDLE_CODES = Statement(
+    delete(recovery_codes).where(
+        recovery_codes.c.user_id == bindparam("of"),
+        ~exists().where(totp_factors.c.user_id == bindparam("of")),
+        ~exists().where(passkeys.c.user_id == bindparam("of")),
+        ~exists().where(users.c.user_id == bindparam("of"), users.c.email_code),
+    )
+)
 DROP_USER = Statement(
     delete(users)
     .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
@@ -93,7 +103,15 @@ DROP_USER = Statement(
 )
 DROP_BELONGINGS = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
-    for table in (user_tags, user_purchases, totp_factors, user_records, role_assignments)
+    for table in (
+        *(user_tags, user_purchases, user_records, role_assignments),
+        *(totp_factors, passkeys, recovery_codes),
+    )
+)
+REPLACE_HASH = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"), users.c.password_hash == bindparam("old"))
+    .values(password_hash=bindparam("new"))
 )
 SET_BLOCKED = Statement(
     update(users)
@@ -137,6 +155,7 @@ def change_user(user: User) -> Verb[None]:
     if user.sealed_totp is None:
         yield DROP_TOTP(of=user.user_id)
     yield from _put_sets(user)
+    yield DROP_IDLE_CODES(of=user.user_id)
 
 
 def remove_user(user: User) -> Verb[None]:
@@ -195,6 +214,10 @@ def set_blocked(user_id: str, entry: Record, *, blocked: bool, now: int) -> Verb
     return (yield from user(user_id))
 
 
+def replace_password_hash(user_id: str, old: str, new: str) -> Verb[None]:
+    yield REPLACE_HASH(of=user_id, old=old, new=new)
+
+
 def put_setup_link(link: SetupLink, entry: Record) -> Verb[None]:
     if (yield from setup_is_closed()):
         raise SetupClosed
@@ -233,6 +256,7 @@ class AccountStorage(Stored):
     user = look(user)
     user_by_login = look(user_by_login)
     all_users = survey(all_users)
+    replace_password_hash = act(replace_password_hash)
     set_blocked = act(set_blocked)
     note = act(record)
     put_setup_link = act(put_setup_link)

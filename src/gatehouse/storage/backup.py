@@ -31,6 +31,7 @@ from gatehouse.storage.archive import BackupDamaged, Closing, Rows, Value
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import EPOCH, state
 from gatehouse.storage.paging import Pages
+from gatehouse.storage.promotion import TIMELINE
 from gatehouse.storage.statements import Document, Row, Statement, Verb
 from gatehouse.storage.tables import metadata
 
@@ -148,6 +149,10 @@ def dump(put: Put) -> Verb[None]:
             last = rows[-1]
 
 
+# What is under way between a person and the service: after a restore it starts again. A mail was sent meanwhile.
+FLEETING: Final = frozenset({"interactions", "login_tokens", "outbox", "sessions"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """What keeps a restore from reviving whatever ended after the backup was made (R3, faults R-23)."""
@@ -158,13 +163,20 @@ class Fence:
     def epoch(self) -> int:
         return self.now * 1_000
 
-    def raised(self, table: str, fields: Fields) -> Fields:
-        if table == "users":
-            # Above every `rev` a token of before can carry, those of a clock that was ahead included.
-            return {**fields, "rev": max(_number(fields["rev"]), self.epoch) + CLOCKS_MAY_DIFFER}
-        if table == "once":
-            # It may have been taken after the backup.
-            return {**fields, "taken_at": fields["taken_at"] or self.now}
+    def holds_back(self, table: str, fields: Fields) -> bool:
+        # Another database has a timeline of its own.
+        return table in FLEETING or (table == "installation" and fields["name"] == TIMELINE)
+
+    def passed(self, table: str, fields: Fields) -> Fields:
+        """The row as it may come back."""
+        match table:
+            case "users":
+                # Above every `rev` a token of before can carry, those of a clock that was ahead included.
+                return {**fields, "rev": max(_number(fields["rev"]), self.epoch) + CLOCKS_MAY_DIFFER}
+            case "once":  # it may have been taken after the backup, and so with recovery codes
+                return {**fields, "taken_at": fields["taken_at"] or self.now}
+            case "recovery_codes":
+                return {**fields, "used_at": fields["used_at"] or self.now}
         return fields
 
 
@@ -210,4 +222,5 @@ def _insert(chunks: Generator[Rows, None, Closing], fence: Fence) -> Verb[Closin
             closing: Closing = end.value
             return closing
         table = TABLES[chunk.table]
-        yield table.insert.many([fence.raised(table.name, table.fields(row)) for row in chunk.rows])
+        rows = [fields for row in chunk.rows if not fence.holds_back(chunk.table, fields := table.fields(row))]
+        yield table.insert.many([fence.passed(chunk.table, fields) for fields in rows])

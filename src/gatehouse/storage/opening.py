@@ -9,6 +9,7 @@ from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts import AccountStorage
 from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.installation import InstallationStorage
+from gatehouse.storage.interactions import InteractionStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.oauth import OAuthStorage
@@ -30,6 +31,7 @@ class Storage:
     accounts: AccountStorage
     audit: AuditStorage
     installation: InstallationStorage
+    interactions: InteractionStorage
     keys: KeyStorage
     oauth: OAuthStorage
     permissions: PermissionStorage
@@ -75,6 +77,7 @@ def over(runner: Runner) -> Storage:
         accounts=AccountStorage(runner),
         audit=AuditStorage(runner),
         installation=InstallationStorage(runner),
+        interactions=InteractionStorage(runner),
         keys=KeyStorage(runner),
         oauth=OAuthStorage(runner),
         permissions=PermissionStorage(runner),

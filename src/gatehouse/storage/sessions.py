@@ -7,8 +7,7 @@ from typing import Any, Final
 from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import Auth
-from gatehouse.accounts.sessions import Session, SignedIn, Strength
+from gatehouse.accounts.model import Auth, Session, SignedIn, Strength
 from gatehouse.audit.model import Record
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record

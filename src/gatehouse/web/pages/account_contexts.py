@@ -72,7 +72,7 @@ class AccountContext(PageContext):
     applications: tuple[ConnectedApplication, ...] = ()
     permissions: tuple[Permission, ...] = ()
     activity: tuple[Activity, ...] = ()
-    lang: str = ""  # the account's; empty follows the browser
+    lang: str = "en"  # the account's
     theme: Theme = Theme.AUTO
     mail_is_logged: bool = False
     may_administer: bool = False  # offers the console

@@ -1,14 +1,38 @@
-"""Templates to HTML: escaped, with every name known."""
+"""Page contexts to HTML: escaped, with every name known, in the reader's language."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import partial
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
+from gatehouse.web.pages import formats
+from gatehouse.web.pages.contexts import ErrorContext, PageContext
+from gatehouse.web.pages.look import Look, Looks
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.vocabulary import MailPurpose, Method, Problem, Section, Theme, Trouble
+from gatehouse.web.pages.words import FALLBACK, Languages, Words, load_languages
 from gatehouse.web.responses import html_answer
 from gatehouse.web.static import Assets
 
+# Templates compare with the same closed choices as handlers: a misspelt one fails the first rendering.
+CHOICES: Final[Mapping[str, object]] = {
+    "Path": Path,
+    "Method": Method,
+    "Section": Section,
+    "Theme": Theme,
+    "MailPurpose": MailPurpose,
+}
+
 
 class Pages:
-    def __init__(self, assets: Assets) -> None:
+    def __init__(self, assets: Assets, *, https: bool = True, languages: Languages | None = None) -> None:
+        self._languages = languages or load_languages()
+        self._looks = Looks(self._languages, https=https)
         self._templates = Environment(
             loader=PackageLoader("gatehouse.web"),
             autoescape=True,
@@ -16,13 +40,74 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals["asset"] = assets.address
+        self._templates.globals.update(CHOICES, asset=assets.address)
+        self._templates.filters.update(grouped=formats.grouped, qr_code=formats.qr_code)
 
-    def text(self, template: str, **context: object) -> str:
-        return self._templates.get_template(template).render(context)
+    def show(
+        self,
+        request: Request,
+        context: PageContext,
+        *,
+        status: int | None = None,
+        account_lang: str = "",
+        ui_locales: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """The page of that context; a language asked for by `?lang=` is kept for the pages to come."""
+        look = self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales)
+        page = self.text(context, look)
+        response = html_answer(page, status=status or context.status, headers=headers)
+        response.headers["Content-Language"] = look.lang
+        if look.asked_for:
+            self._looks.remember(response, lang=look.asked_for)
+        return response
 
-    def answer(self, template: str, *, status: int = 200, **context: object) -> Response:
-        return html_answer(self.text(template, **context), status=status)
+    def text(self, context: PageContext, look: Look) -> str:
+        told = {field.name: getattr(context, field.name) for field in fields(context)}
+        return self._templates.get_template(context.template).render(self._surroundings(look), **told)
 
-    def error(self, status: int, title: str, message: str, request_id: str) -> str:
-        return self.text("error.html", status=status, title=title, message=message, request_id=request_id)
+    def language_of(self, request: Request, *, account_lang: str = "", ui_locales: str = "") -> str:
+        """The language a page would be shown in, for the mail or the account that comes of it."""
+        return self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales).lang
+
+    def theme_of(self, request: Request) -> Theme:
+        return self._looks.of(request.scope).theme
+
+    def remember(self, response: Response, *, lang: str | None = None, theme: Theme | None = None) -> None:
+        """Keep the choice in cookies of this browser."""
+        self._looks.remember(response, lang=lang, theme=theme)
+
+    def error(self, status: int, title: str, message: str, request_id: str, scope: Scope | None = None) -> str:
+        """English words come from the error itself; other languages have their own for it, or for its status."""
+        look = Look(lang=FALLBACK) if scope is None else self._looks.of(scope)
+        t = self._languages[look.lang]
+        said = self._languages.said(look.lang, message)
+        shown = ErrorContext(
+            code=status,
+            title=title if look.lang == FALLBACK else t(_error_key(t, "title", status)),
+            message=t(_error_key(t, "text", status)) if said is None else said,
+            request_id=request_id,
+        )
+        return self.text(shown, look)
+
+    def _surroundings(self, look: Look) -> dict[str, object]:
+        t = self._languages[look.lang]
+        return {
+            "t": t,
+            "look": look,
+            "languages": list(self._languages),
+            "moment": partial(formats.moment, t),
+            "ago": partial(formats.ago, t),
+            "wait": partial(formats.wait, t),
+            "trouble": partial(self._trouble, t),
+        }
+
+    def _trouble(self, t: Words, problem: Problem) -> str:
+        if problem.what is Trouble.INPUT:
+            return t("trouble.input", text=self._languages.said(t.lang, problem.text) or problem.text)
+        return t(f"trouble.{problem.what}", wait=formats.wait(t, problem.seconds))
+
+
+def _error_key(t: Words, kind: str, status: int) -> str:
+    key = f"error.{kind}_{status}"
+    return key if t.knows(key) else f"error.{kind}_other"

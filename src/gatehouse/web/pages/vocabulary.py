@@ -17,25 +17,19 @@ class Trouble(StrEnum):
     PASSKEY_FAILED = "passkey_failed"
     WRONG_PASSWORD = "wrong_password"  # noqa: S105 - words
     PASSWORDS_DIFFER = "passwords_differ"
-    PASSWORD_SHORT = "password_short"  # number of characters  # noqa: S105 - words
-    PASSWORD_LONG = "password_long"  # number of bytes  # noqa: S105 - words
     PASSWORD_WEAK = "password_weak"  # noqa: S105 - words
     PASSWORD_BREACHED = "password_breached"  # noqa: S105 - words
-    LOGIN_INVALID = "login_invalid"
     LOGIN_DIFFERS = "login_differs"  # the address typed to confirm is not the account's
     DOMAIN_REFUSED = "domain_refused"
-    NICK_INVALID = "nick_invalid"  # number of characters
-    NAME_INVALID = "name_invalid"  # number of characters; of a passkey
     CHANGED_MEANWHILE = "changed_meanwhile"
     LAST_ADMINISTRATOR = "last_administrator"
     FORM_EXPIRED = "form_expired"  # the csrf value is not this browser's
-    INPUT = "input"  # text: the detail of a BadInput, as it is
+    INPUT = "input"  # text: the detail of a BadInput (too short, no address, …); known ones are translated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     what: Trouble
-    number: int = 0
     seconds: int = 0
     text: str = ""
 

@@ -1,0 +1,13 @@
+"""What can go wrong on the way."""
+
+from gatehouse.kernel.errors import Conflict, NotFound
+
+
+class InteractionGone(NotFound):
+    """It has ended, was finished, or belongs to another browser; all three look alike."""
+
+    public = "This page was open too long, or was opened elsewhere."
+
+
+class InteractionMoved(Conflict):
+    public = "This sign-in has moved on in another window."

@@ -1,0 +1,117 @@
+"""Fills a template with values and seals what comes out.
+
+Each letter is one small file of words per language, rendered into two layouts, plain text and HTML, so that the
+two cannot say different things.
+"""
+
+import re
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Template as Words
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.text import is_plain_line, nfc
+from gatehouse.mail.errors import BadLetter, NotMailable
+from gatehouse.mail.model import Letter, Mail, Template, is_mailable, purpose_of
+from gatehouse.mail.store import Sealing
+
+LANGUAGES: Final = ("en", "de")  # complete ones; the first stands in for every other
+VALUE_LONGEST: Final = 200  # characters; some browsers name themselves at length
+# From the root of this service, with nothing in it that a reader or a mail program would take for the end.
+PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
+
+
+class Composer:
+    def __init__(self, *, sealing: Sealing, base_url: str, name: str, clock: Clock) -> None:
+        """`name` is what the service is called in its letters."""
+        self._sealing = sealing
+        self._base_url = base_url
+        self._name = name
+        self._clock = clock
+        self._texts = environment(escaping=False)
+        self._pages = environment(escaping=True)
+
+    def compose(self, template: Template, *, to: str, lang: str, **values: str) -> Mail:
+        """Return the letter, sealed, for the outbox. Raises NotMailable and BadLetter.
+
+        `lang` may be any language tag. The value `path` becomes a link to this service; there is no way to name
+        another one. Other values come out as one plain line each, shortened when they are long.
+        """
+        letter = self.letter(template, to=to, lang=lang, **values)
+        mail_id = secrets.token_hex(16)
+        return Mail(
+            mail_id=mail_id,
+            sealed=self._sealing.seal(msgspec.json.encode(letter), purpose=purpose_of(mail_id)),
+            template=template.value,
+            created_at=self._clock.now(),
+        )
+
+    def letter(self, template: Template, *, to: str, lang: str, **values: str) -> Letter:
+        if not is_mailable(to):
+            raise NotMailable
+        if values.keys() != template.needs:
+            raise BadLetter(f"{template} needs {sorted(template.needs)}, not {sorted(values)}")
+        known = language_of(lang)
+        context = self._context(to, known, values)
+        file = f"{known}/{template}.jinja"
+        text = self._texts.get_template(file)
+        return Letter(
+            to=to,
+            subject=subject_of(text, context),
+            text=text.render(context | {"layout": "layout.txt"}),
+            html=self._pages.get_template(file).render(context | {"layout": "layout.html"}),
+            lang=known,
+        )
+
+    def _context(self, to: str, lang: str, values: Mapping[str, str]) -> dict[str, object]:
+        context: dict[str, object] = {key: plain(value) for key, value in values.items() if key != "path"}
+        if "path" in values:
+            context["link"] = self._link(values["path"])
+        return context | {
+            "to": to,
+            "lang": lang,
+            "words": self._texts.get_template(f"{lang}/words.jinja").module,
+            "name": self._name,
+            "base_url": self._base_url,
+            "service": self._base_url.partition("://")[2],
+            "when": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        }
+
+    def _link(self, path: str) -> str:
+        if not PATH.fullmatch(path):
+            raise BadLetter("the path is not one of this service")
+        return f"{self._base_url}{path}"
+
+
+def environment(*, escaping: bool) -> Environment:
+    return Environment(
+        loader=PackageLoader("gatehouse.mail"),
+        autoescape=escaping,  # noqa: S701 - off for plain text only
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def language_of(tag: str) -> str:
+    """The language to write in for somebody whose language is `tag`: de for de-AT, en for what we do not speak."""
+    primary = tag.replace("_", "-").partition("-")[0].lower()
+    return primary if primary in LANGUAGES else LANGUAGES[0]
+
+
+def subject_of(words: Words, context: Mapping[str, object]) -> str:
+    subject = "".join(words.blocks["subject"](words.new_context(dict(context))))
+    if not is_plain_line(subject):
+        raise BadLetter("a subject is one line")
+    return subject
+
+
+def plain(value: str) -> str:
+    """One line in which every character is what it seems: what people and browsers call themselves is theirs."""
+    line = "".join(character if is_plain_line(character) else " " for character in nfc(value[: VALUE_LONGEST + 1]))
+    return line if len(line) <= VALUE_LONGEST else f"{line[: VALUE_LONGEST - 1]}…"

@@ -1,0 +1,29 @@
+"""What can go wrong with mail."""
+
+from gatehouse.kernel.errors import BadInput, GatehouseError
+
+
+class NotMailable(BadInput):
+    public = "No mail can be sent to this address."
+
+
+class BadLetter(GatehouseError):
+    """A letter was to be filled with other values than it needs, or with a link that is none of ours."""
+
+
+class Undelivered(GatehouseError):
+    """The server did not take this letter now; the detail says why, without the recipient's address."""
+
+    public = "The mail could not be delivered."
+
+
+class RecipientRefused(Undelivered):
+    """The server will never take a letter for this recipient."""
+
+    public = "The mail server refuses the recipient."
+
+
+class ServerUnusable(Undelivered):
+    """The server cannot be reached, does not answer or does not let us in: no letter can be delivered now."""
+
+    public = "The mail server cannot be used."

@@ -1,0 +1,102 @@
+"""Letters, from the words to the outbox."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+import msgspec
+
+from gatehouse.kernel.text import is_plain_line
+
+ADDRESS_LONGEST: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
+# Nothing that needs quoting or could end the address on a command line (RFC 5321 §4.1.2).
+ADDRESS: Final = re.compile(r"[^\s\"(),:;<>@\[\\\]]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+class Template(StrEnum):
+    """Every letter there is, and the values it is filled with; a value may be empty where nothing is known.
+
+    What a stranger can have sent to somebody else's address (VERIFY, ALREADY_REGISTERED, RESET, ACCOUNT_LOCKED)
+    carries no words of the stranger's choosing: no nick, no browser's name.
+    """
+
+    def __new__(cls, name: str, *needs: str) -> Self:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.needs = frozenset(needs)
+        return member
+
+    needs: frozenset[str]
+
+    VERIFY = "verify", "path", "minutes"  # a new account's address, or an account's new one
+    ALREADY_REGISTERED = "already_registered", "address"  # so that the page can answer alike (ux: register)
+    INVITE = "invite", "path", "days"
+    RESET = "reset", "path", "minutes", "address"
+    EMAIL_CHANGED_OLD = "email_changed_old", "address", "device"
+    EMAIL_CHANGED_NEW = "email_changed_new", "address", "device"
+    PASSWORD_CHANGED = "password_changed", "address", "device"
+    NEW_DEVICE = "new_device", "address", "device"
+    FACTOR_ADDED = "factor_added", "factor", "address", "device"
+    FACTOR_REMOVED = "factor_removed", "factor", "address", "device"
+    RECOVERY_CODE_USED = "recovery_code_used", "left", "address", "device"
+    ACCOUNT_LOCKED = "account_locked", "minutes", "address"
+    EMAIL_CODE = "email_code", "code", "minutes", "address", "device"
+    TEST = "test"
+
+
+class Factor(StrEnum):
+    """What FACTOR_ADDED and FACTOR_REMOVED can tell of."""
+
+    TOTP = "totp"
+    PASSKEY = "passkey"
+    EMAIL = "email"
+    RECOVERY = "recovery"
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person gets to read."""
+
+    to: str
+    subject: str
+    text: str
+    html: str
+    lang: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """A letter as it is kept: sealed, for its links open doors (S-03)."""
+
+    mail_id: str
+    sealed: bytes
+    template: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A mail that one node holds for the length of a lease."""
+
+    mail: Mail
+    tries: int  # this one included
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outstanding:
+    """What is in the outbox."""
+
+    waiting: int  # to be tried, or being tried
+    given_up: int  # refused for good, or too old; kept for the operator to see
+    oldest_at: int  # when the oldest waiting one was written; 0 without any
+    trouble: str  # what the last try of that one ended with; "" if it was not tried
+
+
+def purpose_of(mail_id: str) -> str:
+    """What a sealed letter is bound to."""
+    return f"mail:{mail_id}"
+
+
+def is_mailable(address: str) -> bool:
+    """True for one plain address that can stand in a header and on an SMTP command line as it is."""
+    return len(address) <= ADDRESS_LONGEST and is_plain_line(address) and bool(ADDRESS.fullmatch(address))

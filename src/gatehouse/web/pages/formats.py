@@ -1,0 +1,60 @@
+"""Times, spans, secrets and QR codes as a person reads them."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+import segno
+from markupsafe import Markup
+
+from gatehouse.web.pages.words import Words
+
+MINUTE: Final = 60
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+LONG_AGO: Final = 30 * DAY  # seconds after which a date says more than a number of days
+GROUP: Final = 4  # letters of a secret read at one glance
+QUIET_ZONE: Final = 4  # modules; ISO/IEC 18004 §5.3.8
+
+
+def moment(t: Words, at: int) -> Markup:
+    """A point in time, in UTC: a page without script cannot know the reader's zone."""
+    when = datetime.fromtimestamp(at, UTC)
+    shown = t("time.moment", day=when.day, month=t(f"time.month_{when.month}"), year=when.year, clock=f"{when:%H:%M}")
+    return Markup('<time datetime="{}">{}</time>').format(f"{when:%Y-%m-%dT%H:%M:%SZ}", shown)
+
+
+def ago(t: Words, at: int, now: int) -> Markup:
+    """How long before now; long ago as a date."""
+    past = max(0, now - at)
+    if past >= LONG_AGO:
+        return moment(t, at)
+    when = datetime.fromtimestamp(at, UTC)
+    return Markup('<time datetime="{}">{}</time>').format(f"{when:%Y-%m-%dT%H:%M:%SZ}", _past(t, past))
+
+
+def _past(t: Words, past: int) -> Markup:
+    for unit, name in ((DAY, "time.days_ago"), (HOUR, "time.hours_ago"), (MINUTE, "time.minutes_ago")):
+        if past >= unit:
+            return t(name, count=past // unit)
+    return t("time.just_now")
+
+
+def wait(t: Words, seconds: int) -> Markup:
+    """How long to wait, never less than it is."""
+    for unit, name in ((HOUR, "time.hours"), (MINUTE, "time.minutes")):
+        if seconds > unit:
+            return t(name, count=-(-seconds // unit))
+    return t("time.seconds", count=max(1, seconds))
+
+
+def grouped(secret: str) -> str:
+    return " ".join(secret[start : start + GROUP] for start in range(0, len(secret), GROUP))
+
+
+def qr_code(text: str) -> Markup:
+    """The text as an inline picture: always dark on light, or scanners fail in the dark theme."""
+    code = segno.make_qr(text, error="m")
+    drawn = code.svg_inline(
+        border=QUIET_ZONE, dark="#000", light="#fff", omitsize=True, lineclass=None, svgclass="qr"
+    )
+    return Markup(drawn)  # noqa: S704 - made of our own paths, the text is in their geometry

@@ -1,0 +1,67 @@
+"""How a page looks to this browser: its language and theme, chosen in a link, a cookie or an account."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from gatehouse.web.pages.vocabulary import Theme
+from gatehouse.web.pages.words import Languages, choose_language
+
+LANG: Final = "lang"
+THEME: Final = "theme"
+A_YEAR: Final = 365 * 24 * 3600
+THEMES: Final = {theme.value: theme for theme in Theme}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    lang: str
+    theme: Theme = Theme.AUTO
+    asked_for: str = ""  # the language this very address names
+    query: str | None = None  # the rest of the address's query, or None where a link back here makes no sense
+
+
+class Looks:
+    """Reads the look of a request, and remembers choices in cookies of their own."""
+
+    def __init__(self, languages: Languages, *, https: bool) -> None:
+        self._languages = languages
+        self._https = https
+        self._prefix = "__Host-" if https else ""  # R8: plain names on loopback
+
+    def of(self, scope: Scope, *, account_lang: str = "", ui_locales: str = "") -> Look:
+        request = Request(scope)
+        asked_for, rest = self._split(scope)
+        lang = choose_language(
+            available=self._languages,
+            chosen=asked_for or request.cookies.get(self._prefix + LANG, ""),
+            account=account_lang,
+            ui_locales=ui_locales,
+            accept_language=request.headers.get("accept-language", ""),
+        )
+        return Look(
+            lang=lang,
+            theme=THEMES.get(request.cookies.get(self._prefix + THEME, ""), Theme.AUTO),
+            asked_for=asked_for,
+            query=rest if scope["method"] in ("GET", "HEAD") else None,
+        )
+
+    def remember(self, response: Response, *, lang: str | None = None, theme: Theme | None = None) -> None:
+        for name, value in ((LANG, lang), (THEME, theme)):
+            if value is not None:
+                response.set_cookie(
+                    self._prefix + name, value, max_age=A_YEAR, secure=self._https, httponly=True, samesite="lax"
+                )
+
+    def _split(self, scope: Scope) -> tuple[str, str | None]:
+        """The language the query names, if we speak it, and the query without it, as it was written."""
+        query: bytes = scope.get("query_string", b"")
+        if not query.isascii():
+            return "", None
+        parts = [part for part in query.decode("ascii").split("&") if part]
+        named = [part.removeprefix(f"{LANG}=") for part in parts if part.startswith(f"{LANG}=")]
+        asked_for = named[-1] if named and named[-1] in set(self._languages) else ""
+        return asked_for, "&".join(part for part in parts if not part.startswith(f"{LANG}="))

@@ -1,0 +1,125 @@
+"""What pages say, in the language of who reads it.
+
+The texts are flat keys in locales/<language>.toml. They are ours and may hold `<strong>` and `<bdi>`; what is
+put into them is escaped. A text that counts comes as `<key>_one` and `<key>_other`.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+from markupsafe import Markup
+
+FALLBACK: Final = "en"
+LANGUAGES: Final = ("en", "de")
+
+MAX_WISHES: Final = 512  # characters of Accept-Language or ui_locales; a longer one is nobody's real wish
+MOST_WISHES: Final = 32
+TAG: Final = re.compile(r"([A-Za-z]{2,3})(?:-[A-Za-z0-9]{1,8}){0,4}", re.ASCII)  # RFC 5646, the part we look at
+RANGE: Final = re.compile(
+    r"([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,4}|\*)(?:[ \t]*;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?",
+    re.ASCII,
+)
+
+
+class Words:
+    """All texts in one language."""
+
+    def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
+        self.lang: Final = lang
+        self.texts: Final = MappingProxyType(dict(texts))
+
+    def __call__(self, key: str, /, **values: object) -> Markup:
+        """`t("wait.minutes", count=2)` in templates. An unknown key or a missing value raises KeyError."""
+        return Markup(self.texts[self._form_of(key, values)]).format(**values)  # noqa: S704 - the text is ours
+
+    def knows(self, key: str) -> bool:
+        return key in self.texts
+
+    def _form_of(self, key: str, values: Mapping[str, object]) -> str:
+        # One for 1 and other for the rest is right for English and German; a third language may need more forms.
+        if "count" not in values or f"{key}_one" not in self.texts:
+            return key
+        return f"{key}_one" if values["count"] == 1 else f"{key}_other"
+
+
+class Languages:
+    """Every language there is, and the translation of what rooms say in English."""
+
+    def __init__(self, by_lang: Mapping[str, Words]) -> None:
+        self._by_lang = dict(by_lang)
+        known = by_lang[FALLBACK].texts
+        self._said = {text: key for key, text in known.items() if key.startswith("said.")}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_lang)
+
+    def __getitem__(self, lang: str) -> Words:
+        return self._by_lang[lang]
+
+    def said(self, lang: str, english: str) -> str | None:
+        """The fixed text of an error in that language; None where only the English one exists."""
+        key = self._said.get(english)
+        if lang == FALLBACK:
+            return english
+        return None if key is None else self._by_lang[lang].texts[key]
+
+
+def load_languages() -> Languages:
+    return Languages({lang: Words(lang, _read(lang)) for lang in LANGUAGES})
+
+
+def _read(lang: str) -> dict[str, str]:
+    document = files("gatehouse.web").joinpath("locales", f"{lang}.toml").read_text(encoding="utf-8")
+    return dict(_flat("", tomllib.loads(document)))
+
+
+def _flat(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(f"{prefix}{name}.", value)
+        elif isinstance(value, str):
+            yield f"{prefix}{name}", value
+        else:
+            raise TypeError(f"{prefix}{name} is not a text")
+
+
+def choose_language(
+    *,
+    available: Languages | tuple[str, ...] = LANGUAGES,
+    chosen: str = "",
+    account: str = "",
+    ui_locales: str = "",
+    accept_language: str = "",
+) -> str:
+    """The first that we speak of: an explicit choice, the account's, the application's wish, the browser's.
+
+    Takes whatever a caller sends and never fails; a wish that cannot be read is no wish.
+    """
+    spoken = tuple(available)
+    wishes = (chosen, account, *_tags(ui_locales), *_ranges(accept_language))
+    return next((lang for wish in wishes if (lang := _match(wish, spoken))), FALLBACK)
+
+
+def _match(wish: str, spoken: tuple[str, ...]) -> str:
+    tag = TAG.fullmatch(wish[:MAX_WISHES])
+    language = tag[1].lower() if tag else ""
+    return language if language in spoken else ""
+
+
+def _tags(ui_locales: str) -> list[str]:
+    """Space separated, the dearest first (OpenID Connect Core §3.1.2.1)."""
+    return ui_locales.split(" ")[:MOST_WISHES] if len(ui_locales) <= MAX_WISHES else []
+
+
+def _ranges(accept_language: str) -> list[str]:
+    """By weight, then as written (RFC 9110 §12.5.4). `*` ends the wishes: anything will do."""
+    if len(accept_language) > MAX_WISHES:
+        return []
+    parsed = [RANGE.fullmatch(part.strip(" \t")) for part in accept_language.split(",")[:MOST_WISHES]]
+    weighed = [(match[1], float(match[2] or 1)) for match in parsed if match]
+    wanted = [tag for tag, weight in sorted(weighed, key=lambda item: -item[1]) if weight > 0]
+    return wanted[: wanted.index("*")] if "*" in wanted else wanted

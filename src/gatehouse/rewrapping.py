@@ -13,12 +13,13 @@ from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.keys.errors import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import VERSION, MasterKeys
+from gatehouse.mail.model import purpose_of
 from gatehouse.oauth.clients import sealed_for
 from gatehouse.oauth.model import SecretKind
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.sealed import Moved, SealedColumn
 from gatehouse.storage.statements import Row
-from gatehouse.storage.tables import client_secrets, installation, signing_keys, totp_factors
+from gatehouse.storage.tables import client_secrets, installation, outbox, signing_keys, totp_factors
 
 log = structlog.get_logger()
 
@@ -39,6 +40,7 @@ SEALED: Final = (
         where=client_secrets.c.kind == SecretKind.SEALED.value,
     ),
     SealedColumn(totp_factors, "sealed_secret", purpose=lambda row: f"totp:{row.user_id}"),
+    SealedColumn(outbox, "sealed", purpose=lambda row: purpose_of(row.mail_id)),
     SealedColumn(
         installation,
         "value",

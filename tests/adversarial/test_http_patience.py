@@ -56,12 +56,14 @@ async def test_ht_02_an_endless_chunked_body_is_cut_off_at_the_limit(house: Hous
     assert house.echo.bodies_read == 0
 
 
-async def test_ht_02_a_body_sent_after_413_is_thrown_away_and_not_taken_for_requests(house: House) -> None:
+async def test_ht_02_what_comes_after_413_is_thrown_away_and_not_taken_for_requests(house: House) -> None:
+    body = GET * 10_000
     async with raw_connection(house.port) as connection:
-        connection.send(POST + b"Content-Length: %d\r\n\r\n" % (10_000 * len(GET)) + GET * 1_000)
+        connection.send(POST + b"Content-Length: %d\r\n\r\n" % len(body))
         assert (await connection.answer()).status == 413
+        connection.send(body + GET * 10)
         assert await connection.rest() == b""
-        connection.send(GET * 1_000)
+        await connection.sent()
         await house.has_read()
     await house.is_empty()
     assert house.echo.started == ["/echo"]  # the one of has_read
@@ -162,6 +164,20 @@ async def test_ht_03_a_held_request_is_not_hurried_by_any_deadline(house: House)
         await house.clock.advance(10 * LIMITS.idle)
         house.echo.released.set()
         assert (await connection.answer()).body == b"released"
+
+
+async def test_ht_03_a_head_that_comes_too_late_behind_a_held_request_is_not_served(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\nGET /ec")
+        await until(lambda: house.echo.started == ["/hold"])
+        await house.clock.advance(LIMITS.head)
+        connection.send(b"ho HTTP/1.1\r\n" + HOST + b"\r\n")
+        await house.has_read()
+        house.echo.released.set()
+        assert (await connection.answer()).body == b"released"
+        assert (await connection.answer()).status == 408
+        assert await connection.rest() == b""
+    assert house.echo.bodies_read == 1  # the one of has_read
 
 
 async def deaf_client(port: int, request: bytes) -> socket.socket:

@@ -177,6 +177,15 @@ async def test_ht_05_a_head_just_within_the_limits_is_served(house: House) -> No
         assert len(str(told(await connection.answer())["headers"])) > 16_000
 
 
+async def test_ht_05_a_long_head_does_not_count_against_the_body_that_comes_later(house: House) -> None:
+    url = b"/echo?" + b"q" * 8_000
+    async with raw_connection(house.port) as connection:
+        connection.send(b"POST " + url + b" HTTP/1.1\r\n" + HOST + CHUNKED + b"X: " + b"v" * 15_000 + b"\r\n\r\n")
+        await house.has_read()
+        connection.send(ONE_CHUNK)
+        assert told(await connection.answer())["body"] == "hello"
+
+
 async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(house: House) -> None:
     async with raw_connection(house.port) as connection:
         body = LINE + HOST + b"Content-Length: 60000\r\n\r\n" + b"b" * 60_000
@@ -272,6 +281,30 @@ async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(hou
         assert told(await connection.answer())["body"] == smuggled.decode()
         assert told(await connection.answer())["method"] == "GET"
     assert "/smuggled" not in house.echo.started
+
+
+async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
+    handshake = b"GET /ws HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    async with echo_house(ws="tests.support.echo:Takeover") as house:
+        async with raw_connection(house.port) as connection:
+            connection.send(handshake)
+            assert (await connection.answer()).status == 101
+            await house.clock.advance(1_000)
+            connection.send(b"any bytes at all")
+            assert (await connection.answer()).status == 102
+        async with raw_connection(house.port) as connection:
+            connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n" + handshake)
+            await house.has_read()
+            house.echo.released.set()
+            assert (await connection.answer()).body == b"released"
+            assert told(await connection.answer())["path"] == "/ws"  # a request behind another cannot take over
+
+
+@pytest.mark.parametrize("missing", [b"", HOST * 2])
+async def test_ht_19_a_websocket_handshake_is_held_to_the_same_rules(missing: bytes) -> None:
+    handshake = b"GET /ws HTTP/1.1\r\n" + missing + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    async with echo_house(ws="tests.support.echo:Takeover") as house:
+        await refused(house, handshake)
 
 
 async def test_s_11_header_names_with_an_underscore_are_dropped(house: House) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import asyncpg
 import pytest
 from sqlalchemy import bindparam, select, update
 
@@ -50,6 +51,10 @@ SHOP = {"client_id": "shop", "name": "Shop", "profile": "oidc", "redirect_uris":
 
 @pytest.fixture
 async def provisions(storage: Storage) -> ProvisionStorage:
+    return await with_application_1(storage)
+
+
+async def with_application_1(storage: Storage) -> ProvisionStorage:
     await storage.permissions.install(central.application(NOW), central.schema(NOW), central.roles())
     return ProvisionStorage(storage.runner)
 
@@ -185,17 +190,32 @@ async def test_the_last_administrator_who_can_sign_in_is_never_lost(provisions: 
     assert heir.user_id in (await stored(provisions)).administrators
 
 
-async def test_of_two_who_each_take_the_role_from_the_other_one_is_refused(
-    provisions: ProvisionStorage, migrated_url: str
+async def test_of_many_who_each_take_the_role_from_another_the_last_one_is_refused(
+    provisions: ProvisionStorage,
 ) -> None:
+    everyone = [a_user() for _ in range(6)]
+    await do(provisions, *(AddUser(one, administrator=True) for one in everyone))
+    await asyncio.gather(*(stored(provisions) for _ in everyone))  # a connection for each: they start together
+    answers = await asyncio.gather(*(do(provisions, RemoveUser(one)) for one in everyone), return_exceptions=True)
+    assert sorted(type(answer).__name__ for answer in answers) == ["LastAdministrator", *["NoneType"] * 5]
+
+
+async def test_whoever_may_take_the_role_waits_for_the_one_who_is_at_it(migrated_postgres_url: str) -> None:
+    """On PostgreSQL; SQLite has one writer at a time."""
     both = [a_user(), a_user()]
-    await do(provisions, *(AddUser(one, administrator=True) for one in both))
-    async with open_storage(migrated_url, migrate=False) as other:
-        takers = (provisions, ProvisionStorage(other.runner))
-        answers = await asyncio.gather(
-            *(do(taker, RemoveUser(one)) for taker, one in zip(takers, both, strict=True)), return_exceptions=True
-        )
-    assert sorted(type(answer).__name__ for answer in answers) == ["LastAdministrator", "NoneType"]
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+        provisions = await with_application_1(storage)
+        await do(provisions, *(AddUser(one, administrator=True) for one in both))
+        other = await asyncpg.connect(migrated_postgres_url)
+        async with other.transaction():
+            await other.execute("SELECT 1 FROM roles WHERE application_id = 1 AND name = 'administrator' FOR UPDATE")
+            removing = asyncio.create_task(do(provisions, RemoveUser(both[0])))
+            while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                assert not removing.done()
+            await other.execute("DELETE FROM role_assignments WHERE user_id = $1", both[1].user_id)
+        await other.close()
+        with pytest.raises(LastAdministrator):
+            await removing
 
 
 async def test_the_role_is_given_again_after_it_has_expired(provisions: ProvisionStorage, storage: Storage) -> None:

@@ -1,14 +1,20 @@
 """The command line in a process of its own, which takes many commands: each is real, and costs no new start."""
 
+import atexit
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
+from traceback import format_exception
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from click.testing import CliRunner
+
+from gatehouse.cli import main as gatehouse
 from tests.support.finding import ROOT
 from tests.support.processes import inherited_environment
 from tests.support.service import QUICK
@@ -26,13 +32,11 @@ class Finished:
         return json.loads(self.out)
 
 
-class CommandLine:
-    """Commands about one installation; `options` follow each of them."""
+class Child:
+    """The process that carries commands out; it ends with its input."""
 
-    def __init__(self, *options: str | Path, environment: Mapping[str, str] = NOTHING) -> None:
-        self._options = [str(option) for option in options]
-        self._environment = {**QUICK, **environment}
-        self._child = subprocess.Popen(
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.command_line"],
             cwd=ROOT,
             env=inherited_environment({}),
@@ -40,26 +44,37 @@ class CommandLine:
             stdout=subprocess.PIPE,
             text=True,
         )
+        atexit.register(self._process.communicate)
 
-    def __enter__(self) -> Self:
-        return self
+    def run(self, asked: Mapping[str, object]) -> Finished:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{json.dumps(asked)}\n")
+        self._process.stdin.flush()
+        return Finished(**json.loads(self._process.stdout.readline()))
 
-    def __exit__(self, *_: object) -> None:
-        """The child ends with its input."""
-        self._child.communicate()
+
+@cache
+def child() -> Child:
+    return Child()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """Commands about one installation; `options` follow each of them."""
+
+    options: Sequence[str | Path]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def try_(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NOTHING) -> Finished:
         """Run the command, whatever comes of it."""
-        asked = {
-            "words": [*map(str, words), *self._options],
-            "stdin": stdin,
-            "environment": {**self._environment, **environment},
-        }
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        self._child.stdin.write(f"{json.dumps(asked)}\n")
-        self._child.stdin.flush()
-        return Finished(**json.loads(self._child.stdout.readline()))
+        return child().run(
+            {
+                "words": [str(word) for word in (*words, *self.options)],
+                "stdin": stdin,
+                "environment": {**QUICK, **self.environment, **environment},
+            }
+        )
 
     def __call__(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NOTHING) -> str:
         """Run a command that must succeed; what it printed."""
@@ -91,28 +106,19 @@ class Place:
         return {**QUICK, "GATEHOUSE__DATABASE__URL": self.url, **self.environment}
 
     def commands(self) -> CommandLine:
-        return CommandLine("--dev", "--data", self.data, environment=self.settings)
+        return CommandLine(("--dev", "--data", self.data), self.settings)
 
 
-def main() -> None:
-    from traceback import format_exception
-
-    from click.testing import CliRunner
-
-    from gatehouse.cli import main as gatehouse
-
-    for line in sys.stdin:
-        asked = json.loads(line)
-        result = CliRunner(env=asked["environment"]).invoke(
-            gatehouse, asked["words"], input=asked["stdin"], prog_name="gatehouse"
-        )
-        trace = "".join(format_exception(*result.exc_info)) if result.exc_info and result.exception else ""
-        trace = "" if isinstance(result.exception, SystemExit) else trace
-        print(
-            json.dumps({"code": result.exit_code, "out": result.stdout, "err": result.stderr + trace}),
-            flush=True,
-        )
+def carry_out(asked: Mapping[str, Any]) -> Finished:
+    result = CliRunner(env=asked["environment"]).invoke(
+        gatehouse, asked["words"], input=asked["stdin"], prog_name="gatehouse"
+    )
+    trace = "" if result.exception is None else "".join(format_exception(result.exception))
+    err = result.stderr if isinstance(result.exception, SystemExit) else result.stderr + trace
+    return Finished(code=result.exit_code, out=result.stdout, err=err)
 
 
 if __name__ == "__main__":
-    main()
+    for line in sys.stdin:
+        sys.stdout.write(f"{json.dumps(asdict(carry_out(json.loads(line))))}\n")
+        sys.stdout.flush()

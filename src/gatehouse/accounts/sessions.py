@@ -12,6 +12,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_record_id, new_secret
+from gatehouse.mail.model import Mail
 
 AGENT_LONGEST: Final = 256
 SEEN_EVERY: Final = 60  # seconds between two writes of "last seen"
@@ -39,6 +40,7 @@ class Sessions:
         origin: Origin,
         agent: str,
         replaces: str | None = None,
+        mails: Sequence[Mail] = (),
         strength: Strength = Strength.FULL,
     ) -> str:
         """Begin a session for someone who has just proved himself; returns the cookie's secret."""
@@ -62,7 +64,7 @@ class Sessions:
         entry = self._recorder.record(
             Event.SIGNED_IN, origin, subject=user.user_id, details={"auth": auth.value, "strength": strength.value}
         )
-        await self._store.open(session, entry, replaces=None if replaces is None else sha256(replaces))
+        await self._store.open(session, entry, replaces=None if replaces is None else sha256(replaces), mails=mails)
         return secret
 
     async def find(self, secret: str) -> SignedIn | None:

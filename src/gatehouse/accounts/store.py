@@ -5,6 +5,7 @@ from typing import Protocol
 
 from gatehouse.accounts.model import Session, SetupLink, SignedIn, User
 from gatehouse.audit.model import Record
+from gatehouse.mail.model import Mail
 
 
 class AccountStore(Protocol):
@@ -48,7 +49,9 @@ class AccountStore(Protocol):
 
 
 class SessionStore(Protocol):
-    async def open(self, session: Session, entry: Record, *, replaces: bytes | None) -> None:
+    async def open(
+        self, session: Session, entry: Record, *, replaces: bytes | None, mails: Sequence[Mail] = ()
+    ) -> None:
         """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01)."""
 
     async def find(self, digest: bytes, now: int) -> SignedIn | None:

@@ -19,6 +19,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "export": "gatehouse.cli.export:export",
     "healthcheck": "gatehouse.cli.healthcheck:healthcheck",
     "key": "gatehouse.cli.key:key",
+    "mail": "gatehouse.cli.mail:mail",
     "migrate": "gatehouse.cli.migrate:migrate",
     "restore": "gatehouse.cli.restore:restore",
     "serve": "gatehouse.cli.serve:serve",

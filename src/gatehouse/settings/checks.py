@@ -132,6 +132,24 @@ def keys_directory_exists(candidate: Candidate) -> None:
         raise ValueError(f"{path} is no directory")
 
 
+def mail_has_a_sender(candidate: Candidate) -> None:
+    mail = candidate.settings.mail
+    if mail.host and not mail.from_address:
+        raise ValueError("is missing; mail.host needs an address that mail comes from")
+
+
+def mail_is_encrypted(candidate: Candidate) -> None:
+    mail = candidate.settings.mail
+    if mail.host and mail.security == "none" and not is_loopback(mail.host):
+        raise ValueError(f"must not be none for {mail.host}: links that open accounts would travel in the clear")
+
+
+def mail_sign_in_is_whole(candidate: Candidate) -> None:
+    mail = candidate.settings.mail
+    if bool(mail.username) != bool(mail.password):
+        raise ValueError("goes together with mail.username: set both or neither")
+
+
 Check = Callable[[Candidate], None]
 
 # Each with the setting its complaint is about; skipped when that one has already been complained about.
@@ -148,4 +166,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("database.listen_url", listening_needs_postgresql),
     ("database.pool_min", pool_bounds_are_in_order),
     ("applications.keys_dir", keys_directory_exists),
+    ("mail.from_address", mail_has_a_sender),
+    ("mail.security", mail_is_encrypted),
+    ("mail.password", mail_sign_in_is_whole),
 )

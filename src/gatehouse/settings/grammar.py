@@ -11,6 +11,7 @@ from typing import Final
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.sealing import parse_master_key
+from gatehouse.mail.model import is_mailable
 
 ORIGIN: Final = re.compile(r"([a-z]+)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?", re.ASCII)
 LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
@@ -117,6 +118,11 @@ def bind(text: str) -> None:
 def absolute_path(text: str) -> None:
     if not PurePosixPath(text).is_absolute():
         raise ValueError(f"must be an absolute path, not {text!r}")
+
+
+def mail_address(text: str) -> None:
+    if not (text.isascii() and is_mailable(text)):
+        raise ValueError(f"must be an e-mail address like gatehouse@studio.example, not {text!r}")
 
 
 def login_data_field(text: str) -> None:

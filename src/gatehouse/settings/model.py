@@ -142,6 +142,33 @@ class Accounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """The SMTP server that takes our mail."""
+
+    host: Annotated[
+        str,
+        text(
+            "Its name or its network address.",
+            grammar.listen_host,
+            without="none: mail waits in the outbox",
+            dev="none: mail is printed where the log is",
+        ),
+    ] = ""
+    port: Annotated[int, number("Its port; mostly 587 with `starttls` and 465 with `tls`.", 1, 65_535)] = 587
+    security: Annotated[
+        Literal["starttls", "tls", "none"],
+        About("How the connection is encrypted; `none` is for a server on this machine only."),
+    ] = "starttls"
+    username: Annotated[str, About("Whom to sign in as.", without="none: no sign-in")] = ""
+    password: Annotated[Secret, About("The password of `mail.username`.")] = NO_SECRET
+    from_address: Annotated[
+        str, text("The address mail comes from; needed when there is a server.", grammar.mail_address)
+    ] = ""
+    from_name: Annotated[str, About("The name mail comes from, and what it calls the service.")] = "Gatehouse"
+    timeout_seconds: Annotated[int, seconds("How long the server may take for each mail.", 1, 120)] = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
     """Game session login."""
 
@@ -250,6 +277,7 @@ class Settings:
     keys: Keys = field(default_factory=Keys)
     tokens: Tokens = field(default_factory=Tokens)
     accounts: Accounts = field(default_factory=Accounts)
+    mail: Mail = field(default_factory=Mail)
     game: Game = field(default_factory=Game)
     oauth: OAuth = field(default_factory=OAuth)
     permissions: Permissions = field(default_factory=Permissions)

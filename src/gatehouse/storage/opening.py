@@ -11,6 +11,7 @@ from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.interactions import InteractionStorage
 from gatehouse.storage.keys import KeyStorage
+from gatehouse.storage.mail import MailStorage
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.oauth import OAuthStorage
 from gatehouse.storage.permissions import PermissionStorage
@@ -33,6 +34,7 @@ class Storage:
     installation: InstallationStorage
     interactions: InteractionStorage
     keys: KeyStorage
+    mail: MailStorage
     oauth: OAuthStorage
     permissions: PermissionStorage
     promotion: PromotionStorage
@@ -79,6 +81,7 @@ def over(runner: Runner) -> Storage:
         installation=InstallationStorage(runner),
         interactions=InteractionStorage(runner),
         keys=KeyStorage(runner),
+        mail=MailStorage(runner),
         oauth=OAuthStorage(runner),
         permissions=PermissionStorage(runner),
         promotion=PromotionStorage(runner),

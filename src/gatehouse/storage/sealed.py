@@ -16,7 +16,7 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.paging import Pages
 from gatehouse.storage.statements import Row, Statement, Verb
 
-SEALED: Final = "sealed"  # the name under which a row shows what it holds
+SEALED: Final = "under_seal"  # the name under which a row shows what it holds
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import Auth, Session, SignedIn, Strength
 from gatehouse.audit.model import Record
+from gatehouse.mail.model import Mail
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
+from gatehouse.storage.mail import queue
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import login_tokens, sessions, users
@@ -59,10 +61,13 @@ END_OTHERS = Statement(
 END_TOKENS = Statement(delete(login_tokens).where(login_tokens.c.user_id == bindparam("of")))
 
 
-def open_session(session: Session, entry: Record, *, replaces: bytes | None) -> Verb[None]:
+def open_session(
+    session: Session, entry: Record, *, replaces: bytes | None, mails: Sequence[Mail] = ()
+) -> Verb[None]:
     if replaces is not None:
         yield END(of=replaces)
     yield INSERT(**asdict(session))
+    yield from queue(mails)
     yield from record(entry)
 
 

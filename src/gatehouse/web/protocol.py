@@ -177,7 +177,6 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._unreported = 0
         if not self._upgrade_is_ignored:
             super().on_message_complete()
             self._phase = Phase.BETWEEN

@@ -1,6 +1,5 @@
 """Commands about one installation, on each database in turn."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,5 @@ def place(migrated_url: str, tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def gatehouse(place: Place) -> Iterator[CommandLine]:
-    with place.commands() as commands:
-        yield commands
+def gatehouse(place: Place) -> CommandLine:
+    return place.commands()

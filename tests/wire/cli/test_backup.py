@@ -95,16 +95,16 @@ def test_a_backup_of_one_database_restores_to_the_other_and_back(
     assert made["rows"] == sum(map(len, before.values()))
     assert stat.S_IMODE(there.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.glob(".there*")] == []
-    with elsewhere.commands() as gatehouse:
-        assert gatehouse.json("restore", there)["rows"] == made["rows"]
-        restored = contents(elsewhere.url)
-        assert unfenced(restored) == unfenced(before)
-        assert gatehouse.json("audit", "verify")["problems"] == []
-        assert gatehouse.json("key", "list") == lived_in.json("key", "list")
-        refuse_someone(elsewhere.url)  # the numbers the database gives out go on
-        gatehouse("client", "rotate-secret", "web")
-        gatehouse("backup", back)
-        after = contents(elsewhere.url)
+    gatehouse = elsewhere.commands()
+    assert gatehouse.json("restore", there)["rows"] == made["rows"]
+    restored = contents(elsewhere.url)
+    assert unfenced(restored) == unfenced(before)
+    assert gatehouse.json("audit", "verify")["problems"] == []
+    assert gatehouse.json("key", "list") == lived_in.json("key", "list")
+    refuse_someone(elsewhere.url)  # the numbers the database gives out go on
+    gatehouse("client", "rotate-secret", "web")
+    gatehouse("backup", back)
+    after = contents(elsewhere.url)
     assert "the database is not empty" in lived_in.refused("restore", back)
     assert "Every token issued before now is refused" in lived_in("restore", back, "--replace")
     assert unfenced(contents(place.url)) == unfenced(after)
@@ -186,9 +186,7 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
         of(lambda lines: lines[0].update(revision="0000"))
     )
     assert "restore it with Gatehouse 0.1.0.dev0" in refused(of(lambda lines: lines[0].update(format=2)))
-    assert "opens with master key" in gatehouse.refused(
-        "restore", file, "--replace", environment={MASTER: OTHER_KEY}
-    )
+    assert "opens with master key" in gatehouse.refused("restore", file, "--replace", environment={MASTER: OTHER_KEY})
     assert contents(place.url) == before
 
 
@@ -213,9 +211,7 @@ async def restored_beside_another(place: Place, gatehouse: CommandLine, file: Pa
         assert "another Gatehouse process is connected" in told
 
 
-def test_a_backup_never_overwrites_and_is_never_made_of_nothing(
-    place: Place, gatehouse: CommandLine, tmp_path: Path
-) -> None:
+def test_a_backup_never_overwrites_and_is_never_made_of_nothing(gatehouse: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "backup.gz"
     assert "never served from" in gatehouse.refused("backup", file)
     gatehouse("key", "list")

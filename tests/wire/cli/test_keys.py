@@ -1,8 +1,7 @@
 """`gatehouse key`: rotation, the master key, and sealing everything anew."""
 
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,17 +49,17 @@ def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: Command
 
 def test_a_master_key_file_is_for_its_owner_and_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "master.key"
-    with CommandLine("--data", tmp_path) as gatehouse:
-        words = gatehouse.try_("key", "init", "--file", path)
-        assert words.code == 0
-        assert f"{MASTER}__FILE={path}" in words.out
-        assert "Better elsewhere" in words.err
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        key = path.read_text()
-        assert key.strip() not in words.out
-        assert "never overwritten" in gatehouse.refused("key", "init", "--file", path)
-        assert path.read_text() == key
-        assert gatehouse.json("key", "list", environment={f"{MASTER}__FILE": str(path)})
+    gatehouse = CommandLine(("--data", tmp_path))
+    words = gatehouse.try_("key", "init", "--file", path)
+    assert words.code == 0
+    assert f"{MASTER}__FILE={path}" in words.out
+    assert "Better elsewhere" in words.err
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    key = path.read_text()
+    assert key.strip() not in words.out
+    assert "never overwritten" in gatehouse.refused("key", "init", "--file", path)
+    assert path.read_text() == key
+    assert gatehouse.json("key", "list", environment={f"{MASTER}__FILE": str(path)})
 
 
 @pytest.fixture
@@ -77,11 +76,8 @@ def sealed(gatehouse: CommandLine, tmp_path: Path) -> Path:
     return path
 
 
-@contextmanager
-def without_dev(place: Place, key: Path, **more: str) -> Iterator[CommandLine]:
-    environment = {**place.settings, **BASE_URL, f"{MASTER}__FILE": str(key), **more}
-    with CommandLine("--data", place.data, environment=environment) as commands:
-        yield commands
+def without_dev(place: Place, key: Path) -> CommandLine:
+    return CommandLine(("--data", place.data), {**place.settings, **BASE_URL, f"{MASTER}__FILE": str(key)})
 
 
 def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
@@ -90,23 +86,23 @@ def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
 
 
 def test_an_installation_moves_on_from_dev_to_a_production_key(place: Place, sealed: Path) -> None:
-    with without_dev(place, sealed) as gatehouse:
-        assert "was made with --dev" in gatehouse.refused("key", "list", code=78)
-        outcome = gatehouse.json("key", "rewrap")
-        assert outcome == {
-            "moved": {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 1},
-            "left": {},
-        }
-        again = gatehouse("key", "rewrap")
-        assert "Everything is sealed under the present master key" in again
-        assert f"delete {place.data / 'dev.key'}" in again
-        (place.data / "dev.key").unlink()
-        assert levels(gatehouse, "master key") == ["ok"]
-        assert len(gatehouse.json("key", "list")) == 5
-        records = gatehouse.json("audit", "show", "--event", "installation.rewrapped")
-        assert {one["subject"] for one in records} == {"keys", "client_secrets", "totp_factors", "installation"}
-        assert gatehouse.json("audit", "verify")["problems"] == []
-        assert gatehouse("export").count("sealed") >= 3
+    gatehouse = without_dev(place, sealed)
+    assert "was made with --dev" in gatehouse.refused("key", "list", code=78)
+    outcome = gatehouse.json("key", "rewrap")
+    assert outcome == {
+        "moved": {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 1},
+        "left": {},
+    }
+    again = gatehouse("key", "rewrap")
+    assert "Everything is sealed under the present master key" in again
+    assert f"delete {place.data / 'dev.key'}" in again
+    (place.data / "dev.key").unlink()
+    assert levels(gatehouse, "master key") == ["ok"]
+    assert len(gatehouse.json("key", "list")) == 5
+    records = gatehouse.json("audit", "show", "--event", "installation.rewrapped")
+    assert {one["subject"] for one in records} == {"keys", "client_secrets", "totp_factors", "installation"}
+    assert gatehouse.json("audit", "verify")["problems"] == []
+    assert gatehouse("export").count("sealed") >= 3
 
 
 def test_everything_is_sealed_anew_while_the_service_runs(place: Place, sealed: Path) -> None:
@@ -114,7 +110,8 @@ def test_everything_is_sealed_anew_while_the_service_runs(place: Place, sealed: 
     new = {MASTER: sealed.read_text().strip()}
     old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}
     both = replace(place, environment={**new, **old})
-    with Node(data=place.data, environment=both.settings) as node, both.commands() as gatehouse:
+    gatehouse = both.commands()
+    with Node(data=place.data, environment=both.settings) as node:
         before = httpx2.get(f"{node.address}{KEYS}").json()
         assert levels(gatehouse, "master key") == ["warn"] * 4
         assert gatehouse.json("key", "rewrap")["left"] == {}
@@ -123,7 +120,8 @@ def test_everything_is_sealed_anew_while_the_service_runs(place: Place, sealed: 
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
         node.terminate()
     only = replace(place, environment=new)
-    with Node(data=place.data, environment=only.settings) as node, only.commands() as gatehouse:
+    gatehouse = only.commands()
+    with Node(data=place.data, environment=only.settings) as node:
         assert httpx2.get(f"{node.address}{KEYS}").json() == before
         assert levels(gatehouse, "master key") == ["ok"]
         assert gatehouse("client", "rotate-secret", "web")
@@ -134,7 +132,7 @@ def test_a_wrong_master_key_changes_nothing(place: Place, gatehouse: CommandLine
     keys = gatehouse.json("key", "list")
     records = len(gatehouse.json("audit", "show"))
     wrong = {MASTER: sealed.read_text().strip()}
-    for command in (("key", "rotate"), ("migrate",), ("key", "rewrap"), ("backup", place.data / "b.gz")):
+    for command in (("key", "rotate"), ("migrate",), ("user", "show", "1"), ("backup", place.data / "b.gz")):
         assert "sealed under" in gatehouse.refused(*command, environment=wrong)
     assert gatehouse.json("key", "list") == keys
     assert len(gatehouse.json("audit", "show")) == records

@@ -67,7 +67,9 @@ def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine, tmp_path: Pa
     two_lines = tmp_path / "two"
     two_lines.write_text("one line\nanother line\n")
     assert "must be one line" in gatehouse.refused("admin", "create", *BOB, "--password-file", two_lines)
-    short = gatehouse.try_("admin", "create", "--login", "eve@x.example", "--nick", "E", "--password-stdin", stdin="x")
+    short = gatehouse.try_(
+        "admin", "create", "--login", "eve@x.example", "--nick", "E", "--password-stdin", stdin="x"
+    )
     assert (short.code, "at least 10 characters" in short.err) == (1, True)
 
 

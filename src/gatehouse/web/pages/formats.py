@@ -20,7 +20,7 @@ def moment(t: Words, at: int) -> Markup:
     """A point in time, in UTC: a page without script cannot know the reader's zone."""
     when = datetime.fromtimestamp(at, UTC)
     shown = t("time.moment", day=when.day, month=t(f"time.month_{when.month}"), year=when.year, clock=f"{when:%H:%M}")
-    return Markup('<time datetime="{}">{}</time>').format(f"{when:%Y-%m-%dT%H:%M:%SZ}", shown)
+    return Markup('<time datetime="{}" data-exact>{}</time>').format(_stamp(when), shown)
 
 
 def ago(t: Words, at: int, now: int) -> Markup:
@@ -29,7 +29,11 @@ def ago(t: Words, at: int, now: int) -> Markup:
     if past >= LONG_AGO:
         return moment(t, at)
     when = datetime.fromtimestamp(at, UTC)
-    return Markup('<time datetime="{}">{}</time>').format(f"{when:%Y-%m-%dT%H:%M:%SZ}", _past(t, past))
+    return Markup('<time datetime="{}">{}</time>').format(_stamp(when), _past(t, past))
+
+
+def _stamp(when: datetime) -> str:
+    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _past(t: Words, past: int) -> Markup:

@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.web.dialects import Dialect
+from gatehouse.web.pages.contexts import HomeContext
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.routes.table import Endpoint, RateClass
 
@@ -12,8 +13,8 @@ class HomePage:
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
 
-    async def show(self, _request: Request) -> Response:
-        return self._pages.answer("home.html")
+    async def show(self, request: Request) -> Response:
+        return self._pages.show(request, HomeContext())
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

@@ -6,6 +6,7 @@ from enum import StrEnum
 class Path(StrEnum):
     HOME = "/"  # sign-in for a stranger, the account for its owner; also `/?stoken=…` (R1)
     DOCS = "/docs"
+    CONSOLE = "/console"
     SETUP = "/setup"
 
     SIGN_IN = "/sign-in"  # GET form; POST login, password

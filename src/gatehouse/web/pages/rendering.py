@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from gatehouse.audit.events import Event
 from gatehouse.web.pages import formats
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.look import Look, Looks
@@ -95,17 +96,25 @@ class Pages:
         return {
             "t": t,
             "look": look,
-            "languages": list(self._languages),
+            "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
             "moment": partial(formats.moment, t),
             "ago": partial(formats.ago, t),
             "wait": partial(formats.wait, t),
             "trouble": partial(self._trouble, t),
+            "happened": partial(_happened, t),
         }
 
     def _trouble(self, t: Words, problem: Problem) -> str:
         if problem.what is Trouble.INPUT:
             return t("trouble.input", text=self._languages.said(t.lang, problem.text) or problem.text)
         return t(f"trouble.{problem.what}", wait=formats.wait(t, problem.seconds))
+
+
+def _happened(t: Words, event: str) -> str:
+    """An audit event in the words of the locale, or else as the audit log explains it."""
+    if t.knows(f"event.{event}"):
+        return t(f"event.{event}")
+    return next((known.meaning for known in Event if known == event), event)
 
 
 def _error_key(t: Words, kind: str, status: int) -> str:

@@ -14,7 +14,9 @@ from gatehouse.throttle.guesses import Guesses
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
+from gatehouse.web.pages.contexts import SetupContext, SetupDoneContext
 from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.vocabulary import Problem, Trouble
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.routes.table import Endpoint, RateClass
 from gatehouse.web.same_origin import refuse_foreign_page
@@ -42,24 +44,29 @@ class SetupPage:
     async def show(self, request: Request) -> Response:
         link = read_query(request, SetupLink)
         await self._check(request, link.token)
-        return self._form(link.token)
+        return self._pages.show(request, SetupContext(token=link.token))
 
     async def submit(self, request: Request) -> Response:
         refuse_foreign_page(request, self._base_url)
         form = await read_form(request, SetupForm)
         await self._check(request, form.token)
+        if form.password != form.repeated:
+            return self._again(request, form, Problem(what=Trouble.PASSWORDS_DIFFER))
         try:
             user = await self._complete(form, origin_of(request, "setup"))
-        except BadAccount as problem:
-            return self._form(form.token, status=400, login=form.login, nick=form.nick, problem=problem.detail)
-        return self._pages.answer("setup_done.html", nick=user.nick, login=user.login, user_id=user.user_id)
+        except BadAccount as error:
+            return self._again(request, form, Problem(what=Trouble.INPUT, text=error.detail))
+        done = SetupDoneContext(nick=user.nick, login=form.login, user_id=user.user_id)
+        return self._pages.show(request, done)
 
     async def _complete(self, form: SetupForm, origin: Origin) -> User:
-        if form.password != form.repeated:
-            raise BadAccount("the two passwords differ")
         return await self._setup.complete(
             form.token, login=form.login, nick=form.nick, password=form.password, origin=origin
         )
+
+    def _again(self, request: Request, form: SetupForm, problem: Problem) -> Response:
+        typed = SetupContext(token=form.token, login=form.login, nick=form.nick, problem=problem)
+        return self._pages.show(request, typed, status=400)
 
     async def _check(self, request: Request, token: str) -> None:
         """Count guesses at the link by their source; the link itself is 256 bit."""
@@ -70,9 +77,6 @@ class SetupPage:
         except Exception:
             await self._guesses.failed("setup", source)
             raise
-
-    def _form(self, token: str, *, status: int = 200, login: str = "", nick: str = "", problem: str = "") -> Response:
-        return self._pages.answer("setup.html", status=status, token=token, login=login, nick=nick, problem=problem)
 
     def endpoints(self) -> list[Endpoint]:
         shown = Endpoint(

@@ -1,0 +1,166 @@
+"""The two ceremonies of WebAuthn, as far as they need no store: what a browser is asked, and what it may answer.
+
+User verification is required in both, so that a passkey alone is as good as a password and a code (R1).
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from webauthn import (
+    generate_authentication_options,
+    generate_registration_options,
+    options_to_json,
+    verify_authentication_response,
+    verify_registration_response,
+)
+from webauthn.helpers import (
+    parse_authentication_credential_json,
+    parse_client_data_json,
+    parse_registration_credential_json,
+)
+from webauthn.helpers.structs import (
+    AuthenticationCredential,
+    AuthenticatorSelectionCriteria,
+    AuthenticatorTransport,
+    PublicKeyCredentialDescriptor,
+    RegistrationCredential,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors.errors import PasskeyRefused
+from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.kernel.addresses import parse_address
+
+LIFETIME: Final = 300  # seconds a challenge can be answered
+CREDENTIAL_ID_LONGEST: Final = 1_023  # bytes; WebAuthn §7.1
+PUBLIC_KEY_LONGEST: Final = 1_024  # bytes; RSA with 4096 bits takes about 530
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCredential:
+    credential_id: bytes
+    public_key: bytes
+    sign_count: int
+    transports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelyingParty:
+    """We, as browsers know us: passkeys are bound to this host for ever."""
+
+    name: str
+    origin: str  # base_url
+    host: str
+
+    @property
+    def is_possible(self) -> bool:
+        """Browsers give passkeys to names only, not to addresses."""
+        return parse_address(self.host) is None
+
+    def registration_options(self, user: User, challenge: bytes, held: Sequence[Passkey]) -> str:
+        options = generate_registration_options(
+            rp_id=self.host,
+            rp_name=self.name,
+            user_id=user.user_id.encode(),
+            user_name=user.login or user.nick,
+            user_display_name=user.nick,
+            challenge=challenge,
+            timeout=LIFETIME * 1_000,
+            authenticator_selection=AuthenticatorSelectionCriteria(
+                resident_key=ResidentKeyRequirement.PREFERRED,  # without, it is a second factor all the same
+                user_verification=UserVerificationRequirement.REQUIRED,
+            ),
+            exclude_credentials=[descriptor(passkey) for passkey in held],
+        )
+        return options_to_json(options)
+
+    def sign_in_options(self, challenge: bytes, allowed: Sequence[Passkey]) -> str:
+        options = generate_authentication_options(
+            rp_id=self.host,
+            challenge=challenge,
+            timeout=LIFETIME * 1_000,
+            allow_credentials=[descriptor(passkey) for passkey in allowed],
+            user_verification=UserVerificationRequirement.REQUIRED,
+        )
+        return options_to_json(options)
+
+    def check_registration(self, credential: RegistrationCredential, challenge: bytes) -> NewCredential:
+        with refusing_what_is_malformed():
+            verified = verify_registration_response(
+                credential=credential,
+                expected_challenge=challenge,
+                expected_rp_id=self.host,
+                expected_origin=self.origin,
+                require_user_verification=True,
+            )
+        if (
+            len(verified.credential_id) > CREDENTIAL_ID_LONGEST
+            or len(verified.credential_public_key) > PUBLIC_KEY_LONGEST
+        ):
+            raise PasskeyRefused("the credential is larger than any authenticator makes it")
+        return NewCredential(
+            credential_id=verified.credential_id,
+            public_key=verified.credential_public_key,
+            sign_count=verified.sign_count,
+            transports=tuple(transport.value for transport in credential.response.transports or ()),
+        )
+
+    def check_sign_in(self, credential: AuthenticationCredential, challenge: bytes, public_key: bytes) -> int:
+        """Return what the authenticator's counter says; it is compared where it is kept, atomically."""
+        with refusing_what_is_malformed():
+            verified = verify_authentication_response(
+                credential=credential,
+                expected_challenge=challenge,
+                expected_rp_id=self.host,
+                expected_origin=self.origin,
+                credential_public_key=public_key,
+                credential_current_sign_count=0,
+                require_user_verification=True,
+            )
+        return verified.new_sign_count
+
+
+def relying_party(base_url: str, name: str) -> RelyingParty:
+    authority = base_url.partition("://")[2]
+    bracketed = authority.startswith("[")
+    host = authority[1:].partition("]")[0] if bracketed else authority.partition(":")[0]
+    return RelyingParty(name=name, origin=base_url, host=host)
+
+
+def read_registration(text: str) -> tuple[RegistrationCredential, bytes]:
+    """The answer to a registration, not believed yet, and the challenge it claims to answer."""
+    with refusing_what_is_malformed():
+        credential = parse_registration_credential_json(text)
+        return credential, challenge_in(credential.response.client_data_json)
+
+
+def read_sign_in(text: str) -> tuple[AuthenticationCredential, bytes]:
+    with refusing_what_is_malformed():
+        credential = parse_authentication_credential_json(text)
+        return credential, challenge_in(credential.response.client_data_json)
+
+
+def challenge_in(client_data_json: bytes) -> bytes:
+    collected = parse_client_data_json(client_data_json)
+    if collected.cross_origin:
+        raise PasskeyRefused("asked for by a page inside another one's")
+    return collected.challenge
+
+
+def descriptor(passkey: Passkey) -> PublicKeyCredentialDescriptor:
+    transports = [AuthenticatorTransport(name) for name in passkey.transports]
+    return PublicKeyCredentialDescriptor(id=passkey.credential_id, transports=transports)
+
+
+@contextmanager
+def refusing_what_is_malformed() -> Iterator[None]:
+    try:
+        yield
+    except PasskeyRefused:
+        raise
+    except Exception as error:  # the library lets KeyError, TypeError and ValueError of odd keys through
+        raise PasskeyRefused(f"{type(error).__name__}: {error}") from error

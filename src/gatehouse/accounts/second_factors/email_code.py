@@ -1,0 +1,67 @@
+"""Codes by e-mail: the weakest factor, and no reason to publish projects (R1)."""
+
+import secrets
+from typing import Final
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors.errors import EmailNotVerified, FactorMissing
+from gatehouse.accounts.second_factors.model import Factor
+from gatehouse.accounts.second_factors.recovery import RecoveryCodes
+from gatehouse.accounts.second_factors.store import SecondFactorStore
+from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import keyed_digest
+from gatehouse.mail.model import Template
+
+DIGITS: Final = 6
+LIFETIME: Final = 600  # seconds
+MINUTE: Final = 60
+
+
+class EmailCodes:
+    def __init__(
+        self, *, store: SecondFactorStore, key: bytes, recovery: RecoveryCodes, telling: Telling, clock: Clock
+    ) -> None:
+        """`key` is the installation's: a million codes would not withstand whoever has only the database."""
+        self._store = store
+        self._key = key
+        self._recovery = recovery
+        self._telling = telling
+        self._clock = clock
+
+    async def enable(self, user: User, *, origin: Origin, device: str = "") -> tuple[str, ...]:
+        """Make it a factor; returns recovery codes to show, if the account had none left.
+
+        Raises EmailNotVerified or FactorExists.
+        """
+        if user.login is None or not user.email_verified:
+            raise EmailNotVerified
+        codes = self._recovery.draw(user)
+        entry, mails = self._telling.added(Factor.EMAIL, user, origin, device)
+        kept = await self._store.enable_email(user.user_id, codes.digests, entry, mails)
+        return codes.shown if kept else ()
+
+    async def disable(self, user: User, *, origin: Origin, device: str = "") -> None:
+        entry, mails = self._telling.removed(Factor.EMAIL, user, origin, device)
+        await self._store.disable_email(user.user_id, entry, mails)
+
+    async def send(self, user: User, *, origin: Origin, device: str = "") -> None:
+        """Mail a new code, which ends the one before; its caller counts how often. Raises FactorMissing."""
+        if not user.email_code:
+            raise FactorMissing
+        code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
+        minutes = str(LIFETIME // MINUTE)
+        mails = self._telling.mails(Template.EMAIL_CODE, user, origin, device, code=code, minutes=minutes)
+        now = self._clock.now()
+        await self._store.put_email_code(
+            user.user_id, self._digest(user, code), mails, now=now, expires_at=now + LIFETIME
+        )
+
+    async def spend(self, user: User, code: str) -> bool:
+        """True for the one caller who spends it; a wrong one is counted against it."""
+        return await self._store.try_email_code(user.user_id, self._digest(user, code), self._clock.now())
+
+    def _digest(self, user: User, code: str) -> bytes:
+        # With the address: a code that went to the old one is no proof of the new one.
+        return keyed_digest(self._key, f"email-code:{user.user_id}:{user.login_key}:{code}".encode())

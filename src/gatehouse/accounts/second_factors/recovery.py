@@ -1,0 +1,69 @@
+"""Recovery codes: ten, each good once, in place of a lost factor (S-18)."""
+
+import re
+import secrets
+from typing import Final
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors.model import Factor, NewCodes
+from gatehouse.accounts.second_factors.store import SecondFactorStore
+from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import keyed_digest
+from gatehouse.mail.model import Template
+
+COUNT: Final = 10
+GROUP: Final = 5  # characters; two groups of 32 letters each are 50 bits
+ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
+LOOK_ALIKES: Final = str.maketrans("oil", "011")
+SHAPE: Final = re.compile(rf"[{ALPHABET}]{{{2 * GROUP}}}")
+LONGEST: Final = 40  # characters of anything that could still be one, spaces included
+
+
+def new_code() -> str:
+    first, second = ("".join(secrets.choice(ALPHABET) for _ in range(GROUP)) for _ in range(2))
+    return f"{first}-{second}"
+
+
+def plain(text: str) -> str | None:
+    """The one spelling of a code however it was typed, or None for what cannot be one."""
+    if len(text) > LONGEST or not text.isascii():
+        return None
+    typed = text.lower().translate(LOOK_ALIKES).replace("-", "").replace(" ", "")
+    return typed if SHAPE.fullmatch(typed) else None
+
+
+class RecoveryCodes:
+    def __init__(self, *, store: SecondFactorStore, key: bytes, telling: Telling, clock: Clock) -> None:
+        """`key` is the installation's: fifty bits would not withstand whoever has only the database."""
+        self._store = store
+        self._key = key
+        self._telling = telling
+        self._clock = clock
+
+    def draw(self, user: User) -> NewCodes:
+        shown = tuple(new_code() for _ in range(COUNT))
+        return NewCodes(shown=shown, digests=tuple(self._digest(user, code.replace("-", "")) for code in shown))
+
+    async def renew(self, user: User, *, origin: Origin, device: str = "") -> tuple[str, ...]:
+        """Replace the whole set; returns the codes, which are shown once. Raises FactorMissing."""
+        codes = self.draw(user)
+        entry = self._telling.record(Event.RECOVERY_CODES_MADE, user, origin)
+        mails = self._telling.mails(Template.FACTOR_ADDED, user, origin, device, factor=Factor.RECOVERY.value)
+        await self._store.renew_codes(user.user_id, codes.digests, entry, mails)
+        return codes.shown
+
+    async def spend(self, user: User, code: str, *, origin: Origin, device: str = "") -> bool:
+        """True for the one caller who spends it."""
+        typed = plain(code)
+        if typed is None:
+            return False
+        left = max(0, (await self._store.overview(user.user_id)).recovery_left - 1)
+        entry = self._telling.record(Event.RECOVERY_CODE_USED, user, origin, left=left)
+        mails = self._telling.mails(Template.RECOVERY_CODE_USED, user, origin, device, left=str(left))
+        return await self._store.use_code(user.user_id, self._digest(user, typed), entry, mails, self._clock.now())
+
+    def _digest(self, user: User, typed: str) -> bytes:
+        return keyed_digest(self._key, f"recovery:{user.user_id}:{typed}".encode())

@@ -1,0 +1,135 @@
+"""Codes of an authenticator app: RFC 6238 with SHA-1, six digits, thirty seconds, as every app has it."""
+
+import base64
+import io
+import re
+import secrets
+from typing import Final
+
+import pyotp
+import segno
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors.errors import EnrolmentGone, SecondFactorWrong
+from gatehouse.accounts.second_factors.model import Enrolment, Factor
+from gatehouse.accounts.second_factors.recovery import RecoveryCodes
+from gatehouse.accounts.second_factors.store import SecondFactorStore
+from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import same_secret
+from gatehouse.keys.sealing import MasterKeys
+
+SECRET_BYTES: Final = 20  # RFC 4226 §4 recommends 160 bits
+STEP_SECONDS: Final = 30
+CONFIRM_WITHIN: Final = 1_800  # seconds a new secret waits for its first code
+SHAPE: Final = re.compile(r"[0-9]{6}")  # not \d, which knows a few hundred more digits
+
+
+def is_code(text: str) -> bool:
+    return SHAPE.fullmatch(text) is not None
+
+
+def step_of(secret: str, code: str, now: int) -> int | None:
+    """The time step the code belongs to: this one, or the one before for a slow hand or clock.
+
+    The next one is refused (checklist LG-11): a clock that runs ahead is a clock to be set.
+    """
+    current = now // STEP_SECONDS
+    app = pyotp.TOTP(secret)
+    # Not `app.at`, which goes through local time and is an hour off when that changes.
+    return next((step for step in (current, current - 1) if same_secret(code, app.generate_otp(step))), None)
+
+
+def qr_svg(uri: str) -> str:
+    """The QR code as an element to be put into a page: no style, no script, no size; CSS gives it one."""
+    picture = io.BytesIO()
+    segno.make(uri, error="m", micro=False).save(
+        picture,
+        kind="svg",
+        xmldecl=False,
+        svgclass=None,
+        lineclass=None,
+        omitsize=True,
+        nl=False,
+        dark="#000",
+        light="#fff",  # also on a dark page: many readers want dark on light
+    )
+    return picture.getvalue().decode()
+
+
+class Totp:
+    def __init__(
+        self,
+        *,
+        store: SecondFactorStore,
+        masters: MasterKeys,
+        recovery: RecoveryCodes,
+        telling: Telling,
+        clock: Clock,
+        issuer: str,
+    ) -> None:
+        """`issuer` is what the app shows the code under."""
+        self._store = store
+        self._masters = masters
+        self._recovery = recovery
+        self._telling = telling
+        self._clock = clock
+        self._issuer = issuer
+
+    async def begin(self, user: User) -> Enrolment:
+        """Make a secret that counts for nothing until its first code confirms it."""
+        secret = base64.b32encode(secrets.token_bytes(SECRET_BYTES)).decode()
+        sealed = self._masters.seal(secret.encode(), purpose=purpose_of(user))
+        now = self._clock.now()
+        await self._store.put_enrolment(user.user_id, sealed, now=now, expires_at=now + CONFIRM_WITHIN)
+        return self._enrolment(user, secret)
+
+    async def pending(self, user: User) -> Enrolment | None:
+        """The secret that waits to be confirmed, to be shown again after a wrong code."""
+        sealed = await self._store.enrolment(user.user_id, self._clock.now())
+        return None if sealed is None else self._enrolment(user, self._open(user, sealed))
+
+    async def confirm(self, user: User, code: str, *, origin: Origin, device: str = "") -> tuple[str, ...]:
+        """Make the pending secret the account's; returns recovery codes to show, if it had none left.
+
+        Raises EnrolmentGone, or SecondFactorWrong, after which it can be tried again.
+        """
+        now = self._clock.now()
+        sealed = await self._store.enrolment(user.user_id, now)
+        if sealed is None:
+            raise EnrolmentGone
+        step = self._step(user, sealed, code)
+        if step is None:
+            raise SecondFactorWrong("the new secret was not confirmed")
+        codes = self._recovery.draw(user)
+        entry, mails = self._telling.added(Factor.TOTP, user, origin, device)
+        kept = await self._store.confirm_totp(
+            user.user_id, sealed, step, codes.digests, entry=entry, mails=mails, now=now
+        )
+        return codes.shown if kept else ()
+
+    async def remove(self, user: User, *, origin: Origin, device: str = "") -> None:
+        entry, mails = self._telling.removed(Factor.TOTP, user, origin, device)
+        await self._store.remove_totp(user.user_id, entry, mails)
+
+    async def spend(self, user: User, code: str) -> bool:
+        """True for the one caller who is first with this code or a later one."""
+        if user.sealed_totp is None:
+            return False
+        step = self._step(user, user.sealed_totp, code)
+        return step is not None and await self._store.spend_step(user.user_id, user.sealed_totp, step)
+
+    def _step(self, user: User, sealed: bytes, code: str) -> int | None:
+        return step_of(self._open(user, sealed), code, self._clock.now()) if is_code(code) else None
+
+    def _open(self, user: User, sealed: bytes) -> str:
+        return self._masters.open(sealed, purpose=purpose_of(user)).decode()
+
+    def _enrolment(self, user: User, secret: str) -> Enrolment:
+        uri = pyotp.TOTP(secret).provisioning_uri(name=user.login or user.nick, issuer_name=self._issuer)
+        return Enrolment(secret=secret, uri=uri)
+
+
+def purpose_of(user: User) -> str:
+    return f"totp:{user.user_id}"

@@ -1,0 +1,93 @@
+"""One question, "and the second factor?", whichever way it is answered."""
+
+import asyncio
+from typing import Final
+from weakref import WeakValueDictionary
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors.email_code import EmailCodes
+from gatehouse.accounts.second_factors.errors import SecondFactorWrong
+from gatehouse.accounts.second_factors.model import Factor, Factors, enabled, factors_of
+from gatehouse.accounts.second_factors.recovery import RecoveryCodes, plain
+from gatehouse.accounts.second_factors.store import SecondFactorStore
+from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.accounts.second_factors.totp import Totp, is_code
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.clock import Clock
+from gatehouse.throttle.guesses import Guesses, Subject
+from gatehouse.throttle.model import GuessLimit
+
+LIMIT: Final = GuessLimit(free=10)  # of the account, whatever session or source they come from (LG-13)
+
+
+class SecondFactors:
+    def __init__(
+        self,
+        *,
+        store: SecondFactorStore,
+        totp: Totp,
+        email_codes: EmailCodes,
+        recovery: RecoveryCodes,
+        guesses: Guesses,
+        telling: Telling,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._totp = totp
+        self._email_codes = email_codes
+        self._recovery = recovery
+        self._guesses = guesses
+        self._telling = telling
+        self._clock = clock
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def of(self, user: User) -> Factors:
+        return factors_of(user, await self._store.overview(user.user_id))
+
+    async def verify(
+        self, user: User, otp: str, method: Factor | None = None, *, origin: Origin, device: str = ""
+    ) -> Factor:
+        """Spend the code and return what it was; raise SecondFactorWrong, or TooMany while guesses are refused.
+
+        Without a method its shape decides. A right password or a new session does not forgive wrong codes:
+        only a right code does.
+        """
+        subject = [Subject(("factor", user.user_id), LIMIT)]
+        # One at a time for each account: many at once would all pass the check before the first has failed.
+        async with self._turns.setdefault(user.user_id, asyncio.Lock()):
+            await self._guesses.check_all(subject)
+            for way in ways(user, otp, method):
+                if await self._spend(way, user, otp, origin, device):
+                    await self._guesses.succeeded_all(subject)
+                    return way
+            await self._guesses.failed_all(subject)
+        raise SecondFactorWrong(f"user {user.user_id}")
+
+    async def reset(self, user: User, *, origin: Origin) -> None:
+        """Remove every factor, on an administrator's word; ends every session and token of the account."""
+        entry = self._telling.record(Event.FACTORS_RESET, user, origin)
+        mails = [mail for factor in enabled(user) for mail in self._telling.removed(factor, user, origin, "")[1]]
+        await self._store.reset(user.user_id, entry, mails, self._clock.now())
+
+    async def _spend(self, way: Factor, user: User, otp: str, origin: Origin, device: str) -> bool:
+        match way:
+            case Factor.TOTP:
+                return await self._totp.spend(user, otp)
+            case Factor.EMAIL:
+                return await self._email_codes.spend(user, otp)
+            case Factor.RECOVERY:
+                return await self._recovery.spend(user, otp, origin=origin, device=device)
+            case Factor.PASSKEY:
+                return False  # signs a challenge, and is never typed
+
+
+def ways(user: User, otp: str, method: Factor | None) -> list[Factor]:
+    """What the typed text can be, in the order it is tried."""
+    possible: list[Factor] = []
+    if is_code(otp):
+        possible += [Factor.TOTP] if user.sealed_totp is not None else []
+        possible += [Factor.EMAIL] if user.email_code else []
+    elif plain(otp) is not None:
+        possible = [Factor.RECOVERY]
+    return [way for way in possible if method in (None, way)]

@@ -1,0 +1,47 @@
+"""`gatehouse mail`: does mail get out?"""
+
+import click
+
+from gatehouse import mailing
+from gatehouse.app import House
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.house import in_house
+from gatehouse.mail.composer import LANGUAGES
+from gatehouse.mail.model import Template
+
+
+@click.group()
+def mail() -> None:
+    """Try the mail server."""
+
+
+@mail.command()
+@common_options
+@json_option
+@click.argument("address")
+@click.option("--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], show_default=True, help="Language.")
+def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> None:
+    """Send a test mail to ADDRESS now, past the outbox, and say what the server says."""
+
+    async def work(house: House) -> str:
+        composer = mailing.composer(house.settings, masters=house.masters, clock=house.clock)
+        postman = mailing.postman(
+            house.settings,
+            store=house.storage.mail,
+            masters=house.masters,
+            clock=house.clock,
+            show=click.echo if invocation.dev and not as_json else None,
+        )
+        await postman.deliver_now(composer.compose(Template.TEST, to=address, lang=lang))
+        return taker(house)
+
+    took = in_house(invocation, work)
+    if as_json:
+        print_json({"to": address, "taken_by": took})
+    else:
+        click.echo(f"{took} has taken a test mail to {address}. Look whether it arrives, also among the spam.")
+
+
+def taker(house: House) -> str:
+    server = house.settings.mail
+    return f"{server.host}:{server.port}" if server.host else "this terminal"

@@ -1,0 +1,113 @@
+"""Empties the outbox: takes what is due, hands it to the carrier, remembers what became of it.
+
+Mails are held by lease, so no two nodes deliver one at the same time. A node that dies after a server took a mail
+and before that was kept delivers it again: twice is better than never. The copies have the same Message-ID.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.mail.delivery import Carrier, Courier
+from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
+from gatehouse.mail.model import Claim, Letter, Mail, purpose_of
+from gatehouse.mail.store import OutboxStore, Sealing
+
+log = structlog.get_logger()
+
+BATCH: Final = 10  # mails delivered over one connection
+FIRST_DELAY: Final = 60  # seconds
+LONGEST_DELAY: Final = 3_600
+GIVEN_UP_AFTER: Final = 3 * 86_400  # seconds after which nobody waits for the mail any more
+NEVER: Final = 0
+
+
+class Postman:
+    def __init__(self, *, store: OutboxStore, carrier: Carrier | None, sealing: Sealing, clock: Clock) -> None:
+        """Without a carrier everything stays in the outbox."""
+        self._store = store
+        self._carrier = carrier
+        self._sealing = sealing
+        self._clock = clock
+
+    async def run_once(self) -> None:
+        """Deliver whatever is due; return when nothing is left, or when the server cannot be used now."""
+        carrier = self._carrier
+        if carrier is None:
+            return
+        # Nobody else may take a mail that is under way: the lease outlasts the slowest round there can be.
+        lease = round(carrier.patience * (BATCH + 2)) + FIRST_DELAY
+        while claims := await self._store.claim(self._clock.now(), lease, BATCH):
+            if not await self._go_round(carrier, claims):
+                return
+
+    async def deliver_now(self, mail: Mail) -> None:
+        """Deliver a mail past the outbox, while somebody waits to see whether that works. Raises Undelivered."""
+        if self._carrier is None:
+            raise ServerUnusable("no mail server is configured: set mail.host and mail.from_address")
+        async with self._carrier.round() as courier:
+            await courier.deliver(mail, self._opened(mail))
+
+    async def _go_round(self, carrier: Carrier, claims: Sequence[Claim]) -> bool:
+        """Deliver the claims over one connection; False when the server could not be used to the end."""
+        left = list(claims)
+        try:
+            async with carrier.round() as courier:
+                while left:
+                    await self._deliver(courier, left.pop(0))
+        except ServerUnusable as trouble:
+            log.warning("mail server unusable", reason=trouble.detail, count=len(left))
+            # The one that the connection broke at waits longer than its companions: should it be the reason,
+            # they go first next time. When there was no connection at all, all wait alike.
+            alike = len(left) == len(claims)
+            for claim in left:
+                await self._put_off(claim, trouble, delay_after(claim.tries if alike else 1))
+            return False
+        return True
+
+    async def _deliver(self, courier: Courier, claim: Claim) -> None:
+        try:
+            self._refuse_stale(claim.mail)
+            await courier.deliver(claim.mail, self._opened(claim.mail))
+        except RecipientRefused as refused:
+            await self._give_up(claim, refused)
+        except Undelivered as trouble:
+            await self._put_off(claim, trouble, delay_after(claim.tries))
+            if isinstance(trouble, ServerUnusable):
+                raise
+        else:
+            await self._store.sent(claim.mail.mail_id)
+
+    def _refuse_stale(self, mail: Mail) -> None:
+        """Nobody wants last month's links on the day a mail server is configured at last."""
+        if self._clock.now() > mail.created_at + GIVEN_UP_AFTER:
+            raise Undelivered("too old")
+
+    def _opened(self, mail: Mail) -> Letter:
+        try:
+            plain = self._sealing.open(mail.sealed, purpose=purpose_of(mail.mail_id))
+            return msgspec.json.decode(plain, type=Letter)
+        except GatehouseError as error:  # damaged, or sealed under a key that is still to be named
+            raise Undelivered(error.public) from error
+        except msgspec.MsgspecError as error:
+            raise Undelivered("written by another version") from error
+
+    async def _put_off(self, claim: Claim, trouble: Undelivered, delay: int) -> None:
+        next_try_at = self._clock.now() + delay
+        if next_try_at > claim.mail.created_at + GIVEN_UP_AFTER:
+            await self._give_up(claim, trouble)
+        else:
+            await self._store.failed(claim, trouble.detail, next_try_at)
+
+    async def _give_up(self, claim: Claim, trouble: Undelivered) -> None:
+        log.warning("mail given up", kind=claim.mail.template, attempt=claim.tries, reason=trouble.detail)
+        await self._store.failed(claim, trouble.detail, NEVER)
+
+
+def delay_after(tries: int) -> int:
+    """Seconds until the next try: a minute, twice as long each time, an hour at most."""
+    return int(min(FIRST_DELAY * 2 ** min(tries - 1, 10), LONGEST_DELAY))

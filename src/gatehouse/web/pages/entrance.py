@@ -1,0 +1,101 @@
+"""From a proof to a session: what every way in shares."""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.devices import Devices
+from gatehouse.accounts.model import Auth, User
+from gatehouse.accounts.second_factors.model import enabled
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.interaction.account import KIND as ACCOUNT
+from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.interaction.model import Step
+from gatehouse.kernel.clock import Clock
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.model import Mail, Template
+from gatehouse.web.agents import device_of
+from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.origin import origin_of
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.responses import see_other
+
+NEWCOMER: Final = 600  # seconds after registration in which a new device is no news
+PAGES: Final = {Step.LOGIN: Path.SIGN_IN, Step.FACTOR: Path.SECOND_FACTOR}
+
+
+class Entrance:
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        devices: Devices,
+        interactions: Interactions,
+        browsers: Browsers,
+        composer: Composer,
+        clock: Clock,
+    ) -> None:
+        self._sessions = sessions
+        self._devices = devices
+        self._interactions = interactions
+        self._browsers = browsers
+        self._composer = composer
+        self._clock = clock
+
+    async def first_proof(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
+        """The password was right: on to the second factor if the account has one, else in."""
+        if not enabled(user):
+            return await self.admit(request, browser, user, Auth.LOGIN, handle)
+        if handle:
+            await self._interactions.proved_first(
+                await self._interactions.find(handle, browser=browser.name), user.user_id
+            )
+        else:
+            handle = await self._interactions.begin(ACCOUNT, {}, browser=browser.name, user_id=user.user_id)
+        return see_other(page_of(Step.FACTOR, handle))
+
+    async def admit(self, request: Request, browser: Browser, user: User, auth: Auth, handle: str) -> Response:
+        """Everything was proved: a new session, never one the browser brought along (LG-01), and onward."""
+        session = await self._sessions.open(
+            user,
+            auth,
+            origin=origin_of(request, user.user_id),
+            agent=browser.agent,
+            replaces=browser.session,
+            mails=self._news(request, browser, user),
+        )
+        response = see_other(await self._onward(browser, user, auth, handle))
+        return self._browsers.signed_in(response, session, self._devices.issue(user.login_key or ""))
+
+    async def _onward(self, browser: Browser, user: User, auth: Auth, handle: str) -> str:
+        if not handle:
+            return Path.ACCOUNT
+        interaction = await self._interactions.find(handle, browser=browser.name)
+        moved = await self._interactions.proved(interaction, user.user_id, auth.value)
+        if moved.step is Step.DONE:
+            return await self._interactions.finish(moved)
+        return page_of(moved.step, handle)
+
+    def _news(self, request: Request, browser: Browser, user: User) -> Sequence[Mail]:
+        """Tell the owner when his account was entered from a browser never seen there before (S-16)."""
+        if user.login is None or self._clock.now() < user.reg_time + NEWCOMER:
+            return ()
+        if self._devices.recognise(browser.device, user.login_key or ""):
+            return ()
+        address = origin_of(request, user.user_id).address
+        return [
+            self._composer.compose(
+                Template.NEW_DEVICE,
+                to=user.login,
+                lang=user.lang,
+                address=address,
+                device=device_of(browser.agent),
+            )
+        ]
+
+
+def page_of(step: Step, handle: str) -> str:
+    return f"{PAGES[step]}?{urlencode({'interaction': handle})}"

@@ -1,0 +1,176 @@
+"""Sign in with a password or a passkey, and sign out."""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.model import Auth
+from gatehouse.accounts.second_factors.errors import PasskeyRefused
+from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.accounts.sign_in import Attempt, SignIn
+from gatehouse.accounts.store import AccountStore
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import TooMany
+from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.origin import origin_of
+from gatehouse.web.pages.contexts import SignedOutContext, SignInContext
+from gatehouse.web.pages.entrance import Entrance
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.vocabulary import Problem, Trouble
+from gatehouse.web.parse import read_form, read_query
+from gatehouse.web.routes.table import Endpoint, RateClass
+
+REFUSED: Final = 403
+TOO_MANY: Final = 429
+
+
+class SignInQuery(msgspec.Struct, frozen=True, kw_only=True):
+    interaction: str = ""
+
+
+class SignInForm(msgspec.Struct, frozen=True, kw_only=True):
+    csrf: str = ""
+    interaction: str = ""
+    login: str
+    password: str
+
+
+class PasskeyForm(msgspec.Struct, frozen=True, kw_only=True):
+    csrf: str = ""
+    interaction: str = ""
+    credential: str
+
+
+class PlainForm(msgspec.Struct, frozen=True, kw_only=True):
+    csrf: str = ""
+
+
+class SignInPages:
+    def __init__(
+        self,
+        *,
+        sign_in: SignIn,
+        accounts: AccountStore,
+        passkeys: Passkeys,
+        sessions: Sessions,
+        entrance: Entrance,
+        browsers: Browsers,
+        pages: Pages,
+        register_enabled: bool,
+    ) -> None:
+        self._sign_in = sign_in
+        self._accounts = accounts
+        self._passkeys = passkeys
+        self._sessions = sessions
+        self._entrance = entrance
+        self._browsers = browsers
+        self._pages = pages
+        self._register_enabled = register_enabled
+
+    async def show(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        return await self.form(request, browser, interaction=read_query(request, SignInQuery).interaction)
+
+    async def submit(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        form = await read_form(request, SignInForm)
+        self._browsers.check_form(request, browser, form.csrf)
+        attempt = Attempt(
+            login=form.login,
+            password=form.password,
+            source=caller_of(request.scope).source,
+            device=browser.device,
+        )
+        try:
+            user = await self._sign_in.with_password(attempt)
+        except SignInRefused:
+            problem = Problem(what=Trouble.WRONG_LOGIN)
+            return await self.form(request, browser, form.interaction, form.login, problem, status=REFUSED)
+        except TooMany as closed:
+            problem = Problem(what=Trouble.THROTTLED, seconds=closed.retry_after)
+            answer = await self.form(request, browser, form.interaction, form.login, problem, status=TOO_MANY)
+            answer.headers["Retry-After"] = str(closed.retry_after)
+            return answer
+        return await self._entrance.first_proof(request, browser, user, form.interaction)
+
+    async def submit_passkey(self, request: Request) -> Response:
+        """Passwordless: the passkey says whose it is and was unlocked by that person, two factors in one."""
+        browser = await self._browsers.read(request)
+        form = await read_form(request, PasskeyForm)
+        self._browsers.check_form(request, browser, form.csrf)
+        try:
+            passkey = await self._passkeys.sign_in(
+                form.credential, browser=sha256(browser.name), origin=origin_of(request, "passkey")
+            )
+            user = await self._accounts.user(passkey.user_id)
+        except PasskeyRefused:
+            user = None
+        if user is None or user.blocked:
+            problem = Problem(what=Trouble.PASSKEY_FAILED)
+            return await self.form(request, browser, form.interaction, problem=problem, status=REFUSED)
+        return await self._entrance.admit(request, browser, user, Auth.PASSKEY, form.interaction)
+
+    async def sign_out(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        form = await read_form(request, PlainForm)
+        self._browsers.check_form(request, browser, form.csrf)
+        if browser.signed_in is not None:
+            origin = origin_of(request, browser.signed_in.user.user_id)
+            await self._sessions.end(browser.signed_in, browser.signed_in.session.session_id, origin)
+        return self._browsers.signed_out(self._pages.show(request, SignedOutContext()))
+
+    async def form(
+        self,
+        request: Request,
+        browser: Browser,
+        interaction: str = "",
+        login: str = "",
+        problem: Problem | None = None,
+        *,
+        status: int = 200,
+    ) -> Response:
+        possible = self._passkeys.are_possible
+        context = SignInContext(
+            csrf=self._browsers.csrf(browser),
+            interaction=interaction,
+            login=login,
+            problem=problem,
+            register_enabled=self._register_enabled,
+            passkeys_enabled=possible,
+            passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.name)) if possible else "",
+        )
+        return self._browsers.remember(self._pages.show(request, context, status=status), browser)
+
+    def endpoints(self) -> list[Endpoint]:
+        shown = Endpoint(
+            name="sign_in.show",
+            path=Path.SIGN_IN,
+            methods=("GET",),
+            handler=self.show,
+            dialect=Dialect.PAGE,
+            rate_class=RateClass.LOGIN,
+            section="pages",
+            summary="The sign-in page",
+            hidden=True,
+        )
+        posted = replace(shown, methods=("POST",))
+        return [
+            shown,
+            replace(posted, name="sign_in.submit", handler=self.submit, summary="Sign in with a password"),
+            replace(
+                posted,
+                name="sign_in.passkey",
+                path=Path.SIGN_IN_PASSKEY,
+                handler=self.submit_passkey,
+                summary="Sign in with a passkey",
+            ),
+            replace(posted, name="sign_out", path=Path.SIGN_OUT, handler=self.sign_out, summary="Sign out"),
+        ]

@@ -1,0 +1,232 @@
+"""Letters, an outbox without a database, and mail servers of every character on loopback."""
+
+import asyncio
+import secrets
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default as modern
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.delivery import Security, Sender, SmtpCarrier, SmtpServer
+from gatehouse.mail.model import Claim, Factor, Letter, Mail, Outstanding, Template
+from tests.support.builders import NOW
+from tests.support.keys import masters
+from tests.support.processes import LOOPBACK, free_port
+
+BASE_URL: Final = "https://login.studio.example"
+SENDER: Final = Sender(address="gatehouse@studio.example", name="Gatehouse")
+TO: Final = "anna@studio.example"
+VALUES: Final = {
+    "path": "/reset?token=q3Zk-_tY",
+    "minutes": "30",
+    "days": "7",
+    "address": "192.0.2.7",
+    "device": "Firefox on Linux",
+    "factor": Factor.PASSKEY.value,
+    "left": "2",
+    "code": "481202",
+}
+
+
+def a_mail(**fields: Any) -> Mail:
+    mail = Mail(mail_id=secrets.token_hex(16), sealed=b"\x01sealed", template="verify", created_at=NOW)
+    return replace(mail, **fields)
+
+
+def a_composer(clock: Clock) -> Composer:
+    return Composer(sealing=masters(), base_url=BASE_URL, name="Gatehouse", clock=clock)
+
+
+def values_of(template: Template, **other: str) -> dict[str, str]:
+    """What the template needs, with the values that a test is about."""
+    return {name: other.get(name, VALUES[name]) for name in template.needs}
+
+
+def written(clock: Clock, template: Template = Template.VERIFY, to: str = TO) -> Mail:
+    return a_composer(clock).compose(template, to=to, lang="en", **values_of(template))
+
+
+def a_letter(clock: Clock, template: Template = Template.VERIFY, *, lang: str = "en", **other: str) -> Letter:
+    return a_composer(clock).letter(template, to=TO, lang=lang, **values_of(template, **other))
+
+
+@dataclass(slots=True)
+class Kept:
+    mail: Mail
+    next_try_at: int
+    tries: int = 0
+    trouble: str = ""
+
+
+class OutboxInMemory:
+    """An OutboxStore that keeps its promises for as long as the process lives."""
+
+    def __init__(self, *mails: Mail) -> None:
+        self.kept = {mail.mail_id: Kept(mail, mail.created_at) for mail in mails}
+        self.leases: list[int] = []
+
+    async def queue(self, mails: Sequence[Mail]) -> None:
+        self.kept |= {mail.mail_id: Kept(mail, mail.created_at) for mail in mails}
+
+    async def claim(self, now: int, lease: int, limit: int) -> Sequence[Claim]:
+        due = [kept for kept in self.kept.values() if 0 < kept.next_try_at <= now]
+        due = sorted(due, key=lambda kept: kept.next_try_at)[:limit]
+        for kept in due:
+            kept.next_try_at = now + lease
+            kept.tries += 1
+        self.leases.append(lease)
+        return [Claim(mail=kept.mail, tries=kept.tries) for kept in due]
+
+    async def sent(self, mail_id: str) -> None:
+        self.kept.pop(mail_id, None)
+
+    async def failed(self, claim: Claim, trouble: str, next_try_at: int) -> None:
+        kept = self.kept[claim.mail.mail_id]
+        if kept.tries == claim.tries:
+            kept.trouble, kept.next_try_at = trouble, next_try_at
+
+    async def waiting(self) -> Outstanding:
+        waiting = [kept for kept in self.kept.values() if kept.next_try_at]
+        oldest = min(waiting, key=lambda kept: kept.mail.created_at, default=None)
+        return Outstanding(
+            waiting=len(waiting),
+            given_up=len(self.kept) - len(waiting),
+            oldest_at=oldest.mail.created_at if oldest else 0,
+            trouble=oldest.trouble if oldest else "",
+        )
+
+
+@dataclass(slots=True)
+class Mailbox:
+    """What a server took, and how it was asked; `answers` says what it replies about a recipient."""
+
+    port: int = 0
+    taken: list[EmailMessage] = field(default_factory=list)
+    recipients: list[str] = field(default_factory=list)
+    connections: int = 0
+    encrypted: bool = False
+    signed_in: str = ""
+    answers: Callable[[str], str] = lambda _: "250 OK"
+    data_answer: str = "250 OK"
+
+    async def handle_EHLO(  # noqa: N802 - aiosmtpd's name
+        self, _server: SMTP, session: Session, _envelope: Envelope, hostname: str, responses: list[str]
+    ) -> list[str]:
+        session.host_name = hostname
+        self.encrypted = session.ssl is not None
+        return responses
+
+    async def handle_RCPT(  # noqa: N802
+        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
+    ) -> str:
+        answer = self.answers(address)
+        if answer.startswith("2"):
+            envelope.rcpt_tos.append(address)
+        return answer
+
+    async def handle_DATA(self, _server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        if self.data_answer.startswith("2"):
+            assert isinstance(envelope.content, bytes)
+            message = message_from_bytes(envelope.content, policy=modern)
+            assert isinstance(message, EmailMessage)
+            self.taken.append(message)
+            self.recipients += envelope.rcpt_tos
+            self.signed_in = str(session.auth_data or "")
+        return self.data_answer
+
+    def authenticate(
+        self, _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, given: LoginPassword
+    ) -> AuthResult:
+        right = given.login == b"gatehouse" and given.password == b"of the mail server"
+        return AuthResult(success=right, auth_data=given.login.decode() if right else None)
+
+
+@asynccontextmanager
+async def mail_server(mailbox: Mailbox, *, tls: ssl.SSLContext | None = None, **options: Any) -> AsyncIterator[int]:
+    """A real SMTP server in front of the mailbox; gives its port."""
+    loop = asyncio.get_running_loop()
+
+    def connected() -> SMTP:
+        mailbox.connections += 1
+        return SMTP(mailbox, hostname="mail.test", loop=loop, authenticator=mailbox.authenticate, **options)
+
+    server = await loop.create_server(connected, LOOPBACK, mailbox.port, ssl=tls)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+@asynccontextmanager
+async def silent_server(accepted: asyncio.Event) -> AsyncIterator[int]:
+    """A server that accepts connections and never says a word."""
+    silence = asyncio.Event()
+
+    async def listen(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.set()
+        await silence.wait()
+        writer.close()
+
+    server = await asyncio.start_server(listen, LOOPBACK)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        silence.set()
+        server.close()
+        await server.wait_closed()
+
+
+def refusing_port() -> int:
+    """Where nobody listens."""
+    return free_port()
+
+
+def carrier_to(port: int, *, tls: ssl.SSLContext | None = None, **fields: Any) -> SmtpCarrier:
+    server = SmtpServer(host=LOOPBACK, port=port, security=Security.NONE, timeout=5.0)
+    return SmtpCarrier(replace(server, **fields), SENDER, tls=tls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    server: ssl.SSLContext
+    client: ssl.SSLContext  # trusts that server and nobody else
+
+
+def certificates(directory: Path) -> Certificates:
+    """A self-made certificate for 127.0.0.1."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.test")])
+    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real clock
+    certificate = (
+        x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(LOOPBACK))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = directory / "mail.pem"
+    file.write_bytes(private + pem)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(file)
+    return Certificates(server=server, client=ssl.create_default_context(cadata=pem.decode()))

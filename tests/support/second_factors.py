@@ -1,0 +1,146 @@
+"""Every second factor, over one database and a clock that the test moves."""
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+import pyotp
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors.ceremony import relying_party
+from gatehouse.accounts.second_factors.email_code import EmailCodes
+from gatehouse.accounts.second_factors.model import Enrolment
+from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.recovery import RecoveryCodes
+from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.accounts.second_factors.totp import Totp
+from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.audit.recorder import Recorder
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.model import Letter, purpose_of
+from gatehouse.storage.mail import MailStorage
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.passkeys import PasskeyStorage
+from gatehouse.storage.second_factors import SecondFactorStorage
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.throttle.model import GuessLimit
+from tests.support.authenticator import Authenticator
+from tests.support.builders import AUDIT_KEY, ORIGIN, a_record, a_user
+from tests.support.clock import MovableClock
+from tests.support.keys import masters
+
+BASE_URL = "https://id.studio.example:8443"
+BROWSER = bytes(32)
+CODE_KEY = bytes(range(32))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    storage: Storage
+    clock: MovableClock
+    totp: Totp
+    email_codes: EmailCodes
+    recovery: RecoveryCodes
+    passkeys: Passkeys
+    second_factors: SecondFactors
+
+    async def person(self, **fields: object) -> User:
+        user = a_user(email_verified=True, **fields)
+        await self.storage.accounts.create(user, a_record())
+        return user
+
+    async def now(self, user: User) -> User:
+        """The account as it is kept now."""
+        return await self.storage.accounts.user(user.user_id)
+
+    async def with_totp(self) -> tuple[User, pyotp.TOTP]:
+        """Someone with TOTP, set up a minute ago, and his app."""
+        user = await self.person()
+        enrolment = await self.totp.begin(user)
+        await self.totp.confirm(user, self.code_of(enrolment), origin=ORIGIN)
+        await self.clock.advance(60)
+        return await self.now(user), pyotp.TOTP(enrolment.secret)
+
+    async def with_email_code(self) -> User:
+        user = await self.person()
+        await self.email_codes.enable(user, origin=ORIGIN)
+        return await self.now(user)
+
+    async def with_passkey(self, user: User | None = None) -> tuple[User, Authenticator]:
+        user = user or await self.person()
+        authenticator = Authenticator(BASE_URL)
+        await self.register(user, authenticator)
+        return await self.now(user), authenticator
+
+    async def register(self, user: User, authenticator: Authenticator, **lies: object) -> tuple[str, ...]:
+        options = await self.passkeys.registration_options(user, browser=BROWSER)
+        answer = authenticator.create(options, **lies)
+        return await self.passkeys.register(user, answer, name="Laptop", browser=BROWSER, origin=ORIGIN)
+
+    async def mailed_code(self, user: User) -> str:
+        """Have a code sent and read it."""
+        await self.email_codes.send(user, origin=ORIGIN)
+        letters = await self.letters()
+        found = re.search(r"\b[0-9]{6}\b", letters[-1].text)
+        assert found is not None
+        return found.group()
+
+    async def letters(self) -> list[Letter]:
+        """What has been put into the outbox since the last look."""
+        post = MailStorage(self.storage.runner)
+        claims = await post.claim(self.clock.now(), 10**9, 100)
+        sealed = [claim.mail for claim in claims]
+        return [
+            msgspec.json.decode(masters().open(mail.sealed, purpose=purpose_of(mail.mail_id)), type=Letter)
+            for mail in sealed
+        ]
+
+    async def events(self, user: User) -> list[str]:
+        """What the audit log says of him since his account was made, the oldest first."""
+        newest = await self.storage.audit.newest(100, user.user_id, "")
+        return [record.event for record in reversed(newest)]
+
+    def code_of(self, enrolment: Enrolment, *, steps: int = 0) -> str:
+        return code_at(pyotp.TOTP(enrolment.secret), self.clock, steps=steps)
+
+
+def code_at(app: pyotp.TOTP, clock: MovableClock, *, steps: int = 0) -> str:
+    """What the app shows now, or that many steps later."""
+    return app.generate_otp(clock.now() // 30 + steps)
+
+
+def wrong(code: str) -> str:
+    return f"{(int(code) + 1) % 10**6:06}"
+
+
+def a_bench(storage: Storage) -> Bench:
+    clock = MovableClock()
+    store = SecondFactorStorage(storage.runner)
+    composer = Composer(sealing=masters(), base_url=BASE_URL, name="Gatehouse", clock=clock)
+    telling = Telling(recorder=Recorder(mac_key=AUDIT_KEY, clock=clock), composer=composer)
+    recovery = RecoveryCodes(store=store, key=CODE_KEY, telling=telling, clock=clock)
+    totp = Totp(store=store, masters=masters(), recovery=recovery, telling=telling, clock=clock, issuer="Gatehouse")
+    email_codes = EmailCodes(store=store, key=CODE_KEY, recovery=recovery, telling=telling, clock=clock)
+    return Bench(
+        storage=storage,
+        clock=clock,
+        totp=totp,
+        email_codes=email_codes,
+        recovery=recovery,
+        passkeys=Passkeys(
+            store=PasskeyStorage(storage.runner),
+            party=relying_party(BASE_URL, "Gatehouse"),
+            recovery=recovery,
+            telling=telling,
+            clock=clock,
+        ),
+        second_factors=SecondFactors(
+            store=store,
+            totp=totp,
+            email_codes=email_codes,
+            recovery=recovery,
+            guesses=Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock),
+            telling=telling,
+            clock=clock,
+        ),
+    )

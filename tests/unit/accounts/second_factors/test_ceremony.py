@@ -1,0 +1,107 @@
+"""Who we are to a browser, and what it is asked."""
+
+import json
+
+import pytest
+
+from gatehouse.accounts.second_factors.ceremony import read_registration, read_sign_in, relying_party
+from gatehouse.accounts.second_factors.errors import BadPasskeyName, FactorMissing, PasskeyRefused
+from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.accounts.second_factors.passkeys import bound, check_name, credential_id_of
+from tests.support.authenticator import unbase
+from tests.support.builders import NOW, a_user
+
+RUBBISH = dict.fromkeys(("clientDataJSON", "attestationObject", "authenticatorData", "signature"), "AA")
+CHALLENGE = bytes(range(32))
+PASSKEY = Passkey(
+    credential_id=b"\x01\xff",
+    user_id="1001",
+    public_key=b"",
+    sign_count=0,
+    name="Key",
+    transports=("usb",),
+    created_at=NOW,
+)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "host", "possible"),
+    [
+        ("https://id.studio.example", "id.studio.example", True),
+        ("https://id.studio.example:8443", "id.studio.example", True),
+        ("http://localhost:8080", "localhost", True),
+        ("http://127.0.0.1:8080", "127.0.0.1", False),
+        ("http://[::1]:8080", "::1", False),
+    ],
+)
+def test_passkeys_are_for_a_named_host_without_its_port(base_url: str, host: str, possible: bool) -> None:  # noqa: FBT001
+    party = relying_party(base_url, "Gatehouse")
+    assert (party.origin, party.host, party.is_possible) == (base_url, host, possible)
+
+
+def test_a_registration_asks_for_a_verified_person_and_leaves_out_what_he_has() -> None:
+    user = a_user(nick="Anna", login="anna@studio.example")
+    options = json.loads(
+        relying_party("https://id.example", "Gatehouse").registration_options(user, CHALLENGE, [PASSKEY])
+    )
+    assert options["rp"] == {"name": "Gatehouse", "id": "id.example"}
+    assert options["user"]["name"] == "anna@studio.example"
+    assert unbase(options["user"]["id"]) == user.user_id.encode()
+    assert unbase(options["challenge"]) == CHALLENGE
+    assert options["attestation"] == "none"
+    assert options["authenticatorSelection"]["userVerification"] == "required"
+    assert options["authenticatorSelection"]["residentKey"] == "preferred"
+    assert options["excludeCredentials"] == [{"id": "Af8", "type": "public-key", "transports": ["usb"]}]
+
+
+def test_a_sign_in_asks_for_the_given_passkeys_or_any() -> None:
+    party = relying_party("https://id.example", "Gatehouse")
+    named, any_of_them = (json.loads(party.sign_in_options(CHALLENGE, allowed)) for allowed in ([PASSKEY], []))
+    assert [one["id"] for one in named["allowCredentials"]] == ["Af8"]
+    assert any_of_them["allowCredentials"] == []
+    assert named["userVerification"] == any_of_them["userVerification"] == "required"
+    assert named["rpId"] == "id.example"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "[" * 50_000,
+        '{"id": "x", "rawId": "x", "type": "public-key", "response": {}}',
+        json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": RUBBISH}),
+    ],
+)
+def test_whatever_a_browser_sends_is_refused_in_words(text: str) -> None:
+    for read in (read_registration, read_sign_in):
+        with pytest.raises(PasskeyRefused):
+            read(text)
+
+
+def test_a_challenge_is_bound_to_browser_and_account() -> None:
+    user, browser = a_user(), bytes(32)
+    digests = {
+        bound(CHALLENGE, browser, user),
+        bound(CHALLENGE, browser, None),
+        bound(CHALLENGE, browser, a_user()),
+        bound(CHALLENGE, bytes([1]) * 32, user),
+        bound(bytes(32), browser, user),
+    }
+    assert len(digests) == 5
+
+
+def test_a_passkey_is_named_in_one_spelling() -> None:
+    assert credential_id_of(PASSKEY.passkey_id) == PASSKEY.credential_id
+    for junk in ("Af8=", "Af9", "!", "\u00fc", "\ud800"):
+        with pytest.raises(FactorMissing):
+            credential_id_of(junk)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 65, "a\nb", "\u202elaptop", "zero\u200bwidth"])
+def test_a_name_is_one_visible_line(name: str) -> None:
+    with pytest.raises(BadPasskeyName):
+        check_name(name)
+    assert check_name(" Anna\u0308s Laptop ") == "Annäs Laptop"

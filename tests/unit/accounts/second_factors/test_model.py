@@ -1,0 +1,59 @@
+"""Which factors an account has, and which it is asked for first."""
+
+import pytest
+
+from gatehouse.accounts.second_factors.model import Factor, Overview, enabled, factors_of
+from gatehouse.accounts.second_factors.verification import ways
+from tests.support.builders import a_user
+
+ALL = a_user(sealed_totp=b"sealed", passkeys=2, email_code=True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "factors", "tags"),
+    [
+        ({}, (), set()),
+        ({"sealed_totp": b"sealed"}, (Factor.TOTP,), {"2step", "2step_totp"}),
+        ({"passkeys": 1}, (Factor.PASSKEY,), {"2step", "2step_passkey"}),
+        ({"email_code": True}, (Factor.EMAIL,), {"2step", "2step_email"}),
+    ],
+)
+def test_the_tags_follow_the_factors(fields: dict[str, object], factors: tuple[Factor, ...], tags: set[str]) -> None:
+    user = a_user(**fields)
+    assert enabled(user) == factors
+    assert user.kept_tags == tags
+
+
+def test_the_method_last_used_comes_first() -> None:
+    assert factors_of(ALL, Overview()).methods == (Factor.TOTP, Factor.PASSKEY, Factor.EMAIL)
+    used = Overview(totp_used_at=100, passkey_used_at=200, recovery_left=3)
+    assert factors_of(ALL, used).methods == (Factor.PASSKEY, Factor.TOTP, Factor.EMAIL)
+
+
+def test_recovery_is_offered_while_codes_are_left_and_is_never_a_factor() -> None:
+    assert factors_of(ALL, Overview(recovery_left=1)).offered[-1] is Factor.RECOVERY
+    assert Factor.RECOVERY not in factors_of(ALL, Overview()).offered
+    assert Factor.RECOVERY not in factors_of(ALL, Overview(recovery_left=1)).methods
+
+
+@pytest.mark.parametrize(
+    ("otp", "method", "tried"),
+    [
+        ("123456", None, [Factor.TOTP, Factor.EMAIL]),
+        ("123456", Factor.TOTP, [Factor.TOTP]),
+        ("123456", Factor.EMAIL, [Factor.EMAIL]),
+        ("123456", Factor.RECOVERY, []),
+        ("7k2m9-x0q1z", None, [Factor.RECOVERY]),
+        ("7k2m9-x0q1z", Factor.TOTP, []),
+        ("123456", Factor.PASSKEY, []),
+        ("12345", None, []),
+        ("", None, []),
+    ],
+)
+def test_the_shape_says_what_a_code_can_be(otp: str, method: Factor | None, tried: list[Factor]) -> None:
+    assert ways(ALL, otp, method) == tried
+
+
+def test_a_factor_that_is_not_enabled_is_not_tried() -> None:
+    assert ways(a_user(), "123456", None) == []
+    assert ways(a_user(email_code=True), "123456", None) == [Factor.EMAIL]

@@ -1,0 +1,84 @@
+"""Codes of authenticator apps, without a store."""
+
+import base64
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+
+import pyotp
+import pytest
+
+from gatehouse.accounts.second_factors.totp import is_code, qr_svg, step_of
+
+RFC_SECRET = base64.b32encode(b"12345678901234567890").decode()
+# RFC 6238, appendix B, the SHA-1 rows; six digits are the last six of its eight.
+RFC_ROWS = [
+    (59, "287082"),
+    (1_111_111_109, "081804"),
+    (1_111_111_111, "050471"),
+    (1_234_567_890, "005924"),
+    (2_000_000_000, "279037"),
+    (20_000_000_000, "353130"),
+]
+
+
+@pytest.mark.parametrize(("now", "code"), RFC_ROWS)
+def test_the_codes_of_rfc_6238_belong_to_their_steps(now: int, code: str) -> None:
+    assert step_of(RFC_SECRET, code, now) == now // 30
+
+
+@pytest.mark.parametrize(("now", "code"), RFC_ROWS[1:])  # a step before the first row's there was no time
+def test_lg_11_a_code_is_good_in_its_step_and_the_next_and_never_before(now: int, code: str) -> None:
+    start = now // 30 * 30
+    assert step_of(RFC_SECRET, code, start - 1) is None
+    assert step_of(RFC_SECRET, code, start) == now // 30
+    assert step_of(RFC_SECRET, code, start + 59) == now // 30
+    assert step_of(RFC_SECRET, code, start + 60) is None
+
+
+@pytest.fixture
+def _in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("_in_berlin")
+def test_the_hour_that_comes_twice_is_two_hours() -> None:
+    now = 1_792_892_700  # 2026-10-25 01:45 UTC, 02:45 in Berlin for the second time
+    assert time.localtime(now)[3:5] == time.localtime(now - 3_600)[3:5] == (2, 45)
+    assert step_of(RFC_SECRET, pyotp.HOTP(RFC_SECRET).at(now // 30), now) == now // 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "12345",
+        "1234567",
+        "12345a",
+        "123 456",
+        " 123456",
+        "123456\n",
+        "-12345",
+        "\uff11\uff12\uff13\uff14\uff15\uff16",
+        "\u0661\u0662\u0663\u0664\u0665\u0666",
+        "12345\u00b2",
+        "1e5000",
+    ],
+)
+def test_lg_11_only_six_ascii_digits_are_a_code(text: str) -> None:
+    assert not is_code(text)
+    assert is_code("012345")
+
+
+def test_the_picture_needs_no_style_and_no_script() -> None:
+    svg = qr_svg("otpauth://totp/Gatehouse:anna%40studio.example?secret=JBSWY3DPEHPK3PXP&issuer=Gatehouse")
+    root = ET.fromstring(svg)  # noqa: S314 - our own
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert {child.tag for child in root.iter()} == {
+        f"{{http://www.w3.org/2000/svg}}{name}" for name in ("svg", "path")
+    }
+    assert {name for child in root.iter() for name in child.attrib} == {"viewBox", "fill", "stroke", "d"}

@@ -1,0 +1,238 @@
+"""Every letter, in every language, and nothing in it that somebody else could have put there."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gatehouse.mail import composer as room
+from gatehouse.mail.composer import LANGUAGES, VALUE_LONGEST, language_of
+from gatehouse.mail.errors import BadLetter, NotMailable
+from gatehouse.mail.model import Factor, Letter, Template, is_mailable, purpose_of
+from tests.support.clock import MovableClock
+from tests.support.keys import masters
+from tests.support.mail import BASE_URL, TO, VALUES, a_composer, a_letter, values_of
+
+LINK = f"{BASE_URL}{VALUES['path']}"
+CAUSED_BY_STRANGERS = (Template.VERIFY, Template.ALREADY_REGISTERED, Template.RESET, Template.ACCOUNT_LOCKED)
+EVERY_LETTER = pytest.mark.parametrize("template", Template)
+EVERY_LANGUAGE = pytest.mark.parametrize("lang", LANGUAGES)
+
+
+class Page(HTMLParser):
+    """The words and addresses of an HTML letter."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: set[str] = set()
+        self._styling = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self._styling = tag in {"style", "title"}
+        self.addresses += [value or "" for name, value in attrs if name in {"href", "src", "action", "background"}]
+
+    def handle_endtag(self, _tag: str) -> None:
+        self._styling = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._styling:
+            self.words += data.split()
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@EVERY_LETTER
+@EVERY_LANGUAGE
+def test_every_letter_can_be_written_in_every_language(clock: MovableClock, template: Template, lang: str) -> None:
+    letter = a_letter(clock, template, lang=lang)
+    assert letter.lang == lang
+    assert letter.subject
+    assert "\n" not in letter.subject
+    assert f'<html lang="{lang}">' in letter.html
+    assert not re.search(r"[{}]{2}|Undefined|None", letter.text)
+
+
+@EVERY_LETTER
+def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template: Template) -> None:
+    english, german = (a_letter(clock, template, lang=lang) for lang in ("en", "de"))
+    assert german.subject != english.subject
+    shared = set(english.text.splitlines()) & set(german.text.splitlines())
+    own = {"", "--", f"Gatehouse, {BASE_URL}", LINK, f"    {VALUES['code']}"}
+    assert shared <= own, "left in English"
+
+
+def test_every_language_has_every_letter_and_no_other() -> None:
+    templates = Path(room.__file__).parent / "templates"
+    wanted = {f"{template}.jinja" for template in Template} | {"words.jinja"}
+    assert {path.name for path in templates.iterdir() if path.is_dir()} == set(LANGUAGES)
+    for lang in LANGUAGES:
+        assert {path.name for path in (templates / lang).iterdir()} == wanted
+
+
+@EVERY_LETTER
+@EVERY_LANGUAGE
+def test_both_halves_of_a_letter_say_the_same(clock: MovableClock, template: Template, lang: str) -> None:
+    letter = a_letter(clock, template, lang=lang)
+    page = Page(letter.html)
+    for word in letter.text.replace("--\n", "").split():
+        assert word in page.words or word.removesuffix(":") in page.words, word
+
+
+@EVERY_LETTER
+@EVERY_LANGUAGE
+def test_a_letter_fetches_nothing_and_leads_only_to_this_service(
+    clock: MovableClock, template: Template, lang: str
+) -> None:
+    page = Page(a_letter(clock, template, lang=lang).html)
+    assert set(page.addresses) <= {BASE_URL, LINK}
+    assert not page.tags & {"img", "script", "link", "iframe", "table", "form", "object", "video"}
+    assert "url(" not in a_letter(clock, template, lang=lang).html
+
+
+@EVERY_LETTER
+@EVERY_LANGUAGE
+def test_a_letter_says_whose_it_is_and_what_to_do_about_it(
+    clock: MovableClock, template: Template, lang: str
+) -> None:
+    text = a_letter(clock, template, lang=lang).text
+    own = {name: value for name, value in values_of(template).items() if name not in {"path", "factor"}}
+    assert all(value in text for value in own.values())
+    assert "login.studio.example" in text.partition("--\n")[0]
+    assert TO in text.partition("--\n")[2]
+
+
+@pytest.mark.parametrize("template", [one for one in Template if "path" in one.needs])
+@EVERY_LANGUAGE
+def test_the_link_stands_there_to_be_read_as_well(clock: MovableClock, template: Template, lang: str) -> None:
+    letter = a_letter(clock, template, lang=lang)
+    assert f"\n{LINK}\n" in letter.text
+    assert LINK in Page(letter.html).words
+
+
+@EVERY_LANGUAGE
+@pytest.mark.parametrize("factor", Factor)
+def test_every_factor_has_its_words(clock: MovableClock, lang: str, factor: Factor) -> None:
+    for template in (Template.FACTOR_ADDED, Template.FACTOR_REMOVED):
+        other = next(one for one in Factor if one is not factor)
+        assert (
+            a_letter(clock, template, lang=lang, factor=factor).text
+            != a_letter(clock, template, lang=lang, factor=other).text
+        )
+
+
+@EVERY_LANGUAGE
+def test_the_last_recovery_codes_are_told_apart(clock: MovableClock, lang: str) -> None:
+    letters = {a_letter(clock, Template.RECOVERY_CODE_USED, lang=lang, left=left).text for left in ("0", "1", "2")}
+    assert len(letters) == 3
+
+
+@EVERY_LANGUAGE
+def test_what_is_not_known_is_left_out(clock: MovableClock, lang: str) -> None:
+    known = a_letter(clock, Template.NEW_DEVICE, lang=lang)
+    unknown = a_letter(clock, Template.NEW_DEVICE, lang=lang, device="", address="")
+    assert len(known.text.splitlines()) == len(unknown.text.splitlines()) + 2
+    assert "2027-01-15 08:00 UTC" in unknown.text
+
+
+@pytest.mark.parametrize(
+    ("tag", "lang"), [("de", "de"), ("de-AT", "de"), ("DE_de", "de"), ("en-GB", "en"), ("fr", "en"), ("", "en")]
+)
+def test_people_are_written_to_in_their_language_or_in_english(tag: str, lang: str) -> None:
+    assert language_of(tag) == lang
+
+
+def test_a_letter_is_kept_sealed_and_opens_under_its_own_name_only(clock: MovableClock) -> None:
+    first, second = (
+        a_composer(clock).compose(Template.RESET, to=TO, lang="en", **values_of(Template.RESET)) for _ in range(2)
+    )
+    assert first.mail_id != second.mail_id
+    assert (first.template, first.created_at) == ("reset", clock.now())
+    assert b"token" not in first.sealed
+    opened = msgspec.json.decode(masters().open(first.sealed, purpose=purpose_of(first.mail_id)), type=Letter)
+    assert opened == a_letter(clock, Template.RESET)
+    with pytest.raises(Exception, match="does not authenticate"):
+        masters().open(first.sealed, purpose=purpose_of(second.mail_id))
+
+
+def test_markup_in_a_value_is_only_text(clock: MovableClock) -> None:
+    letter = a_letter(clock, Template.NEW_DEVICE, device='<a href="https://evil.example">x</a>{{ 7 * 7 }}')
+    assert "evil.example" not in "".join(Page(letter.html).addresses)
+    assert '<a href="https://evil.example">x</a>{{ 7 * 7 }}' in letter.text.replace("\n", " ")
+
+
+def test_a_value_is_one_line_of_bounded_length(clock: MovableClock) -> None:
+    broken = a_letter(clock, Template.NEW_DEVICE, device="Firefox\r\nBcc: eve@evil.example\x1b[31m\u202e")
+    assert "Device: Firefox Bcc: eve@evil.example [31m" in re.sub(r" +", " ", broken.text)
+    long = a_letter(clock, Template.NEW_DEVICE, device="x" * 10_000)
+    assert f"Device:\n{'x' * (VALUE_LONGEST - 1)}…\n" in long.text
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "anna@studio.example\r\nBcc: eve@evil.example",
+        "anna@studio.example\n",
+        "anna@studio.example, eve@evil.example",
+        "Anna <anna@studio.example>",
+        "anna@studio.example> SIZE=1",
+        '"a b"@studio.example',
+        "anna@studio.example\u2028",
+        "anna@",
+        "@studio.example",
+        "anna",
+        "",
+        f"{'a' * 250}@studio.example",
+    ],
+)
+def test_only_one_plain_address_is_written_to(clock: MovableClock, to: str) -> None:
+    assert not is_mailable(to)
+    with pytest.raises(NotMailable):
+        a_composer(clock).compose(Template.TEST, to=to, lang="en")
+
+
+@pytest.mark.parametrize("to", [TO, "jörg@studio.example", "o'brien+games@mail.studio.example", "root@localhost"])
+def test_ordinary_addresses_are_written_to(clock: MovableClock, to: str) -> None:
+    assert a_composer(clock).letter(Template.TEST, to=to, lang="en").to == to
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "https://evil.example/",
+        "//evil.example/",
+        "/\\evil.example/",
+        "reset?token=x",
+        "@evil.example/",
+        ".evil.example/",
+        "/reset?token=x\nhttps://evil.example",
+        '/reset"onclick=',
+        "/reset x",
+        f"/{'x' * 1_000}",
+        "",
+    ],
+)
+def test_a_link_leads_to_this_service_or_there_is_no_letter(clock: MovableClock, path: str) -> None:
+    with pytest.raises(BadLetter):
+        a_letter(clock, Template.RESET, path=path)
+
+
+def test_a_letter_is_filled_with_exactly_what_it_needs(clock: MovableClock) -> None:
+    composer = a_composer(clock)
+    with pytest.raises(BadLetter, match="reset needs"):
+        composer.compose(Template.RESET, to=TO, lang="en", path="/reset?token=x")
+    with pytest.raises(BadLetter, match="test needs"):
+        composer.compose(Template.TEST, to=TO, lang="en", nick="Anna")
+
+
+def test_a_stranger_cannot_put_words_into_a_letter_to_somebody_else() -> None:
+    for template in CAUSED_BY_STRANGERS:
+        assert template.needs <= {"path", "minutes", "address"}

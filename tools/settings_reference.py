@@ -91,7 +91,13 @@ def form(entry: Entry) -> str:
     if entry.kind is int:
         return f"{about.low} to {about.high} {about.unit}".rstrip()
     if entry.is_list:
-        return "list of secrets" if entry.is_secret else "list of networks (CIDR)"
+        return (
+            "list of secrets"
+            if entry.is_secret
+            else "list of texts"
+            if entry.kind is str
+            else "list of networks (CIDR)"
+        )
     if about.shortest:
         return f"secret, at least {about.shortest} {about.unit}"
     return "secret" if entry.is_secret else "text"

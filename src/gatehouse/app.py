@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Final
 
-from starlette.types import ASGIApp
-
-from gatehouse import __version__
 from gatehouse.accounts.administration import Administration
+from gatehouse.accounts.breached import BreachedFile
+from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.tokens import UserTokens
@@ -24,36 +24,16 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.sealer import Sealer
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.audit_seal import AuditSeal
-from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.oauth.clients import Clients
 from gatehouse.permissions import central
-from gatehouse.readiness import checks
 from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.opening import Storage, connected
 from gatehouse.storage.postgres import PoolLimits
-from gatehouse.throttle.guesses import Guesses
-from gatehouse.throttle.model import GuessLimit
-from gatehouse.throttle.volume import Volume, VolumeLimit
 from gatehouse.tokens.signing import Signer
-from gatehouse.web.docs_page import endpoints as docs_endpoints
-from gatehouse.web.errors import ErrorAnswers
-from gatehouse.web.health import Health, Readiness, bearer_of
-from gatehouse.web.keys import KeySetEndpoints
-from gatehouse.web.metrics import Metrics
-from gatehouse.web.middleware.access_log import AccessLog
-from gatehouse.web.middleware.body_limit import BodyLimit
-from gatehouse.web.middleware.client_address import ClientAddress
-from gatehouse.web.middleware.request_id import RequestId
-from gatehouse.web.middleware.security_headers import SecurityHeaders
-from gatehouse.web.pages.home import HomePage
-from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.setup import SetupPage
-from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits
-from gatehouse.web.static import Assets
 
 DAY: Final = 86_400
 INSTANCE_KEY: Final = "instance_key"  # sealed; what the master key opens first, and audit codes are made with
@@ -73,6 +53,7 @@ class House:
     instance_key: bytes
     recorder: Recorder
     passwords: Passwords
+    password_rules: PasswordRules
     administration: Administration
     setup: Setup
     clients: Clients
@@ -134,7 +115,10 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         ),
         pepper=settings.security.password_pepper.reveal().encode(),
     )
-    administration = Administration(store=storage.accounts, passwords=passwords, recorder=recorder, clock=clock)
+    rules = password_rules(settings)
+    administration = Administration(
+        store=storage.accounts, passwords=passwords, rules=rules, recorder=recorder, clock=clock
+    )
     keyring = Keyring(store=storage.keys, masters=masters, clock=clock)
     signer = Signer(keyring=keyring, clock=clock, executor=ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa"))
     return House(
@@ -145,6 +129,7 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         instance_key=key,
         recorder=recorder,
         passwords=passwords,
+        password_rules=rules,
         administration=administration,
         setup=Setup(store=storage.accounts, administration=administration, recorder=recorder, clock=clock),
         clients=Clients(store=storage.oauth, master_keys=masters, recorder=recorder, clock=clock),
@@ -223,6 +208,14 @@ def pool_limits(settings: Settings) -> PoolLimits:
     )
 
 
+def password_rules(settings: Settings) -> PasswordRules:
+    path = settings.accounts.breached_passwords
+    return PasswordRules(
+        breached=BreachedFile(FilePath(path)) if path else None,
+        service_words=(settings.server.base_url, settings.mail.from_name, "gatehouse"),
+    )
+
+
 def rotation_policy(settings: Settings) -> RotationPolicy:
     return RotationPolicy(
         every=settings.keys.rotate_days * DAY,
@@ -230,60 +223,3 @@ def rotation_policy(settings: Settings) -> RotationPolicy:
         grace=settings.tokens.expired_grace_days * DAY + CLOCK_DIFFERENCE,
         rsa_bits=settings.keys.rsa_bits,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Front:
-    """What the listeners serve."""
-
-    app: ASGIApp
-    readiness: Readiness
-    metrics: Metrics
-
-
-def front(house: House) -> Front:
-    """Wire the rooms to HTTP."""
-    settings = house.settings
-    assets = Assets()
-    pages = Pages(assets)
-    readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
-    table = endpoints(house, pages=pages, assets=assets)
-    metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])
-    health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
-    table += health.endpoints()
-    table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__)
-    errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
-    served: ASGIApp = application(table, limiter=Limiter(settings, house.clock), errors=errors)
-    served = BodyLimit(served, larger=body_limits(table), refuse=errors.refuse)
-    served = ClientAddress(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
-    served = AccessLog(served, metrics=metrics, clock=house.clock)
-    served = SecurityHeaders(served, https=settings.server.base_url.startswith("https:"))
-    return Front(app=RequestId(served), readiness=readiness, metrics=metrics)
-
-
-def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:
-    """Every path of the service, in the order of the interface document."""
-    guesses = Guesses(store=house.storage.throttle, limit=GuessLimit(), clock=house.clock)
-    setup_page = SetupPage(setup=house.setup, guesses=guesses, pages=pages, base_url=house.settings.server.base_url)
-    return [
-        # interface §4.2 and §4.4: keys
-        *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
-        # pages
-        HomePage(pages).endpoint(),
-        *setup_page.endpoints(),
-        assets.endpoint(),
-    ]
-
-
-class Limiter:
-    """Requests per minute by class of endpoint, as the settings say."""
-
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        per_minute = {rate: getattr(settings.rates, rate.value) for rate in RateClass}
-        limits = (
-            {rate.value: VolumeLimit(most) for rate, most in per_minute.items()} if settings.rates.enabled else {}
-        )
-        self._volume = Volume(limits, clock=clock)
-
-    def admit(self, rate_class: RateClass, source: str) -> int:
-        return self._volume.admit(rate_class.value, source)

@@ -204,7 +204,23 @@ async def test_ht_03_a_client_that_does_not_read_a_big_answer_is_dropped(house: 
         await house.clock.advance(1)
         await house.is_empty()
     finally:
-        house.echo.left.append("/big")  # let the application stop pouring
+        house.echo.released.set()  # let the application stop pouring
+        client.close()
+
+
+async def test_ht_03_a_client_that_reads_again_in_time_is_kept(house: House) -> None:
+    client = await deaf_client(house.port, b"GET /big HTTP/1.1\r\n" + HOST + b"\r\n")
+    loop = asyncio.get_running_loop()
+    try:
+        await until(lambda: is_stuck(house))
+        await house.clock.advance(LIMITS.drain - 1)
+        house.echo.released.set()
+        while not (await loop.sock_recv(client, 1_000_000)).endswith(b"0\r\n\r\n"):
+            pass
+        await house.clock.advance(1)
+        await loop.sock_sendall(client, GET)
+        assert (await loop.sock_recv(client, 1_000_000)).startswith(b"HTTP/1.1 200 ")
+    finally:
         client.close()
 
 

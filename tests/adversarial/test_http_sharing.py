@@ -66,6 +66,17 @@ async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order
             assert belongs_to(told(await connection.answer()), "alice", number)
 
 
+async def test_ht_20_reading_goes_on_after_pipelined_requests_that_nobody_read(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\nGET /unread HTTP/1.1\r\n" + HOST + b"\r\n")
+        await until(lambda: house.echo.started == ["/write"])
+        house.echo.released.set()
+        assert (await connection.answer()).body == b"written"
+        assert (await connection.answer()).body == b"unread"
+        connection.send(GET)
+        assert told(await connection.answer())["path"] == "/echo"
+
+
 async def test_ht_20_a_flood_of_pipelined_requests_is_cut_off_after_those_that_may_queue() -> None:
     async with echo_house(ProtocolLimits(pipelined=5)) as house, raw_connection(house.port) as connection:
         connection.send(HELD + GET * 1_000)
@@ -108,7 +119,7 @@ async def test_ht_20_a_body_that_goes_wrong_under_a_started_answer_cuts_it_off(h
         await until(lambda: house.echo.started == ["/big"])
         connection.send(b"nonsense\r\n")
         received = await connection.rest()
-        house.echo.left.append("/big")
+        house.echo.released.set()
         assert received.count(b"HTTP/1.1 ") == 1
         assert not received.endswith(b"0\r\n\r\n")
 

@@ -92,7 +92,11 @@ async def test_of_many_accounts_only_those_in_scope_and_the_administrators_are_r
     provisions: ProvisionStorage,
 ) -> None:
     boss, by_id, by_login, other = (a_user() for _ in range(4))
-    await do(provisions, AddUser(boss, administrator=True), *(AddUser(one, administrator=False) for one in (by_id, by_login, other)))
+    await do(
+        provisions,
+        AddUser(boss, administrator=True),
+        *(AddUser(one, administrator=False) for one in (by_id, by_login, other)),
+    )
     scope = Scope(user_ids=frozenset({by_id.user_id, "5"}), login_keys=frozenset({by_login.login_key or "", "x@y"}))
     state = await provisions.state(scope, NOW)
     assert {user.user_id for user in state.users} == {boss.user_id, by_id.user_id, by_login.user_id}
@@ -162,7 +166,9 @@ async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
     await do(provisions, AddUser(replace(gone, user_id="77"), administrator=False))  # nothing is left to collide with
 
 
-async def test_a_removed_client_is_gone_and_its_id_stays_spent(provisions: ProvisionStorage, storage: Storage) -> None:
+async def test_a_removed_client_is_gone_and_its_id_stays_spent(
+    provisions: ProvisionStorage, storage: Storage
+) -> None:
     await do(provisions, AddClient(a_client()))
     await do(provisions, ChangeClient(a_client(removed=True)))
     with pytest.raises(ClientNotFound):
@@ -174,7 +180,7 @@ async def test_a_removed_client_is_gone_and_its_id_stays_spent(provisions: Provi
 @pytest.mark.parametrize(
     "act",
     [
-        lambda user: RemoveUser(user),
+        RemoveUser,
         lambda user: ChangeUser(user, administrator=False, ends_tokens=False),
         lambda user: ChangeUser(replace(user, blocked=True), administrator=None, ends_tokens=True),
     ],
@@ -254,7 +260,9 @@ async def test_an_unchanged_totp_secret_keeps_count_of_the_codes_it_has_seen(
     await storage.runner.act(partial(see_step, 55))
     await do(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
     assert await storage.runner.look(last_step) == 55
-    await do(provisions, ChangeUser(replace(user, sealed_totp=b"second", version=2), administrator=None, ends_tokens=True))
+    await do(
+        provisions, ChangeUser(replace(user, sealed_totp=b"second", version=2), administrator=None, ends_tokens=True)
+    )
     assert await storage.runner.look(last_step) == 0
     assert (await storage.accounts.user(user.user_id)).sealed_totp == b"second"
 
@@ -289,7 +297,9 @@ async def test_a_file_is_applied_once_and_changes_nothing_the_second_time(
     assert await events(storage) == told
 
 
-async def test_a_file_whose_last_record_is_bad_changes_nothing(provisions: ProvisionStorage, storage: Storage) -> None:
+async def test_a_file_whose_last_record_is_bad_changes_nothing(
+    provisions: ProvisionStorage, storage: Storage
+) -> None:
     bench = Bench(provisions)
     with pytest.raises(Unfit, match=r"clients\[1\]: a client needs a redirect URI or host"):
         await bench.apply(users=[ANNA, BOB], clients=[WEB, {**SHOP, "redirect_uris": []}])
@@ -313,7 +323,9 @@ async def test_an_export_makes_an_equal_installation(
 ) -> None:
     bench = Bench(provisions)
     await bench.apply(users=[ANNA, BOB], clients=[WEB, SHOP])
-    await storage.oauth.rotate_secret("web", bench.clients.kept_secret(a_client(), "next"), a_record(), old_ends_at=NOW + 60)
+    await storage.oauth.rotate_secret(
+        "web", bench.clients.kept_secret(a_client(), "next"), a_record(), old_ends_at=NOW + 60
+    )
     document = await bench.export()
     assert lines(await bench.apply(**document, prune=True)) == []
     await second.apply(**document)
@@ -356,7 +368,12 @@ async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_o
     assert sorted(len(plan.changes) for plan in plans) == [0, 3]
     state = await stored(provisions)
     assert [user.login for user in state.users] == ["anna@studio.example"]
-    assert await events(storage) == {"provision.applied": 1, "user.created": 1, "client.created": 2, "setup.closed": 1}
+    assert await events(storage) == {
+        "provision.applied": 1,
+        "user.created": 1,
+        "client.created": 2,
+        "setup.closed": 1,
+    }
 
 
 async def test_changes_of_different_fields_that_meet_are_both_kept(

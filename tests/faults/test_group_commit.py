@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import NoneType
 
 import apsw
 import pytest
@@ -41,6 +43,11 @@ async def one_group(disk: Disk, storage: Storage, *acts: Act) -> AsyncIterator[l
     await earlier
 
 
+async def outcomes(waiting: list[asyncio.Task[None]]) -> list[type]:
+    async with asyncio.timeout(PATIENCE):
+        return [type(answer) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
+
+
 async def test_every_answer_follows_a_sync_of_all_that_was_written(disk: Disk, storage: Storage) -> None:
     for _ in range(3):
         disk.done.clear()
@@ -65,20 +72,20 @@ async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: Disk, storag
 
 async def test_what_waits_together_is_synced_once(disk: Disk, storage: Storage) -> None:
     acts = [storage.accounts.create(a_user(), a_record()) for _ in range(20)]
-    async with one_group(disk, storage, *acts) as answers:
+    async with one_group(disk, storage, *acts) as waiting:
         disk.done.clear()
-    await asyncio.gather(*answers)
+    assert await outcomes(waiting) == [NoneType] * 20
     assert disk.done.count("sync db-wal") == 2  # the earlier write's, and one for all
 
 
 async def test_a_refusal_disturbs_none_of_its_neighbours(disk: Disk, storage: Storage) -> None:
-    logins = ("anna@studio.example", "anna@studio.example", "bob@studio.example")
-    acts = [storage.accounts.create(a_user(login=login), a_record()) for login in logins]
-    async with one_group(disk, storage, *acts) as waiting:
+    users = [a_user(login=login) for login in ("anna@studio.example", "anna@studio.example", "bob@studio.example")]
+    async with one_group(disk, storage, *(storage.accounts.create(user, a_record()) for user in users)) as waiting:
         pass
-    answers = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [type(None), LoginTaken, type(None)]
+    assert await outcomes(waiting) == [NoneType, LoginTaken, NoneType]
     assert len(await storage.audit.unsealed(10)) == 3
+    # Nothing is left of the refused one, not even its id.
+    await storage.accounts.create(replace(users[1], login="eve@studio.example"), a_record())
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
@@ -89,8 +96,7 @@ async def test_when_the_commit_fails_nobody_in_the_group_is_told_anything_else(
     acts = [storage.accounts.create(a_user(login=login), a_record()) for login in logins]
     async with one_group(disk, storage, *acts) as waiting:
         disk.write_failure = failure
-    answers = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [Unavailable] * 3
+    assert await outcomes(waiting) == [Unavailable] * 3
     assert [one.event for one in await storage.audit.unsealed(10)] == ["user.created"]  # the earlier write's
     disk.write_failure = None
     await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
@@ -101,8 +107,7 @@ async def test_a_caller_who_leaves_takes_nobody_along(disk: Disk, storage: Stora
     acts = [storage.accounts.create(user, a_record()) for user in users]
     async with one_group(disk, storage, *acts) as waiting:
         waiting[1].cancel()
-    answers = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [type(None), asyncio.CancelledError, type(None)]
+    assert await outcomes(waiting) == [NoneType, asyncio.CancelledError, NoneType]
     for user in users:  # he may have left after his write had begun; so it is always finished, record and all
         assert await storage.accounts.user(user.user_id) == user
     assert len(await storage.audit.unsealed(10)) == 4

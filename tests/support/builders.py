@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gatehouse.accounts.model import SetupLink, User
+from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin, Record
 from gatehouse.audit.recorder import Recorder
@@ -29,6 +30,13 @@ def a_record(event: Event = Event.USER_CREATED, subject: str = "1000000001", **p
 
 def a_setup_link(digest: bytes, **fields: Any) -> SetupLink:
     return replace(SetupLink(digest=digest, created_at=NOW, expires_at=NOW + 1_800), **fields)
+
+
+def a_passkey(**fields: Any) -> Passkey:
+    passkey = Passkey(
+        credential_id=b"key", user_id="1000000001", public_key=b"", sign_count=0, name="Laptop", created_at=NOW
+    )
+    return replace(passkey, **fields)
 
 
 def a_client(client_id: str = "web", **fields: Any) -> Client:

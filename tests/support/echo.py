@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -75,9 +75,10 @@ class Echo:
 
     async def _pour(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        while len(self.left) == 0:
+        while not self.released.is_set():
             await send({"type": "http.response.body", "body": BLOCK, "more_body": True})
             await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _hold(self, receive: Receive, send: Send) -> None:
         """Until the service ends, the test releases it, or the client leaves."""
@@ -95,6 +96,21 @@ class Echo:
             self.left.append("/hold")
             return
         await answer(send, reason.encode())
+
+
+class Takeover(asyncio.Protocol):
+    """What a connection is handed to after an upgrade: answers 101 to the handshake, 102 to everything else."""
+
+    def __init__(self, **_: object) -> None:
+        self._statuses = iter([101])
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
+
+    def data_received(self, data: bytes) -> None:
+        status = next(self._statuses, 102)
+        self._transport.write(b"HTTP/1.1 %d OK\r\ncontent-length: %d\r\n\r\n%b" % (status, len(data), data))
 
 
 async def gone(receive: Receive) -> None:
@@ -136,11 +152,16 @@ class House:
 
 @asynccontextmanager
 async def echo_house(
-    limits: ProtocolLimits | None = None, *, wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app
+    limits: ProtocolLimits | None = None,
+    *,
+    wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    ws: str = "none",
 ) -> AsyncIterator[House]:
     echo = Echo()
     clock = MovableClock()
-    async with serving(wrap(echo), limits=limits or ProtocolLimits(), clock=clock, stopping=echo.stopping) as server:
+    async with serving(
+        wrap(echo), limits=limits or ProtocolLimits(), clock=clock, stopping=echo.stopping, ws=ws
+    ) as server:
         yield House(server=server, echo=echo, clock=clock)
         echo.released.set()
 

@@ -153,7 +153,7 @@ class Mailbox:
         self, _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, given: LoginPassword
     ) -> AuthResult:
         right = given.login == b"gatehouse" and given.password == b"of the mail server"
-        return AuthResult(success=right, auth_data=given.login.decode() if right else None)
+        return AuthResult(success=right, handled=False, auth_data=given.login.decode() if right else None)
 
 
 @asynccontextmanager

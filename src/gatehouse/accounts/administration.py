@@ -3,7 +3,8 @@
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.logins import check_login
 from gatehouse.accounts.model import NICK_LONGEST, User
-from gatehouse.accounts.passwords import Passwords, check_new_password
+from gatehouse.accounts.password_rules import PasswordRules
+from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
@@ -14,9 +15,12 @@ from gatehouse.kernel.text import is_plain_line, nfc
 
 
 class Administration:
-    def __init__(self, *, store: AccountStore, passwords: Passwords, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self, *, store: AccountStore, passwords: Passwords, rules: PasswordRules, recorder: Recorder, clock: Clock
+    ) -> None:
         self._store = store
         self._passwords = passwords
+        self._rules = rules
         self._recorder = recorder
         self._clock = clock
 
@@ -34,16 +38,17 @@ class Administration:
         await self._store.create(user, record, administrator=administrator)
         return user
 
-    async def new_user(self, *, login: str, nick: str, password: str | None) -> User:
+    async def new_user(self, *, login: str, nick: str, password: str | None, lang: str = "en") -> User:
         """Check every field and hash the password; nothing is kept yet."""
         checked_login, checked_nick = check_login(login), check_nick(nick)
         if password is not None:
-            check_new_password(password)
+            await self._rules.check(password, checked_login, checked_nick)
         return User(
             user_id=new_user_id(),
             login=checked_login,
             nick=checked_nick,
             password_hash=None if password is None else await self._passwords.hash(password),
+            lang=lang,
             reg_time=self._clock.now(),
         )
 

@@ -23,6 +23,28 @@ class BadAccount(BadInput):
     """A field of an account is not acceptable; the detail says which and why, for its writer."""
 
 
+class PasswordWeak(BadAccount):
+    """Too easy to guess, for someone who knows the person as well."""
+
+
+class PasswordBreached(BadAccount):
+    """In the operator's list of stolen passwords."""
+
+
+class DomainRefused(BadAccount):
+    """Only addresses of certain domains may register."""
+
+
+class RegistrationClosed(Refused):
+    public = "Nobody can register here; ask an administrator for an invitation."
+
+
+class LinkDead(Refused):
+    """Used, expired, replaced by a newer one, or made for an address the account no longer has: all alike."""
+
+    public = "This link is not valid: it was used, has expired, or never was one."
+
+
 class SignInRefused(Refused):
     """Wrong, unknown and blocked look alike (R1)."""
 

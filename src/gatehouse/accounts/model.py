@@ -92,6 +92,24 @@ class SetupLink:
     expires_at: int
 
 
+class LinkKind(StrEnum):
+    """What a mailed link is good for."""
+
+    VERIFY = "verify_email"
+    INVITE = "invite"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """Goes to an account's address by mail; whoever opens it reads that mailbox. Works once."""
+
+    kind: LinkKind
+    digest: bytes
+    created_at: int
+    expires_at: int
+
+
 class Strength(StrEnum):
     FULL = "full"
     LIMITED = "limited"  # from a short-lived token: signs in to first-party clients only (R1)

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from gatehouse.accounts.errors import BadAccount
 from gatehouse.kernel.digests import keyed_digest
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.kernel.ids import new_secret
@@ -18,8 +17,6 @@ from gatehouse.kernel.text import nfc
 
 T = TypeVar("T")
 
-SHORTEST: Final = 10  # characters
-LONGEST_BYTES: Final = 1_024
 WAITING_MOST: Final = 64  # hashes under way and waiting; at 0.1 s each the last one waits some seconds
 
 
@@ -82,10 +79,3 @@ class Passwords:
         """The bytes that are hashed: NFC, so that a password typed on two systems stays one (LG-18)."""
         text = nfc(password).encode()
         return keyed_digest(self._pepper, text) if self._pepper else text
-
-
-def check_new_password(password: str) -> None:
-    if len(nfc(password).encode("utf-8", "surrogatepass")) > LONGEST_BYTES:
-        raise BadAccount(f"the password is longer than {LONGEST_BYTES} bytes")
-    if len(password) < SHORTEST:
-        raise BadAccount(f"the password needs at least {SHORTEST} characters")

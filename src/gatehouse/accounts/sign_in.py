@@ -8,7 +8,8 @@ from gatehouse.accounts.devices import Devices
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
-from gatehouse.accounts.passwords import LONGEST_BYTES, Passwords
+from gatehouse.accounts.password_rules import is_too_long
+from gatehouse.accounts.passwords import Passwords
 from gatehouse.throttle.guesses import Guesses, Subject
 from gatehouse.throttle.model import GuessLimit
 
@@ -59,7 +60,7 @@ class SignIn:
         return user
 
     async def _matches(self, password: str, user: User | None) -> bool:
-        if len(password.encode("utf-8", "surrogatepass")) > LONGEST_BYTES:
+        if is_too_long(password):
             return False  # not worth a hash; nobody could have set it
         kept = user.password_hash if user is not None else None
         matches = await self._passwords.matches(password, kept or await self._passwords.decoy())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.accounts.model import Session, SetupLink, SignedIn, User
+from gatehouse.accounts.model import Link, LinkKind, Session, SetupLink, SignedIn, User
 from gatehouse.audit.model import Record
 from gatehouse.mail.model import Mail
 
@@ -70,4 +70,64 @@ class SessionStore(Protocol):
         """Raise the account's rev, which ends every session, login token and user JWT; returns the new one.
 
         The session `keep`, if any, is carried over in the same act. Raises UserNotFound.
+        """
+
+
+class LinkStore(Protocol):
+    async def owner(self, kind: LinkKind, digest: bytes, now: int) -> User | None:
+        """The account that this link would open now; takes nothing.
+
+        None when it was taken, replaced by a newer one, has expired or never was; when the account is gone,
+        blocked, or has another address than the one the link was mailed to.
+        """
+
+    async def send_link(self, owner: User, link: Link, entry: Record, mails: Sequence[Mail]) -> None:
+        """Keep the link, bound to the account and its address; older ones of its kind die with it."""
+
+    async def pretend(self, link: Link, seen: str, mails: Sequence[Mail]) -> None:
+        """Do what `send_link` does, step by step, and leave nothing that anyone could find or read.
+
+        For addresses without an account: how long it takes tells nothing (LG-05).
+        """
+
+
+class RegistrationStore(LinkStore, Protocol):
+    async def user_by_login(self, login_key: str) -> User | None:
+        """Return the account whose login has this spelling."""
+
+    async def register(self, user: User, link: Link, entry: Record, mails: Sequence[Mail]) -> None:
+        """Keep the new account and the link that will confirm its address.
+
+        Raises LoginTaken or UserIdTaken, and then nothing is changed.
+        """
+
+    async def registered_again(self, known: User, entry: Record, mails: Sequence[Mail]) -> None:
+        """End links that would confirm the account's address; nothing else about it changes."""
+
+    async def verify_email(self, digest: bytes, entry: Record, now: int) -> None:
+        """Take the link and confirm the address it was mailed to, in one act. Raises LinkDead.
+
+        Of any number of callers exactly one succeeds; the address of the account is still that one.
+        """
+
+
+class InvitationStore(RegistrationStore, Protocol):
+    async def accept(self, digest: bytes, nick: str, password_hash: str, entry: Record, now: int) -> None:
+        """Take the link, give the account its nick and first password, and confirm its address.
+
+        Raises LinkDead, also when the account has a password meanwhile.
+        """
+
+
+class RecoveryStore(LinkStore, Protocol):
+    async def user_by_login(self, login_key: str) -> User | None:
+        """Return the account whose login has this spelling."""
+
+    async def reset_password(
+        self, digest: bytes, password_hash: str, entry: Record, mails: Sequence[Mail], now: int
+    ) -> None:
+        """Take the link and replace the password, in one act; the address counts as confirmed.
+
+        Every session, login token and user JWT of the account ends with it, and so do its other links. Of
+        any number of callers exactly one succeeds. Raises LinkDead.
         """

@@ -80,6 +80,7 @@ def provisioning_of(house: House) -> Provisioning:
         store=ProvisionStorage(house.storage.runner),
         masters=house.masters,
         passwords=house.passwords,
+        rules=house.password_rules,
         clients=house.clients,
         recorder=house.recorder,
         clock=house.clock,

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import binascii
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from gatehouse.cli.opening import database, sqlite_file
 from gatehouse.cli.output import moment, progress
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured, Refused
-from gatehouse.keys.errors import WrongMasterKey
+from gatehouse.keys.errors import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys, expand
 from gatehouse.settings import Loaded
 from gatehouse.storage.archive import (
@@ -99,6 +100,8 @@ def refuse_other_schema(manifest: Manifest) -> None:
 def opened(manifest: Manifest, masters: MasterKeys) -> bytes:
     try:
         return masters.open(base64.b64decode(manifest.instance_key), purpose=INSTANCE_KEY)
+    except (binascii.Error, Tampered) as error:
+        raise BackupDamaged("the backup's own key is damaged") from error
     except WrongMasterKey as error:
         raise BackupForeign(
             f"the backup opens with master key {manifest.master_key}, which is not configured: "

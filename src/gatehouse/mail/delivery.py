@@ -166,9 +166,9 @@ def as_message(mail: Mail, letter: Letter, sender: Sender) -> EmailMessage:
     message["Date"] = datetime.fromtimestamp(mail.created_at, UTC)
     message["Message-ID"] = f"<{mail.mail_id}@{sender.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # no out-of-office answers, please (RFC 3834 §5)
-    message["Content-Language"] = letter.lang
     message.set_content(letter.text)
     message.add_alternative(letter.html, subtype="html")
+    message["Content-Language"] = letter.lang  # last: earlier it would become the text's alone
     return message
 
 

@@ -42,7 +42,7 @@ class Problems:
         try:
             return check(given)
         except BadInput as error:
-            self.add(place, error.detail)
+            self.add(place, str(error))
             return otherwise
 
 

@@ -5,6 +5,7 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
+from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin, Record
@@ -33,6 +34,7 @@ class Provisioning:
         store: ProvisionStore,
         masters: MasterKeys,
         passwords: Passwords,
+        rules: PasswordRules,
         clients: Clients,
         recorder: Recorder,
         clock: Clock,
@@ -40,6 +42,7 @@ class Provisioning:
         self._store = store
         self._masters = masters
         self._passwords = passwords
+        self._rules = rules
         self._clients = clients
         self._recorder = recorder
         self._clock = clock
@@ -107,6 +110,7 @@ class Provisioning:
             masters=self._masters,
             seal=FileSeal(self._masters),
             passwords=self._passwords,
+            rules=self._rules,
             clients=self._clients,
             now=self._clock.now(),
         )

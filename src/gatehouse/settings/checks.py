@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from gatehouse.accounts.breached import BreachedFile
+from gatehouse.kernel.errors import Misconfigured
 from gatehouse.settings.about import SHORTEST_SECRET
 from gatehouse.settings.files import DEV_KEY, is_there
 from gatehouse.settings.grammar import Origin, is_loopback, parse_origin, ws_url_of
@@ -132,6 +134,15 @@ def keys_directory_exists(candidate: Candidate) -> None:
         raise ValueError(f"{path} is no directory")
 
 
+def breached_file_is_such_a_list(candidate: Candidate) -> None:
+    path = candidate.settings.accounts.breached_passwords
+    try:
+        if path:
+            BreachedFile(Path(path)).refuse_another_kind()
+    except Misconfigured as error:
+        raise ValueError(str(error)) from None
+
+
 def mail_has_a_sender(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and not mail.from_address:
@@ -166,6 +177,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("database.listen_url", listening_needs_postgresql),
     ("database.pool_min", pool_bounds_are_in_order),
     ("applications.keys_dir", keys_directory_exists),
+    ("accounts.breached_passwords", breached_file_is_such_a_list),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_sign_in_is_whole),

@@ -1,6 +1,6 @@
 """Values on their way to becoming settings: given, filled in, checked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,11 @@ DEV: Final = "dev"
 LOOPBACK: Final = (parse_network("127.0.0.0/8"), parse_network("::1/128"))
 DEFAULT_HOST: Final = Server().host
 HTTP_PORT: Final = 80
+DEV_DEFAULTS: Final[Mapping[str, Value]] = {
+    "accounts.registration": True,
+    "game.session_info_allow": LOOPBACK,
+    "log.format": "console",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,7 @@ def fill_in(draft: Draft, data: Path, *, dev: bool) -> None:
 def fill_in_for_dev(draft: Draft, settings: Settings) -> None:
     if not settings.server.base_url:
         draft.put("server.base_url", dev_base_url(settings.server), DEV)
-    for name, value in (("game.session_info_allow", LOOPBACK), ("log.format", "console")):
+    for name, value in DEV_DEFAULTS.items():
         if name not in draft.values:
             draft.put(name, value, DEV)
 

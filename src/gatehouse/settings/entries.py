@@ -19,7 +19,7 @@ WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 NEAR: Final = 0.8  # of 1; below, a suggestion is a guess
 WORDS_OF_TRUTH: Final = {"true": True, "false": False}
 
-Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...]
+Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Entry:
             raise ValueError(f"must be between {about.low} and {about.high}{unit}, not {given}")
         return given
 
-    def _members(self, given: object) -> tuple[Network, ...] | tuple[Secret, ...]:
+    def _members(self, given: object) -> tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]:
         if not isinstance(given, list):
             raise ValueError("must be a list")  # noqa: TRY004
         texts = [plain_line(member) for member in given]
@@ -96,6 +96,8 @@ class Entry:
             raise ValueError("has an empty member")
         if self.is_secret:
             return tuple(self._secret(text) for text in texts)
+        if self.kind is str:
+            return tuple(self._well_formed(text) for text in texts)
         return tuple(grammar.network(text) for text in texts)
 
     def _text(self, given: object) -> str | Secret:

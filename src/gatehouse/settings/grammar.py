@@ -125,6 +125,11 @@ def mail_address(text: str) -> None:
         raise ValueError(f"must be an e-mail address like gatehouse@studio.example, not {text!r}")
 
 
+def domain(text: str) -> None:
+    if not is_host_name(text):
+        raise ValueError(f"must be a domain like studio.example in lower case, not {text!r}")
+
+
 def login_data_field(text: str) -> None:
     if not FIELD_NAME.fullmatch(text):
         raise ValueError(f"must be a letter and up to 31 letters, digits or underscores, not {text!r}")

@@ -136,6 +136,16 @@ class Tokens:
 class Accounts:
     """People."""
 
+    registration: Annotated[
+        bool, About("Let anyone make an account for an address of his; else by invitation only.", dev="`true`")
+    ] = False
+    allowed_domains: Annotated[
+        tuple[str, ...], text("The only domains whose addresses may register; none means any.", grammar.domain)
+    ] = ()
+    breached_passwords: Annotated[
+        str,
+        text("File of stolen passwords that nobody may choose, `SHA-1:COUNT` by digest.", grammar.absolute_path),
+    ] = ""
     vendor_nick_field: Annotated[
         str, text("Name of the vendor nickname in login data.", grammar.login_data_field)
     ] = "ghnick"
@@ -166,6 +176,17 @@ class Mail:
     ] = ""
     from_name: Annotated[str, About("The name mail comes from, and what it calls the service.")] = "Gatehouse"
     timeout_seconds: Annotated[int, seconds("How long the server may take for each mail.", 1, 120)] = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sessions:
+    """How long a browser stays signed in."""
+
+    idle_hours: Annotated[int, number("Hours without a request after which a session ends.", 1, 8_760, "hours")] = 72
+    absolute_days: Annotated[int, days("Days after which it ends in any case.")] = 30
+    fresh_minutes: Annotated[
+        int, number("Minutes for which a proof lets a person change how he signs in.", 1, 120, "minutes")
+    ] = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,6 +298,7 @@ class Settings:
     keys: Keys = field(default_factory=Keys)
     tokens: Tokens = field(default_factory=Tokens)
     accounts: Accounts = field(default_factory=Accounts)
+    sessions: Sessions = field(default_factory=Sessions)
     mail: Mail = field(default_factory=Mail)
     game: Game = field(default_factory=Game)
     oauth: OAuth = field(default_factory=OAuth)

@@ -23,9 +23,11 @@ from gatehouse.storage.permissions import assign_root_role
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
+    login_tokens,
     passkeys,
     recovery_codes,
     role_assignments,
+    sessions,
     totp_factors,
     user_ids,
     user_purchases,
@@ -105,7 +107,7 @@ DROP_BELONGINGS = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
     for table in (
         *(user_tags, user_purchases, user_records, role_assignments),
-        *(totp_factors, passkeys, recovery_codes),
+        *(totp_factors, passkeys, recovery_codes, sessions, login_tokens),
     )
 )
 REPLACE_HASH = Statement(
@@ -164,11 +166,6 @@ def remove_user(user: User) -> Verb[None]:
         raise UserChanged
     for drop in DROP_BELONGINGS:
         yield drop(of=user.user_id)
-
-
-def end_tokens(user: User, now: int) -> Verb[None]:
-    """Part of verbs after which whatever was issued to the account must be refused (checklist LG-20)."""
-    yield SET_BLOCKED(of=user.user_id, to=user.blocked, epoch=now * 1_000)
 
 
 def _put_sets(user: User) -> Verb[None]:

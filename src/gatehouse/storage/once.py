@@ -14,7 +14,7 @@ PUT = Statement(insert(once))
 DROP_OTHERS = Statement(
     delete(once).where(once.c.kind == bindparam("of_kind"), once.c.subject == bindparam("of_subject"))
 )
-PEEK = Statement(select(once.c.subject).where(*_OPEN))
+PEEK = Statement(select(once.c.subject, once.c.details).where(*_OPEN))
 # The condition is part of the write: of two takers the second one finds no row left to change.
 TAKE = Statement(
     update(once).where(*_OPEN).values(taken_at=bindparam("now")).returning(once.c.subject, once.c.details)
@@ -38,8 +38,13 @@ def put(
 
 
 def is_open(kind: str, digest: bytes, now: int) -> Verb[bool]:
+    return (yield from find(kind, digest, now)) is not None
+
+
+def find(kind: str, digest: bytes, now: int) -> Verb[Row | None]:
+    """What could be taken now; takes nothing."""
     rows = yield PEEK(of_kind=kind, of_digest=digest, now=now)
-    return bool(rows)
+    return rows[0] if rows else None
 
 
 def take(kind: str, digest: bytes, now: int) -> Verb[Row | None]:

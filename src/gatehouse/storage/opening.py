@@ -14,10 +14,13 @@ from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.mail import MailStorage
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.oauth import OAuthStorage
+from gatehouse.storage.passkeys import PasskeyStorage
 from gatehouse.storage.permissions import PermissionStorage
 from gatehouse.storage.postgres import PoolLimits, PostgresRunner
 from gatehouse.storage.promotion import PromotionStorage
+from gatehouse.storage.registration import RegistrationStorage
 from gatehouse.storage.runner import Runner
+from gatehouse.storage.second_factors import SecondFactorStorage
 from gatehouse.storage.sessions import SessionStorage
 from gatehouse.storage.sqlite import SQLiteRunner, path_of
 from gatehouse.storage.sweep import sweep
@@ -37,7 +40,10 @@ class Storage:
     mail: MailStorage
     oauth: OAuthStorage
     permissions: PermissionStorage
+    passkeys: PasskeyStorage
     promotion: PromotionStorage
+    registration: RegistrationStorage
+    second_factors: SecondFactorStorage
     sessions: SessionStorage
     throttle: ThrottleStorage
 
@@ -84,7 +90,10 @@ def over(runner: Runner) -> Storage:
         mail=MailStorage(runner),
         oauth=OAuthStorage(runner),
         permissions=PermissionStorage(runner),
+        passkeys=PasskeyStorage(runner),
         promotion=PromotionStorage(runner),
+        registration=RegistrationStorage(runner),
+        second_factors=SecondFactorStorage(runner),
         sessions=SessionStorage(runner),
         throttle=ThrottleStorage(runner),
     )

@@ -23,7 +23,6 @@ from gatehouse.storage.accounts import (
     add_user,
     all_users,
     change_user,
-    end_tokens,
     named_users,
     remove_user,
     retired_ids,
@@ -33,6 +32,7 @@ from gatehouse.storage.installation import state_once
 from gatehouse.storage.oauth import add_client, all_clients, change_client, removed_ids
 from gatehouse.storage.permissions import assign_root_role
 from gatehouse.storage.runner import Stored, act, survey
+from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import role_assignments, roles, users
 
@@ -98,7 +98,7 @@ def do(one: Act, now: int) -> Verb[None]:
         case ChangeUser(user, administrator, ends_tokens):
             yield from change_user(user)
             if ends_tokens:
-                yield from end_tokens(user, now)
+                yield from raise_rev(user.user_id, keep=None, now=now)
             if administrator is not None:
                 yield from give_role(user, holds=administrator)
         case RemoveUser(user):

@@ -5,12 +5,15 @@ from dataclasses import replace
 from typing import assert_never
 
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken
+from gatehouse.accounts.model import User
+from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.audit.model import Record
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.clients import Clients
 from gatehouse.oauth.errors import ClientChanged
+from gatehouse.oauth.model import Client
 from gatehouse.provision.entries import Asked, read_entries
 from gatehouse.provision.given import SecretSources
 from gatehouse.provision.model import (
@@ -58,48 +61,73 @@ class ProvisionsInMemory:
 
 def after(state: State, acts: Sequence[Act], now: int = NOW) -> State:
     """The state once the acts are done."""
-    users = {user.user_id: user for user in state.users}
-    clients = {client.client_id: client for client in state.clients}
-    administrators = set(state.administrators)
-    retired, removed = set(state.retired_user_ids), set(state.removed_client_ids)
+    ledger = Ledger(state)
     for act in acts:
+        ledger.do(act, now)
+    return ledger.state()
+
+
+class Ledger:
+    def __init__(self, state: State) -> None:
+        self._users = {user.user_id: user for user in state.users}
+        self._administrators = set(state.administrators)
+        self._retired = set(state.retired_user_ids)
+        self._clients = {client.client_id: client for client in state.clients}
+        self._removed = set(state.removed_client_ids)
+
+    def state(self) -> State:
+        return State(
+            users=tuple(self._users.values()),
+            administrators=frozenset(self._administrators),
+            retired_user_ids=frozenset(self._retired),
+            clients=tuple(self._clients.values()),
+            removed_client_ids=frozenset(self._removed),
+        )
+
+    def do(self, act: Act, now: int) -> None:
         match act:
             case AddUser(user, administrator):
-                if user.user_id in users or user.user_id in retired:
-                    raise UserIdTaken
-                if user.login_key in {other.login_key for other in users.values()}:
-                    raise LoginTaken
-                users[user.user_id] = user
-                administrators |= {user.user_id} if administrator else set()
+                self._add_user(user)
+                self._give_role(user, holds=administrator)
             case ChangeUser(user, administrator, ends_tokens):
-                if users[user.user_id].version != user.version:
-                    raise UserChanged
-                rev = now * 1_000 if ends_tokens else user.rev
-                users[user.user_id] = replace(user, version=user.version + 1, rev=rev)
-                if administrator is not None:
-                    administrators = administrators - {user.user_id} | ({user.user_id} if administrator else set())
+                self._change_user(user, rev=now * 1_000 if ends_tokens else user.rev)
+                self._give_role(user, holds=administrator)
             case RemoveUser(user):
-                del users[user.user_id]
-                administrators -= {user.user_id}
-                retired.add(user.user_id)
+                del self._users[user.user_id]
+                self._retired.add(user.user_id)
+                self._give_role(user, holds=False)
             case AddClient(client):
-                clients[client.client_id] = client
+                self._clients[client.client_id] = client
             case ChangeClient(client):
-                if clients.pop(client.client_id).version != client.version:
-                    raise ClientChanged
-                if client.removed:
-                    removed.add(client.client_id)
-                else:
-                    clients[client.client_id] = replace(client, version=client.version + 1)
+                self._change_client(client)
             case _:
                 assert_never(act)
-    return State(
-        users=tuple(users.values()),
-        administrators=frozenset(administrators),
-        retired_user_ids=frozenset(retired),
-        clients=tuple(clients.values()),
-        removed_client_ids=frozenset(removed),
-    )
+
+    def _add_user(self, user: User) -> None:
+        if user.user_id in self._users or user.user_id in self._retired:
+            raise UserIdTaken
+        if user.login_key in {other.login_key for other in self._users.values()}:
+            raise LoginTaken
+        self._users[user.user_id] = user
+
+    def _change_user(self, user: User, rev: int) -> None:
+        if self._users[user.user_id].version != user.version:
+            raise UserChanged
+        self._users[user.user_id] = replace(user, version=user.version + 1, rev=rev)
+
+    def _give_role(self, user: User, *, holds: bool | None) -> None:
+        if holds is not None:
+            self._administrators.discard(user.user_id)
+        if holds:
+            self._administrators.add(user.user_id)
+
+    def _change_client(self, client: Client) -> None:
+        if self._clients.pop(client.client_id).version != client.version:
+            raise ClientChanged
+        if client.removed:
+            self._removed.add(client.client_id)
+        else:
+            self._clients[client.client_id] = replace(client, version=client.version + 1)
 
 
 class Bench:
@@ -112,6 +140,7 @@ class Bench:
             store=store,
             masters=self.masters,
             passwords=PASSWORDS,
+            rules=PasswordRules(),
             clients=self.clients,
             recorder=RECORDER,
             clock=CLOCK,
@@ -155,4 +184,6 @@ def a_bench(state: State | None = None) -> tuple[Bench, ProvisionsInMemory]:
 
 
 def lines(plan: Plan) -> list[str]:
-    return [f"{change.action} {change.kind} {change.name} {','.join(change.fields)}".strip() for change in plan.changes]
+    return [
+        f"{change.action} {change.kind} {change.name} {','.join(change.fields)}".strip() for change in plan.changes
+    ]

@@ -76,7 +76,9 @@ async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() ->
     )
     bench, store = a_bench(State(clients=(before,)))
     plan = await bench.apply(
-        clients=[{"client_id": "web", "redirect_uris": ["https://b.example/cb"], "scopes": None, "application_id": None}]
+        clients=[
+            {"client_id": "web", "redirect_uris": ["https://b.example/cb"], "scopes": None, "application_id": None}
+        ]
     )
     assert lines(plan) == ["change client web application_id,redirect_uris,scopes"]
     assert store.kept.clients == (

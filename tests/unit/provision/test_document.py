@@ -32,16 +32,16 @@ def test_one_document_reads_the_same_in_every_form(suffix: str, text: str) -> No
     }
 
 
-@pytest.mark.parametrize("text", ["NO", "on", "yes", "12:34:56", "0o14", "0123", "1_000", "2024-01-01", "0x1F", "=", "1e3"])
+@pytest.mark.parametrize(
+    "text", ["NO", "on", "yes", "12:34:56", "0o14", "0123", "1_000", "2024-01-01", "0x1F", "=", "1e3"]
+)
 def test_yaml_leaves_text_that_looks_like_text_alone(text: str) -> None:
     assert read_document(f"a: {text}".encode(), ".yaml") == {"a": text}
 
 
 def test_yaml_knows_numbers_truth_and_nothing() -> None:
-    text = "{a: 12, b: -3, c: true, d: False, e: null, f: ~, g: , h: 1.5}"
-    assert read_document(text.encode(), ".yaml") == {
-        **{"a": 12, "b": -3, "c": True, "d": False, "e": None, "f": None, "g": None, "h": 1.5}
-    }
+    text = "a: [12, -3, true, False, null, ~, 1.5]"
+    assert read_document(text.encode(), ".yaml") == {"a": [12, -3, True, False, None, None, 1.5]}
 
 
 def test_yaml_merges_what_an_anchor_shares_and_what_is_written_wins() -> None:
@@ -92,7 +92,12 @@ def test_a_document_is_made_of_sections(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "text"),
-    [(".json", '{"a": "\\u0000"}'), (".json", '{"a": ["\\ud800"]}'), (".yaml", 'a: "\\0"'), (".toml", 'a = "\\u0000"')],
+    [
+        (".json", '{"a": "\\u0000"}'),
+        (".json", '{"a": ["\\ud800"]}'),
+        (".yaml", 'a: "\\0"'),
+        (".toml", 'a = "\\u0000"'),
+    ],
 )
 def test_text_that_no_database_keeps_is_refused(suffix: str, text: str) -> None:
     assert problem(text, suffix) == "a text holds the character NUL or half a surrogate pair"

@@ -20,7 +20,10 @@ def test_sections_come_in_the_order_in_which_they_are_made() -> None:
 
 def test_records_become_typed_entries_that_know_their_place() -> None:
     (users, clients) = read_entries(
-        {"users": [{"login": "a@x.example"}, {"tags": ["b", "b"]}], "clients": [{"client_id": "w", "profile": "oidc"}]},
+        {
+            "users": [{"login": "a@x.example"}, {"tags": ["b", "b"]}],
+            "clients": [{"client_id": "w", "profile": "oidc"}],
+        },
         SECTIONS,
     )
     assert [placed.place for placed in users.entries] == ["users[0]", "users[1]"]

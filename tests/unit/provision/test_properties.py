@@ -80,7 +80,10 @@ def user_changes(
 
 @given(states(), user_entries(), st.lists(HASH, min_size=4, max_size=4), st.booleans())
 def test_users_are_settled_after_one_application(
-    state: State, entries: list[Placed[UserEntry]], hashes: list[object], prune: bool  # noqa: FBT001
+    state: State,
+    entries: list[Placed[UserEntry]],
+    hashes: list[object],
+    prune: bool,  # noqa: FBT001
 ) -> None:
     changes = user_changes(entries, hashes, state, prune=prune)
     done = after(state, [change.act for change in changes])
@@ -95,7 +98,9 @@ def test_users_are_settled_after_one_application(
 
 @given(states(), st.data(), st.booleans())
 def test_somebody_can_always_administer_who_could_before(
-    state: State, data: st.DataObject, prune: bool  # noqa: FBT001
+    state: State,
+    data: st.DataObject,
+    prune: bool,  # noqa: FBT001
 ) -> None:
     entries = [
         Placed(user.user_id, UserEntry(user_id=user.user_id, blocked=data.draw(FLAG), administrator=data.draw(FLAG)))
@@ -167,7 +172,9 @@ def client_changes(entries: list[Placed[ClientEntry]], state: State, *, prune: b
 
 @given(states(), client_entries(), st.booleans())
 def test_clients_are_settled_after_one_application(
-    state: State, entries: list[Placed[ClientEntry]], prune: bool  # noqa: FBT001
+    state: State,
+    entries: list[Placed[ClientEntry]],
+    prune: bool,  # noqa: FBT001
 ) -> None:
     changes = client_changes(entries, state, prune=prune)
     done = after(state, [change.act for change in changes])
@@ -184,5 +191,7 @@ def test_a_field_that_no_record_names_stays_as_it_is(state: State, entries: list
     for client in done.clients:
         if client.client_id in before:
             given_fields = {name for name, value in named.get(client.client_id, {}).items() if value is not UNSET}
-            kept = {name: getattr(before[client.client_id], name) for name in clients.FIELDS if name not in given_fields}
+            kept = {
+                name: getattr(before[client.client_id], name) for name in clients.FIELDS if name not in given_fields
+            }
             assert replace(client, **kept) == client

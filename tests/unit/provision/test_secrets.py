@@ -9,7 +9,9 @@ from gatehouse.provision.sealed import FileSeal
 from tests.support.keys import MASTER, OTHER_MASTER
 
 SEAL = FileSeal(MasterKeys(MASTER))
-SOURCES = SecretSources(environment={"PW": "from-env", "EMPTY": "", "BAD": "\udcff"}, read_file=lambda path: f"in {path}")
+SOURCES = SecretSources(
+    environment={"PW": "from-env", "EMPTY": "", "BAD": "\udcff"}, read_file=lambda path: f"in {path}"
+)
 
 
 def reveal(given: object, purpose: str = "password:1") -> tuple[str, bool]:
@@ -45,11 +47,10 @@ def test_a_sealed_text_is_the_same_every_time_and_tells_nothing() -> None:
     assert "Hunter2" not in sealed
 
 
-@pytest.mark.parametrize("damage", [lambda text: text[:-2], lambda text: f"{text}A", lambda text: "", lambda text: ".x"])
-def test_a_damaged_one_does_not_open(damage) -> None:  # noqa: ANN001
-    assert refusal({"sealed": damage(SEAL.seal("x", purpose="password:1"))}) in {
-        "was sealed for another record, or is damaged",
-    }
+def test_a_damaged_one_does_not_open() -> None:
+    sealed = SEAL.seal("x", purpose="password:1")
+    for damaged in (sealed[:-2], f"{sealed}A", sealed.partition(".")[2], f".{sealed}", sealed.partition(".")[0], ""):
+        assert refusal({"sealed": damaged}).startswith("was sealed ")
 
 
 def test_a_sealed_text_opens_for_its_own_record_only() -> None:

@@ -144,6 +144,13 @@ async def test_a_password_may_come_from_the_environment() -> None:
     assert await PASSWORDS.matches(STRONG, store.kept.users[0].password_hash or "")
 
 
+async def test_a_file_may_bring_more_people_than_are_hashed_at_a_time() -> None:
+    bench, store = a_bench()
+    crowd = [{"login": f"{n}@x.example", "nick": str(n), "password": f"{STRONG}{n}"} for n in range(100)]
+    await bench.apply(users=crowd)
+    assert len({user.password_hash for user in store.kept.users}) == 100
+
+
 async def test_a_weak_password_needs_to_be_allowed_unless_it_is_there_already() -> None:
     weak = [{**ANNA, "password": "short"}]
     (problem,) = await problems_of(users=weak)
@@ -158,7 +165,11 @@ async def test_a_weak_password_needs_to_be_allowed_unless_it_is_there_already() 
 
 @pytest.mark.parametrize(
     ("secret", "says"),
-    [("JBSWY3DPEHPK3PX1", "must be base32"), ("JBSWY3DP", "must be 10 to 64 bytes"), ("ÄBSWY3DPEHPK3PXP", "must be base32")],
+    [
+        ("JBSWY3DPEHPK3PX1", "must be base32"),
+        ("JBSWY3DP", "must be 10 to 64 bytes"),
+        ("ÄBSWY3DPEHPK3PXP", "must be base32"),
+    ],
 )
 async def test_a_totp_secret_is_base32_of_some_length(secret: str, says: str) -> None:
     (problem,) = await problems_of(users=[{**ANNA, "totp_secret": secret}])
@@ -184,7 +195,8 @@ async def test_a_totp_secret_in_another_spelling_is_no_change() -> None:
     ],
 )
 async def test_what_was_issued_ends_when_a_credential_changes_or_the_account_is_blocked(
-    fields: dict[str, object], ends: bool  # noqa: FBT001
+    fields: dict[str, object],
+    ends: bool,  # noqa: FBT001
 ) -> None:
     change = await changed(with_anna(), **fields)
     assert change is not None
@@ -273,7 +285,9 @@ async def test_service_accounts_are_neither_changed_nor_pruned_nor_exported_here
 
 async def test_only_the_accounts_the_file_names_are_read_unless_the_rest_is_pruned() -> None:
     bench, store = a_bench()
-    await bench.plan(users=[{"login": "Anna@X.example", "nick": "A"}, {"user_id": "7", "login": "b@x.example", "nick": "B"}])
+    await bench.plan(
+        users=[{"login": "Anna@X.example", "nick": "A"}, {"user_id": "7", "login": "b@x.example", "nick": "B"}]
+    )
     await bench.plan(users=[], prune=True)
     assert store.scopes == [
         Scope(user_ids=frozenset({"7"}), login_keys=frozenset({"anna@x.example", "b@x.example"})),
@@ -290,7 +304,9 @@ async def test_the_role_is_given_kept_and_taken() -> None:
     given = await changed(with_anna(), administrator=True)
     assert given is not None
     assert given.administrator is True
-    state = replace(admins("7"), users=(*admins("7").users, *with_anna().users), administrators=frozenset({"7", "1001"}))
+    state = replace(
+        admins("7"), users=(*admins("7").users, *with_anna().users), administrators=frozenset({"7", "1001"})
+    )
     assert await changed(state, administrator=True) is None
     assert await changed(state, nick="Anna") is None
     taken = await changed(state, administrator=None)
@@ -308,7 +324,9 @@ async def test_the_last_administrator_stays_one(fields: dict[str, object]) -> No
 
 async def test_the_role_may_be_handed_over_in_one_file() -> None:
     bench, store = a_bench(admins("1"))
-    await bench.apply(users=[{"user_id": "1", "administrator": False}, {**ANNA, "user_id": "2", "administrator": True}])
+    await bench.apply(
+        users=[{"user_id": "1", "administrator": False}, {**ANNA, "user_id": "2", "administrator": True}]
+    )
     assert store.kept.administrators == {"2"}
 
 

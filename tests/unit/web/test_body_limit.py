@@ -60,6 +60,18 @@ async def test_an_answer_already_begun_is_not_cut_off_by_a_refusal() -> None:
     assert seen == ["http.disconnect", "http.disconnect"]
 
 
+async def test_an_application_that_reads_on_past_the_limit_gets_nothing_more() -> None:
+    seen: list[str] = []
+
+    async def read_on(_scope: Scope, receive: Receive, _send: Send) -> None:
+        seen.extend([(await receive())["type"] for _ in range(3)])
+
+    answer = await ask(BodyLimit(read_on, default=LIMIT), an_exchange(chunks=[b"12345678901"] * 5))
+    assert seen == ["http.disconnect"] * 3
+    assert answer.received == 1
+    assert len(answer.sent) == 2
+
+
 async def test_a_path_named_exactly_may_have_more() -> None:
     limited = BodyLimit(Recorder(), default=LIMIT, larger={"/schema": 20})
     fifteen = [b"123456789012345"]

@@ -43,7 +43,7 @@ async def settled(found: FoundClient, tools: Tools, terms: Terms, problems: Prob
     try:
         return await wanted(found, tools, terms)
     except BadInput as error:
-        problems.add(f"{found.place}.client_secret", error.detail)
+        problems.add(f"{found.place}.client_secret", str(error))
         return WantedClient(found=found, secrets=())
 
 

@@ -1,6 +1,5 @@
 """OAuth clients."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -15,7 +14,7 @@ from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, AddClient, Change, ChangeClient, Note, Scope, State
 from gatehouse.provision.sections.client_entry import FIELDS, ClientEntry, FoundClient, WantedClient, merge
 from gatehouse.provision.sections.client_secrets import secrets_document, settled
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools, few_at_a_time
 
 LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes")
 
@@ -32,7 +31,7 @@ class ClientSection:
         found = identify(entries, state, tools.now, problems)
         if problems.lines:
             return Draft(problems=tuple(problems.lines))
-        wanted = await asyncio.gather(*(settled(one, tools, terms, problems) for one in found))
+        wanted = await few_at_a_time([settled(one, tools, terms, problems) for one in found])
         return Draft(changes=plan_clients(wanted, state, prune=terms.prune), problems=tuple(problems.lines))
 
     def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:

@@ -1,11 +1,13 @@
 """What every section is, and what it may use."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
+from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.clients import Clients
@@ -16,6 +18,8 @@ from gatehouse.provision.sealed import FileSeal
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Struct)
+
+AT_ONCE: Final = 16  # hashes asked for at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Tools:
     masters: MasterKeys
     seal: FileSeal
     passwords: Passwords
+    rules: PasswordRules
     clients: Clients
     now: int
 
@@ -70,6 +75,14 @@ class Section(Protocol[E]):
 
     def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:
         """Every stored record, written so that applying it changes nothing."""
+
+
+async def few_at_a_time(work: Sequence[Coroutine[object, object, T]]) -> list[T]:
+    """Await them all; the password room turns a crowd away (accounts/passwords.py)."""
+    settled: list[T] = []
+    for start in range(0, len(work), AT_ONCE):
+        settled += await asyncio.gather(*work[start : start + AT_ONCE])
+    return settled
 
 
 def chosen(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:

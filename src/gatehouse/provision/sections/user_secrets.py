@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import User
-from gatehouse.accounts.passwords import SHORTEST, check_new_password
+from gatehouse.accounts.password_rules import PasswordRules, refuse_too_long
 from gatehouse.kernel.digests import same_secret
 from gatehouse.kernel.errors import BadInput
 from gatehouse.provision.document import Document
@@ -26,11 +26,11 @@ async def settled(found: FoundUser, tools: Tools, terms: Terms, problems: Proble
     try:
         password_hash = await wanted_hash(found, tools, terms)
     except BadInput as error:
-        problems.add(f"{found.place}.password", error.detail)
+        problems.add(f"{found.place}.password", str(error))
     try:
         sealed_totp = wanted_totp(found, tools, terms)
     except BadInput as error:
-        problems.add(f"{found.place}.totp_secret", error.detail)
+        problems.add(f"{found.place}.totp_secret", str(error))
     return WantedUser(found=found, password_hash=password_hash, sealed_totp=sealed_totp)
 
 
@@ -44,16 +44,20 @@ async def wanted_hash(found: FoundUser, tools: Tools, terms: Terms) -> str | Uns
         return revealed.text
     if kept is not None and await tools.passwords.matches(revealed.text, kept):
         return kept
-    check_password(revealed.text, allow_weak=terms.allow_weak)
+    refuse_too_long(revealed.text)  # a weak one may be allowed; this one no login would take
+    if not terms.allow_weak:
+        await check_password(revealed.text, found, tools.rules)
     return await tools.passwords.hash(revealed.text)
 
 
-def check_password(password: str, *, allow_weak: bool) -> None:
-    if len(password) >= SHORTEST or not allow_weak:
-        try:
-            check_new_password(password)
-        except BadAccount as error:
-            raise BadAccount(f"{error.detail}{'' if allow_weak else '; --allow-weak takes a weak one'}") from None
+async def check_password(password: str, found: FoundUser, rules: PasswordRules) -> None:
+    own_words = [word for word in (found.entry.login, found.entry.nick) if word is not UNSET]
+    if found.before is not None:
+        own_words += [found.before.login or "", found.before.nick]
+    try:
+        await rules.check(password, *own_words)
+    except BadAccount as error:
+        raise BadAccount(f"{error}; --allow-weak takes a weak one") from None
 
 
 def wanted_totp(found: FoundUser, tools: Tools, terms: Terms) -> bytes | UnsetType | None:

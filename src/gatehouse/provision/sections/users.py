@@ -1,6 +1,5 @@
 """Accounts of people. Service accounts belong to a project and will have a section of their own."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from msgspec import UNSET
@@ -11,7 +10,7 @@ from gatehouse.kernel.ids import new_user_id
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Scope, State
-from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools, few_at_a_time
 from gatehouse.provision.sections.user_entry import FoundUser, UserEntry, checked
 from gatehouse.provision.sections.user_plan import PLAIN, plan_users
 from gatehouse.provision.sections.user_secrets import secrets_document, settled
@@ -34,7 +33,7 @@ class UserSection:
         found = identify(entries, state, problems)
         if problems.lines:
             return Draft(problems=tuple(problems.lines))
-        wanted = await asyncio.gather(*(settled(one, tools, terms, problems) for one in found))
+        wanted = await few_at_a_time([settled(one, tools, terms, problems) for one in found])
         draft = plan_users(wanted, state, now=tools.now, prune=terms.prune)
         return Draft(changes=draft.changes, problems=(*problems.lines, *draft.problems), spared=draft.spared)
 

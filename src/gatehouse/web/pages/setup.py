@@ -56,7 +56,7 @@ class SetupPage:
             user = await self._complete(form, origin_of(request, "setup"))
         except BadAccount as error:
             return self._again(request, form, Problem(what=Trouble.INPUT, text=error.detail))
-        done = SetupDoneContext(nick=user.nick, login=form.login, user_id=user.user_id)
+        done = SetupDoneContext(nick=user.nick, login=user.login or "", user_id=user.user_id)
         return self._pages.show(request, done)
 
     async def _complete(self, form: SetupForm, origin: Origin) -> User:

@@ -105,9 +105,9 @@ def choose_language(
 
 
 def _match(wish: str, spoken: tuple[str, ...]) -> str:
-    tag = TAG.fullmatch(wish[:MAX_WISHES])
+    tag = TAG.fullmatch(wish)
     language = tag[1].lower() if tag else ""
-    return language if language in spoken else ""
+    return wish if wish in spoken else language if language in spoken else ""
 
 
 def _tags(ui_locales: str) -> list[str]:

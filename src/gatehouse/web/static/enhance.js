@@ -35,7 +35,10 @@ for (const button of document.querySelectorAll("[data-print]")) {
   offer(button, () => window.print());
 }
 
-const local = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "long", timeStyle: "short" });
+// The page's language, in the regional form the reader has set: 9:30 PM is not everybody's English.
+const language = document.documentElement.lang;
+const region = navigator.languages.find((tag) => tag.split("-")[0] === language) || language;
+const local = new Intl.DateTimeFormat(region, { dateStyle: "long", timeStyle: "short" });
 for (const time of document.querySelectorAll("time[data-exact]")) {
   time.textContent = local.format(new Date(time.dateTime));
 }

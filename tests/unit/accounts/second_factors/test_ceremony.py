@@ -6,22 +6,13 @@ import pytest
 
 from gatehouse.accounts.second_factors.ceremony import read_registration, read_sign_in, relying_party
 from gatehouse.accounts.second_factors.errors import BadPasskeyName, FactorMissing, PasskeyRefused
-from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.second_factors.passkeys import bound, check_name, credential_id_of
 from tests.support.authenticator import unbase
-from tests.support.builders import NOW, a_user
+from tests.support.builders import a_passkey, a_user
 
 RUBBISH = dict.fromkeys(("clientDataJSON", "attestationObject", "authenticatorData", "signature"), "AA")
 CHALLENGE = bytes(range(32))
-PASSKEY = Passkey(
-    credential_id=b"\x01\xff",
-    user_id="1001",
-    public_key=b"",
-    sign_count=0,
-    name="Key",
-    transports=("usb",),
-    created_at=NOW,
-)
+PASSKEY = a_passkey(credential_id=b"\x01\xff", transports=("usb",))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""What a new password must be, wherever one is set: page, command, applied file.
+
+Compared and kept in NFC, so that the same password typed on two systems is one (checklist LG-18). No rule
+about kinds of characters: what counts is how many guesses it takes, also by someone who knows the person.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol
+
+from zxcvbn_rs_py import zxcvbn
+
+from gatehouse.accounts.errors import BadAccount, PasswordBreached, PasswordWeak
+from gatehouse.kernel.text import nfc
+
+SHORTEST: Final = 10  # characters
+LONGEST_BYTES: Final = 1_024
+# What zxcvbn scores 3: at the cost of our digests a machine is busy for months with so many guesses.
+ENOUGH_GUESSES: Final = 8  # power of ten
+
+# The estimate tries every reading of digits and signs as letters, which for some passwords takes seconds, and
+# keeps the interpreter to itself meanwhile. So only a beginning is judged: what is strong so far stays strong.
+JUDGED: Final = 32  # characters
+LOOK_ALIKES: Final = frozenset("0123456789@({[<!|$+%")
+LOOK_ALIKES_MOST: Final = 12  # different ones
+OWN_WORD_SHORTEST: Final = 3
+WORD: Final = re.compile(r"[^\W_]+")
+
+
+class BreachedPasswords(Protocol):
+    def hold(self, sha1: str) -> bool:
+        """Whether a password of that digest (40 hexadecimal capitals) was stolen; may read a disk."""
+
+
+class PasswordRules:
+    def __init__(self, *, breached: BreachedPasswords | None = None, service_words: Iterable[str] = ()) -> None:
+        """`service_words` are names of this service, which anyone would try first."""
+        self._breached = breached
+        self._service_words = list(words_of(service_words))
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="password-rules")
+
+    async def check(self, password: str, *own_words: str) -> None:
+        """Raise BadAccount, PasswordWeak or PasswordBreached; the own words are login, nick and the like."""
+        refuse_too_long(password)
+        text = nfc(password)
+        if len(text) < SHORTEST:
+            raise BadAccount(f"the password needs at least {SHORTEST} characters")
+        words = [*words_of(own_words), *self._service_words]
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._judge, text, words)
+
+    def _judge(self, text: str, words: list[str]) -> None:
+        if zxcvbn(judged(text), words).guesses_log10 < ENOUGH_GUESSES:
+            raise PasswordWeak("the password is too easy to guess")
+        if self._breached is not None and self._breached.hold(sha1(text)):
+            raise PasswordBreached("the password is in a list of stolen passwords")
+
+
+def refuse_too_long(password: str) -> None:
+    if is_too_long(password):
+        raise BadAccount(f"the password is longer than {LONGEST_BYTES} bytes")
+
+
+def is_too_long(password: str) -> bool:
+    """Measured as it is hashed; a megabyte is turned away before anything is done with it (LG-17)."""
+    return len(password) > 4 * LONGEST_BYTES or len(nfc(password).encode("utf-8", "surrogatepass")) > LONGEST_BYTES
+
+
+def judged(text: str) -> str:
+    """The beginning that is estimated."""
+    seen: set[str] = set()
+    for place, character in enumerate(text[:JUDGED]):
+        seen |= LOOK_ALIKES & {character}
+        if len(seen) > LOOK_ALIKES_MOST:
+            return text[:place]
+    return text[:JUDGED]
+
+
+def words_of(texts: Iterable[str]) -> Iterator[str]:
+    """Each text as a whole and word by word, in lower case, as the estimate compares them."""
+    for text in texts:
+        whole = nfc(text).lower()
+        yield from (word for word in (whole, *WORD.findall(whole)) if len(word) >= OWN_WORD_SHORTEST)
+
+
+def sha1(text: str) -> str:
+    """How lists of stolen passwords name them; protects nothing here."""
+    return hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest().upper()

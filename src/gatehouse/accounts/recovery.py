@@ -1,0 +1,73 @@
+"""A forgotten password: a link by mail, and a new password by that link.
+
+Nobody is signed in by it, and second factors are still asked for at the next sign-in (LG-15).
+"""
+
+from gatehouse.accounts.links import Asker, Links, by_the_owner
+from gatehouse.accounts.logins import check_login, login_key
+from gatehouse.accounts.model import LinkKind, User
+from gatehouse.accounts.password_rules import PasswordRules
+from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.store import RecoveryStore
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.model import Template
+
+
+class Recovery:
+    def __init__(
+        self,
+        *,
+        store: RecoveryStore,
+        links: Links,
+        passwords: Passwords,
+        rules: PasswordRules,
+        composer: Composer,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._links = links
+        self._passwords = passwords
+        self._rules = rules
+        self._composer = composer
+        self._recorder = recorder
+        self._clock = clock
+
+    async def ask(self, login: str, asker: Asker) -> None:
+        """Mail a link to the account's owner, whether the address was confirmed or not.
+
+        No account, a blocked one and too many letters look the same. Raises BadAccount for what is no address.
+        """
+        checked = check_login(login)
+        if not await self._links.may_write_to(checked, asker.source):
+            return
+        known = await self._store.user_by_login(login_key(checked))
+        owner = None if known is None or known.blocked else known
+        await self._links.send_or_pretend(LinkKind.RESET, owner, checked, asker)
+
+    async def owner(self, secret: str) -> User:
+        """Whose password the link would replace. Raises LinkDead."""
+        return await self._links.owner(LinkKind.RESET, secret)
+
+    async def reset(self, secret: str, password: str, *, origin: Origin, device: str) -> None:
+        """Spend the link: the new password is set, and whatever was signed in is signed out.
+
+        The owner is told by mail. Raises LinkDead, and BadAccount for a password that breaks the rules.
+        """
+        owner = await self.owner(secret)  # before the costly hash: a dead link costs nothing
+        await self._rules.check(password, owner.login or "", owner.nick)
+        hashed = await self._passwords.hash(password)
+        mail = self._composer.compose(
+            Template.PASSWORD_CHANGED,
+            to=owner.login or "",
+            lang=owner.lang,
+            address=origin.address,
+            device=device,
+        )
+        entry = self._recorder.record(Event.PASSWORD_RESET, by_the_owner(origin, owner), subject=owner.user_id)
+        await self._store.reset_password(sha256(secret), hashed, entry, (mail,), self._clock.now())

@@ -1,0 +1,87 @@
+"""What the listeners serve: the rooms of the house wired to HTTP."""
+
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
+from gatehouse import __version__
+from gatehouse.app import House
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.jwks import KeySetPublisher
+from gatehouse.people import people, people_pages
+from gatehouse.readiness import checks
+from gatehouse.settings import Settings
+from gatehouse.throttle.volume import Volume, VolumeLimit
+from gatehouse.web.docs_page import endpoints as docs_endpoints
+from gatehouse.web.errors import ErrorAnswers
+from gatehouse.web.health import Health, Readiness, bearer_of
+from gatehouse.web.keys import KeySetEndpoints
+from gatehouse.web.metrics import Metrics
+from gatehouse.web.middleware.access_log import AccessLog
+from gatehouse.web.middleware.body_limit import BodyLimit
+from gatehouse.web.middleware.client_address import ClientAddress
+from gatehouse.web.middleware.request_id import RequestId
+from gatehouse.web.middleware.security_headers import SecurityHeaders
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.setup import SetupPage
+from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits
+from gatehouse.web.static import Assets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """What the listeners serve."""
+
+    app: ASGIApp
+    readiness: Readiness
+    metrics: Metrics
+
+
+def front(house: House) -> Front:
+    """Wire the rooms to HTTP."""
+    settings = house.settings
+    assets = Assets()
+    pages = Pages(assets, https=settings.server.base_url.startswith("https:"))
+    readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
+    table = endpoints(house, pages=pages, assets=assets)
+    metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])
+    health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
+    table += health.endpoints()
+    table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__)
+    errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
+    served: ASGIApp = application(table, limiter=Limiter(settings, house.clock), errors=errors)
+    served = BodyLimit(served, larger=body_limits(table), refuse=errors.refuse)
+    served = ClientAddress(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
+    served = AccessLog(served, metrics=metrics, clock=house.clock)
+    served = SecurityHeaders(served, https=settings.server.base_url.startswith("https:"))
+    return Front(app=RequestId(served), readiness=readiness, metrics=metrics)
+
+
+def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:
+    """Every path of the service, in the order of the interface document."""
+    them = people(house)
+    setup_page = SetupPage(
+        setup=house.setup, guesses=them.guesses, pages=pages, base_url=house.settings.server.base_url
+    )
+    return [
+        # interface §4.2 and §4.4: keys
+        *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
+        # pages
+        *setup_page.endpoints(),
+        *people_pages(house, them, pages=pages),
+        assets.endpoint(),
+    ]
+
+
+class Limiter:
+    """Requests per minute by class of endpoint, as the settings say."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        per_minute = {rate: getattr(settings.rates, rate.value) for rate in RateClass}
+        limits = (
+            {rate.value: VolumeLimit(most) for rate, most in per_minute.items()} if settings.rates.enabled else {}
+        )
+        self._volume = Volume(limits, clock=clock)
+
+    def admit(self, rate_class: RateClass, source: str) -> int:
+        return self._volume.admit(rate_class.value, source)

@@ -1,0 +1,154 @@
+"""The part of the composition root that is about people: how they prove who they are, and their pages."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.accounts.devices import Devices
+from gatehouse.accounts.second_factors.ceremony import RelyingParty
+from gatehouse.accounts.second_factors.email_code import EmailCodes
+from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.recovery import RecoveryCodes
+from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.accounts.second_factors.totp import Totp
+from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.sessions import SessionLife, Sessions
+from gatehouse.accounts.sign_in import SignIn
+from gatehouse.app import House
+from gatehouse.interaction.account import KIND as ACCOUNT
+from gatehouse.interaction.account import AccountOccasion
+from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.keys.sealing import expand
+from gatehouse.mail.composer import Composer
+from gatehouse.mailing import composer
+from gatehouse.settings.grammar import parse_origin
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.throttle.model import GuessLimit
+from gatehouse.web.browser import Browsers
+from gatehouse.web.pages.entrance import Entrance
+from gatehouse.web.pages.home import HomePage
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.second_factor import SecondFactorPages
+from gatehouse.web.pages.sign_in import SignInPages
+from gatehouse.web.routes.table import Endpoint
+
+HOUR: Final = 3_600
+DAY: Final = 86_400
+SERVICE_NAME: Final = "Gatehouse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    composer: Composer
+    guesses: Guesses
+    devices: Devices
+    sessions: Sessions
+    sign_in: SignIn
+    totp: Totp
+    email_codes: EmailCodes
+    recovery: RecoveryCodes
+    passkeys: Passkeys
+    factors: SecondFactors
+    interactions: Interactions
+    telling: Telling
+
+
+def people(house: House) -> People:
+    """Build everything about accounts on the house's rooms."""
+    clock, storage = house.clock, house.storage
+    letters = composer(house.settings, masters=house.masters, clock=clock)
+    telling = Telling(recorder=house.recorder, composer=letters)
+    guesses = Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock)
+    devices = Devices(key=expand(house.instance_key, "device"), clock=clock)
+    factor_key = expand(house.instance_key, "factors")
+    recovery = RecoveryCodes(store=storage.second_factors, key=factor_key, telling=telling, clock=clock)
+    totp = Totp(
+        store=storage.second_factors,
+        masters=house.masters,
+        recovery=recovery,
+        telling=telling,
+        clock=clock,
+        issuer=SERVICE_NAME,
+    )
+    email_codes = EmailCodes(
+        store=storage.second_factors, key=factor_key, recovery=recovery, telling=telling, clock=clock
+    )
+    origin = parse_origin(house.settings.server.base_url, "http", "https")
+    return People(
+        composer=letters,
+        guesses=guesses,
+        devices=devices,
+        sessions=Sessions(store=storage.sessions, recorder=house.recorder, clock=clock, life=session_life(house)),
+        sign_in=SignIn(store=storage.accounts, passwords=house.passwords, guesses=guesses, devices=devices),
+        totp=totp,
+        email_codes=email_codes,
+        recovery=recovery,
+        passkeys=Passkeys(
+            store=storage.passkeys,
+            party=RelyingParty(name=SERVICE_NAME, origin=house.settings.server.base_url, host=origin.host),
+            recovery=recovery,
+            telling=telling,
+            clock=clock,
+        ),
+        factors=SecondFactors(
+            store=storage.second_factors,
+            totp=totp,
+            email_codes=email_codes,
+            recovery=recovery,
+            guesses=guesses,
+            telling=telling,
+            clock=clock,
+        ),
+        interactions=Interactions(store=storage.interactions, occasions={ACCOUNT: AccountOccasion()}, clock=clock),
+        telling=telling,
+    )
+
+
+def session_life(house: House) -> SessionLife:
+    wanted = house.settings.sessions
+    return SessionLife(
+        idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * 60
+    )
+
+
+def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
+    """The pages of design order: the way in, then the account."""
+    browsers = Browsers(
+        sessions=them.sessions,
+        csrf_key=expand(house.instance_key, "csrf"),
+        base_url=house.settings.server.base_url,
+    )
+    entrance = Entrance(
+        sessions=them.sessions,
+        devices=them.devices,
+        interactions=them.interactions,
+        browsers=browsers,
+        composer=them.composer,
+        clock=house.clock,
+    )
+    sign_in = SignInPages(
+        sign_in=them.sign_in,
+        accounts=house.storage.accounts,
+        passkeys=them.passkeys,
+        sessions=them.sessions,
+        entrance=entrance,
+        browsers=browsers,
+        pages=pages,
+        register_enabled=house.settings.accounts.registration,
+    )
+    second_factor = SecondFactorPages(
+        accounts=house.storage.accounts,
+        factors=them.factors,
+        email_codes=them.email_codes,
+        passkeys=them.passkeys,
+        interactions=them.interactions,
+        entrance=entrance,
+        browsers=browsers,
+        guesses=them.guesses,
+        pages=pages,
+        mail_is_logged=not house.settings.mail.host,
+    )
+    return [
+        HomePage(browsers=browsers, sign_in=sign_in).endpoint(),
+        *sign_in.endpoints(),
+        *second_factor.endpoints(),
+    ]

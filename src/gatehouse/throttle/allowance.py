@@ -1,0 +1,27 @@
+"""So many in a while: letters that strangers can have sent, counted exactly and alike on every node."""
+
+from collections.abc import Sequence
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.throttle.guesses import Subject
+from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.store import AttemptStore
+
+
+class Allowance:
+    def __init__(self, *, store: AttemptStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def take(self, subjects: Sequence[Subject]) -> bool:
+        """Count one for each, and say whether all of them still had one left.
+
+        Counted before it is asked, in one act: callers who come at the same moment cannot share the last one.
+        """
+        counted = [(subject.key, subject.limit) for subject in subjects]
+        return not await self._store.failed(counted, self._clock.now())
+
+
+def at_most(number: int, seconds: int) -> GuessLimit:
+    """So many within the seconds that follow the first; it then starts anew, whatever was tried meanwhile."""
+    return GuessLimit(free=number + 1, delay=1, longest=1, window=seconds)

@@ -1,0 +1,357 @@
+"""Running it: secrets at rest, backups, a database that goes away, the operator's way in (checklist OP)."""
+
+import ast
+import asyncio
+import gzip
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+import click
+import httpx2
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from gatehouse.accounts.administration import Administration
+from gatehouse.app import open_house
+from gatehouse.cli import COMMANDS, main
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.keys.material import PrivateKey
+from gatehouse.settings.entries import ENTRIES
+from gatehouse.storage.archive import Archive
+from gatehouse.storage.backup import TABLES, dump
+from tests.support.builders import ORIGIN
+from tests.support.command_line import CommandLine, Place
+from tests.support.finding import ROOT
+from tests.support.postgres import PostgresCluster
+from tests.support.processes import GATEHOUSE, Node, WatchedProcess
+from tests.support.service import settings_for
+
+MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
+UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
+PASSWORD: Final = "correct horse battery"
+TOTP: Final = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+PUBLIC: Final = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+ANNA: Final = ("--login", "anna@studio.example", "--nick", "Anna")
+
+
+@pytest.fixture
+def place(migrated_url: str, tmp_path: Path) -> Place:
+    return Place(data=tmp_path / "data", url=migrated_url)
+
+
+@pytest.fixture
+def gatehouse(place: Place) -> CommandLine:
+    return place.commands()
+
+
+# -- OP-03 ----------------------------------------------------------------------------------------------
+
+
+def private_forms(key: PrivateKey) -> Iterator[bytes]:
+    """Every way the private half could lie around: DER, PEM, its numbers, and their base64."""
+    der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    yield der
+    yield pem.split(b"\n")[1]
+    for raw in private_numbers(key):
+        yield from (raw, urlsafe_b64encode(raw).rstrip(b"="), b64encode(raw).rstrip(b"="), raw.hex().encode())
+
+
+def private_numbers(key: PrivateKey) -> list[bytes]:
+    if isinstance(key, RSAPrivateKey):
+        numbers = key.private_numbers()
+        return [
+            number.to_bytes((number.bit_length() + 7) // 8, "big") for number in (numbers.d, numbers.p, numbers.q)
+        ]
+    if isinstance(key, EllipticCurvePrivateKey):
+        return [key.private_numbers().private_value.to_bytes(32, "big")]
+    return [key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())]
+
+
+async def held_in(place: Place) -> tuple[list[PrivateKey], bytes, bytes]:
+    """The private keys themselves, the instance key, and every value of every row one after the other."""
+    found = bytearray()
+
+    def put(_table: str, rows: Any) -> None:
+        for row in rows:
+            for value in row:
+                found.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
+
+    async with open_house(settings_for(place.url, place.data), clock=SystemClock(), serving=False) as house:
+        await house.storage.runner.survey(partial(dump, put))
+        kids = [key.kid for key in (await house.storage.keys.load()).keys]
+        opened = [await house.keyring.verifying(kid, house.clock.now()) for kid in kids]
+        return [key.private for key in opened if key is not None], house.instance_key, bytes(found)
+
+
+async def files_of(place: Place, cluster_data: Path | None) -> bytes:
+    """Whatever lies on the disk, the master key itself left out."""
+    if cluster_data is None:
+        directory = Path(place.url.removeprefix("sqlite:///")).parent
+    else:
+        directory = cluster_data / "base" / str(await checkpointed(place.url))
+    paths = {path for top in (directory, place.data) for path in top.rglob("*") if path.is_file()}
+    return b"\n".join(path.read_bytes() for path in sorted(paths) if path.name != "dev.key")
+
+
+async def checkpointed(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    await connection.execute("CHECKPOINT")
+    oid: int = await connection.fetchval("SELECT oid FROM pg_database WHERE datname = current_database()")
+    await connection.close()
+    return oid
+
+
+async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
+    place: Place, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    link = gatehouse("admin", "setup-link").strip()
+    gatehouse("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
+    client_secret = gatehouse.json("client", "create", "web", "--name", "Shop", "--redirect-host", "localhost")[
+        "client_secret"
+    ]
+    users = tmp_path / "users.yaml"
+    users.write_text(f"users: [{{login: bob@studio.example, nick: Bob, totp_secret: {TOTP}}}]")
+    gatehouse("apply", users)
+    users.unlink()
+    gatehouse("key", "rotate")
+    gatehouse("user", "token", "anna@studio.example", "--factor", "f")
+    gatehouse("backup", place.data / "backup.gz")
+
+    on_sqlite = place.url.startswith("sqlite:")
+    cluster = None if on_sqlite else request.getfixturevalue("postgres_cluster").data
+    keys, instance_key, rows = await held_in(place)
+    everywhere = rows + await files_of(place, cluster) + gzip.decompress((place.data / "backup.gz").read_bytes())
+    assert len(keys) == 10
+    for found in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
+        assert found in everywhere, "the scan sees what is there"
+    assert b"PRIVATE KEY" not in everywhere
+    for key in keys:
+        assert not any(form in everywhere for form in private_forms(key))
+    master = (place.data / "dev.key").read_text().strip()
+    for secret in (client_secret, link.rpartition("=")[2], PASSWORD, TOTP, master):
+        assert secret.encode() not in everywhere
+    for form in (instance_key, b64encode(instance_key), instance_key.hex().encode()):
+        assert form not in everywhere
+
+
+# -- OP-05 ----------------------------------------------------------------------------------------------
+
+
+class Load:
+    """Accounts made as fast as the database takes them, until told to stop."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._stop = False
+        self.enough = asyncio.Event()
+        self.acknowledged: list[str] = []
+
+    async def run(self) -> None:
+        loaded = settings_for(self._place.url, self._place.data)
+        async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+            await asyncio.gather(*(self._create(house.administration, line) for line in range(4)))
+
+    def stop(self) -> None:
+        self._stop = True
+
+    async def _create(self, administration: Administration, line: int) -> None:
+        number = 0
+        while not self._stop:
+            number += 1
+            login = f"user-{line}-{number}@studio.example"
+            made = await administration.create(login=login, nick="U", password=None, origin=ORIGIN)
+            self.acknowledged.append(made.user_id)
+            if len(self.acknowledged) >= 300:
+                self.enough.set()
+
+
+def held_by(file: Path) -> dict[str, list[dict[str, object]]]:
+    held: dict[str, list[dict[str, object]]] = {name: [] for name in TABLES}
+    for chunk in Archive(file).chunks():
+        held[chunk.table] += [TABLES[chunk.table].fields(row) for row in chunk.rows]
+    return held
+
+
+@pytest.fixture
+def elsewhere(place: Place, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    """Another machine that knows the master key, with an empty database of the other kind."""
+    gatehouse("key", "list")
+    kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
+    key = (place.data / "dev.key").read_text().strip()
+    url: str = request.getfixturevalue(f"{kind}_url")
+    return Place(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
+
+
+async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_revives_nothing(
+    place: Place, gatehouse: CommandLine, elsewhere: Place, tmp_path: Path
+) -> None:
+    file = tmp_path / "backup.gz"
+    load = Load(place)
+    with Node(data=place.data, environment=place.settings) as node:
+        link = gatehouse("admin", "setup-link").strip().partition("?")[2]
+        keys = (await ask(node, "/proxy/oauth/keys")).json()
+        assert (await ask(node, f"/setup?{link}")).status_code == 200
+        working = asyncio.create_task(load.run())
+        await load.enough.wait()
+        before = list(load.acknowledged)
+        await asyncio.to_thread(gatehouse, "backup", file)
+        during = len(load.acknowledged)
+        load.stop()
+        await working
+    assert during > len(before), "it was busy meanwhile"
+    held = held_by(file)
+    users = {str(one["user_id"]) for one in held["users"]}
+    created = [one["subject"] for one in held["audit_events"] if one["event"] == "user.created"]
+    assert set(before) <= users
+    assert users == {one["user_id"] for one in held["user_ids"]} == set(created), "one moment, not several"
+    assert len(users) == len(created)
+
+    revoked = gatehouse.json("user", "block", before[0])["rev"]
+    gatehouse("user", "unblock", before[0])
+    there = elsewhere.commands()
+    await asyncio.to_thread(there, "restore", file)
+    with Node(data=elsewhere.data, environment=elsewhere.settings) as node:
+        assert (await ask(node, "/readyz")).status_code == 200
+        assert (await ask(node, "/proxy/oauth/keys")).json() == keys
+        assert (await ask(node, f"/setup?{link}")).status_code == 403, "it may have been used since"
+        assert there.json("user", "show", before[0])["rev"] > revoked
+        assert there.json("audit", "verify")["problems"] == []
+        assert there.json("user", "show", before[-1])["user_id"] == before[-1]
+
+
+async def ask(node: Node, path: str) -> httpx2.Response:
+    async with httpx2.AsyncClient(timeout=10) as client:
+        return await client.get(f"{node.address}{path}")
+
+
+# -- OP-08 ----------------------------------------------------------------------------------------------
+
+
+async def until(node: Node, path: str, status: int) -> None:
+    async with asyncio.timeout(30), httpx2.AsyncClient(timeout=10) as client:
+        while (await client.get(f"{node.address}{path}")).status_code != status:
+            continue
+
+
+async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_recovers_alone(tmp_path: Path) -> None:
+    with PostgresCluster() as cluster:
+        place = Place(data=tmp_path, url=cluster.create_database_now(), environment=UNLIMITED)
+        with Node(data=place.data, environment=place.settings) as node:
+            gatehouse = place.commands()
+            assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
+            for mode in ("fast", "immediate"):
+                cluster.stop(mode)
+                await until(node, "/readyz", 503)
+                assert (await ask(node, "/healthz")).status_code == 200
+                assert (await ask(node, "/proxy/oauth/keys")).status_code == 200, "what is in memory is served"
+                assert "HTTP 503" in gatehouse.refused("healthcheck", "--port", str(node.port))
+                assert "cannot reach PostgreSQL" in gatehouse.refused("key", "list")
+                cluster.start()
+                await until(node, "/readyz", 200)
+            assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
+
+
+# -- OP-12 ----------------------------------------------------------------------------------------------
+
+
+async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup(
+    place: Place, gatehouse: CommandLine
+) -> None:
+    link = gatehouse("admin", "setup-link").strip().partition("?")[2]
+    made = gatehouse.json("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
+    assert gatehouse.json("user", "show", made["user_id"])["roles"] == ["administrator"]
+    [record] = gatehouse.json("audit", "show", "--subject", made["user_id"])
+    assert (record["event"], record["details"]) == ("user.created", {"administrator": True})
+    assert record["actor"].startswith("cli:")
+    assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1
+    assert "`gatehouse admin create` makes another" in gatehouse.refused("admin", "setup-link")
+
+    with Node(data=place.data, environment=place.settings) as node:
+        assert (await ask(node, f"/setup?{link}")).status_code == 403
+        assert not any("setup?token" in line for line in node.process.stdout)
+        second = ("--login", "eve@studio.example", "--nick", "Eve")
+        other = gatehouse.json("admin", "create", *second, "--password-stdin", stdin=PASSWORD)
+    assert gatehouse.json("user", "show", other["user_id"])["roles"] == ["administrator"]
+    assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1
+
+
+def test_op_12_of_many_administrators_made_at_once_each_is_one_and_setup_closes_once(
+    place: Place, gatehouse: CommandLine
+) -> None:
+    """Several processes, as operators in a hurry."""
+    gatehouse("admin", "setup-link")
+    password = place.data / "password"
+    password.write_text(PASSWORD)
+    options = ["--password-file", str(password), "--nick", "Anna", "--dev", "--data", str(place.data)]
+    racers = [
+        WatchedProcess(
+            [*GATEHOUSE, "admin", "create", "--login", f"anna{number % 2}@studio.example", *options],
+            environment=place.settings,
+        )
+        for number in range(4)
+    ]
+    assert sorted(racer.wait() for racer in racers) == [0, 0, 1, 1], "two logins, two accounts"
+    assert all("exists already" in racer.output() for racer in racers if racer.wait())
+    assert len(gatehouse.json("audit", "show", "--event", "user.created")) == 2
+    assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1
+
+
+# -- OP-13 ----------------------------------------------------------------------------------------------
+
+SUSPICIOUS: Final = ("debug", "fault", "test", "mock", "simulate_", "unsafe", "insecure", "skip")
+
+
+def options_of(command: click.Command) -> Iterator[click.Parameter]:
+    yield from command.params
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), name)
+            assert found is not None
+            yield from options_of(found)
+
+
+def test_op_13_no_command_option_or_setting_is_for_testing() -> None:
+    options = list(options_of(main))
+    named = {str(name) for option in options for name in (option.name, *option.opts)} | set(COMMANDS) | set(ENTRIES)
+    assert not [name for name in named if any(word in name.lower() for word in SUSPICIOUS)]
+    hidden = {option.name for option in options if isinstance(option, click.Option) and option.hidden}
+    assert hidden == {"worker"}, "the supervisor's own"
+
+
+def test_op_13_the_source_knows_nothing_of_tests() -> None:
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = imported(node)
+            assert not {name.partition(".")[0] for name in names} & {"tests", "pytest", "hypothesis", "unittest"}, (
+                path
+            )
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+
+
+async def test_op_13_no_debug_switch_is_taken_and_no_test_endpoint_is_there(
+    place: Place, gatehouse: CommandLine
+) -> None:
+    for variable in ("GATEHOUSE__SERVER__DEBUG", "GATEHOUSE__DEBUG", "GATEHOUSE__TEST__CLOCK"):
+        assert "no such setting" in gatehouse.refused("key", "list", environment={variable: "1"}, code=78)
+    switches: Mapping[str, str] = {"DEBUG": "1", "GATEHOUSE_DEBUG": "1", "STARLETTE_DEBUG": "1", **UNLIMITED}
+    with Node(data=place.data, environment={**place.settings, **switches}) as node:
+        for path in ("/debug", "/test", "/__debug__/", "/_test/clock", "/proxy/api/test", "/console/debug"):
+            assert (await ask(node, path)).status_code == 404
+        async with httpx2.AsyncClient() as client:
+            broken = await client.post(f"{node.address}/setup", data={"token": ["a", "b"]})
+        assert broken.status_code < 500
+        assert "Traceback" not in broken.text
+        documented = (await ask(node, "/openapi.json")).json()["paths"]
+    assert not [path for path in documented if any(word in path.lower() for word in SUSPICIOUS)]

@@ -1,0 +1,432 @@
+"""Second factors and what they promise to keep, from set-up to removal, on both databases."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.accounts.errors import UserChanged, UserNotFound
+from gatehouse.accounts.second_factors.email_code import LIFETIME
+from gatehouse.accounts.second_factors.errors import (
+    EmailNotVerified,
+    EnrolmentGone,
+    FactorExists,
+    FactorMissing,
+    SecondFactorWrong,
+)
+from gatehouse.accounts.second_factors.model import TRIES_MOST, Factor
+from gatehouse.accounts.second_factors.totp import CONFIRM_WITHIN
+from gatehouse.kernel.errors import TooMany
+from gatehouse.storage.accounts import change_user
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.second_factors import SecondFactorStorage
+from tests.support.builders import ORIGIN, a_record, a_user
+from tests.support.second_factors import Bench, a_bench, code_at, wrong
+
+NONE = "7k2m9-x0q1z"  # a recovery code nobody has
+
+
+@pytest.fixture
+def bench(storage: Storage) -> Bench:
+    return a_bench(storage)
+
+
+# -- TOTP ---------------------------------------------------------------------------------------------
+
+
+async def test_a_secret_counts_for_nothing_until_it_is_confirmed(bench: Bench) -> None:
+    user = await bench.person()
+    enrolment = await bench.totp.begin(user)
+    assert await bench.totp.pending(user) == enrolment
+    assert await bench.now(user) == user
+    assert enrolment.uri.startswith(f"otpauth://totp/Gatehouse:{user.user_id}%40studio.example?secret=")
+    assert len(enrolment.secret) == 32
+    assert enrolment.secret not in repr(enrolment)
+
+
+async def test_the_first_code_makes_it_a_factor_and_brings_recovery_codes(bench: Bench) -> None:
+    user = await bench.person()
+    codes = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
+    after = await bench.now(user)
+    assert after.kept_tags >= {"2step", "2step_totp"}
+    assert len(set(codes)) == 10
+    found = await bench.second_factors.of(after)
+    assert (found.methods, found.totp_since, found.recovery_left) == ((Factor.TOTP,), bench.clock.now(), 10)
+    assert await bench.events(user) == ["factor.added"]
+    assert [letter.to for letter in await bench.letters()] == [user.login]
+    assert await bench.totp.pending(user) is None
+
+
+async def test_a_wrong_code_confirms_nothing_and_can_be_mended(bench: Bench) -> None:
+    user = await bench.person()
+    enrolment = await bench.totp.begin(user)
+    with pytest.raises(SecondFactorWrong):
+        await bench.totp.confirm(user, wrong(bench.code_of(enrolment)), origin=ORIGIN)
+    assert (await bench.now(user)).sealed_totp is None
+    assert await bench.letters() == []
+    assert await bench.totp.confirm(user, bench.code_of(enrolment), origin=ORIGIN)
+
+
+async def test_an_enrolment_ends_after_its_time_and_with_the_next_one(bench: Bench) -> None:
+    user = await bench.person()
+    first = await bench.totp.begin(user)
+    second = await bench.totp.begin(user)
+    with pytest.raises(SecondFactorWrong):
+        await bench.totp.confirm(user, bench.code_of(first), origin=ORIGIN)
+    await bench.clock.advance(CONFIRM_WITHIN)
+    with pytest.raises(EnrolmentGone):
+        await bench.totp.confirm(user, bench.code_of(second), origin=ORIGIN)
+
+
+async def test_many_beginning_at_once_end_with_one_secret(bench: Bench) -> None:
+    user = await bench.person()
+    begun = await asyncio.gather(*(bench.totp.begin(user) for _ in range(8)))
+    assert await bench.totp.pending(user) in begun
+
+
+async def test_an_enrolment_is_confirmed_once(bench: Bench) -> None:
+    user = await bench.person()
+    code = bench.code_of(await bench.totp.begin(user))
+    answers = await asyncio.gather(
+        *(bench.totp.confirm(user, code, origin=ORIGIN) for _ in range(8)), return_exceptions=True
+    )
+    assert sorted(type(answer).__name__ for answer in answers) == ["EnrolmentGone"] * 7 + ["tuple"]
+
+
+async def test_only_the_secret_that_was_checked_is_confirmed(bench: Bench, storage: Storage) -> None:
+    user = await bench.person()
+    await bench.totp.begin(user)
+    store = SecondFactorStorage(storage.runner)
+    with pytest.raises(EnrolmentGone):
+        await store.confirm_totp(user.user_id, b"another", 1, [], entry=a_record(), mails=(), now=bench.clock.now())
+    assert await bench.totp.pending(user) is not None
+
+
+async def test_lg_11_a_code_is_accepted_once(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    code = code_at(app, bench.clock)
+    assert await bench.second_factors.verify(user, code, origin=ORIGIN) is Factor.TOTP
+    with pytest.raises(SecondFactorWrong):
+        await bench.second_factors.verify(user, code, origin=ORIGIN)
+
+
+async def test_lg_11_the_code_that_confirmed_the_secret_is_spent(bench: Bench) -> None:
+    user = await bench.person()
+    code = bench.code_of(await bench.totp.begin(user))
+    await bench.totp.confirm(user, code, origin=ORIGIN)
+    with pytest.raises(SecondFactorWrong):
+        await bench.second_factors.verify(await bench.now(user), code, origin=ORIGIN)
+
+
+async def test_lg_11_the_previous_step_is_accepted_once_and_not_after_the_current_one(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    previous, current = code_at(app, bench.clock, steps=-1), code_at(app, bench.clock)
+    assert await bench.second_factors.verify(user, previous, origin=ORIGIN) is Factor.TOTP
+    assert await bench.second_factors.verify(user, current, origin=ORIGIN) is Factor.TOTP
+    for code in (previous, current):
+        with pytest.raises(SecondFactorWrong):
+            await bench.second_factors.verify(user, code, origin=ORIGIN)
+
+
+@pytest.mark.parametrize("steps", [-2, 1, 2])
+async def test_lg_11_older_and_coming_steps_are_refused(bench: Bench, steps: int) -> None:
+    user, app = await bench.with_totp()
+    with pytest.raises(SecondFactorWrong):
+        await bench.second_factors.verify(user, code_at(app, bench.clock, steps=steps), origin=ORIGIN)
+
+
+async def test_lg_11_every_refusal_has_the_same_words(bench: Bench) -> None:
+    anna, app = await bench.with_totp()
+    _, others = await bench.with_totp()
+    now = code_at(app, bench.clock)
+    wide = "".join(chr(ord(digit) + 0xFEE0) for digit in now)
+    refused = [wrong(now), code_at(others, bench.clock), now[:5], f"{now}0", f" {now}", wide, "", "abcdef", NONE]
+    words = set()
+    for otp in refused:
+        with pytest.raises(SecondFactorWrong) as caught:
+            await bench.second_factors.verify(anna, otp, origin=ORIGIN)
+        words.add((type(caught.value), caught.value.public))
+    assert len(words) == 1
+    assert await bench.second_factors.verify(anna, now, origin=ORIGIN) is Factor.TOTP
+
+
+async def test_a_code_of_a_secret_that_was_replaced_meanwhile_is_refused(bench: Bench) -> None:
+    before, app = await bench.with_totp()
+    await bench.totp.confirm(before, bench.code_of(await bench.totp.begin(before)), origin=ORIGIN)
+    await bench.clock.advance(60)
+    with pytest.raises(SecondFactorWrong):
+        await bench.second_factors.verify(before, code_at(app, bench.clock), origin=ORIGIN)
+
+
+async def test_removing_totp_is_told_and_takes_the_recovery_codes_along(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    await bench.letters()
+    await bench.totp.remove(user, origin=ORIGIN)
+    after = await bench.now(user)
+    assert not after.has_second_factor
+    assert (await bench.second_factors.of(after)).recovery_left == 0
+    assert await bench.events(user) == ["factor.added", "factor.removed"]
+    assert len(await bench.letters()) == 1
+    with pytest.raises(SecondFactorWrong):  # also for a caller who read the account before
+        await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN)
+    with pytest.raises(FactorMissing):
+        await bench.totp.remove(user, origin=ORIGIN)
+    assert len(await bench.letters()) == 0
+
+
+# -- codes by e-mail ----------------------------------------------------------------------------------
+
+
+async def test_a_mailed_code_proves_its_owner_once(bench: Bench) -> None:
+    user = await bench.with_email_code()
+    assert user.kept_tags >= {"2step", "2step_email"}
+    code = await bench.mailed_code(user)
+    assert await bench.second_factors.verify(user, code, Factor.EMAIL, origin=ORIGIN) is Factor.EMAIL
+    with pytest.raises(SecondFactorWrong):
+        await bench.second_factors.verify(user, code, Factor.EMAIL, origin=ORIGIN)
+
+
+async def test_a_mailed_code_ends_after_ten_minutes(bench: Bench) -> None:
+    user = await bench.with_email_code()
+    code = await bench.mailed_code(user)
+    await bench.clock.advance(LIFETIME)
+    assert not await bench.email_codes.spend(user, code)
+    code = await bench.mailed_code(user)
+    await bench.clock.advance(LIFETIME - 1)
+    assert await bench.email_codes.spend(user, code)
+
+
+async def test_a_new_code_ends_the_one_before(bench: Bench) -> None:
+    user = await bench.with_email_code()
+    first = await bench.mailed_code(user)
+    second = await bench.mailed_code(user)
+    while second == first:
+        second = await bench.mailed_code(user)
+    assert not await bench.email_codes.spend(user, first)
+    assert await bench.email_codes.spend(user, second)
+
+
+async def test_a_code_survives_four_wrong_tries_and_dies_of_the_fifth(bench: Bench) -> None:
+    user = await bench.with_email_code()
+    for tries, survives in ((TRIES_MOST - 1, True), (TRIES_MOST, False)):
+        code = await bench.mailed_code(user)
+        for _ in range(tries):
+            assert not await bench.email_codes.spend(user, wrong(code))
+        assert await bench.email_codes.spend(user, code) is survives
+
+
+async def test_a_mailed_code_is_one_users_and_one_addresss(bench: Bench) -> None:
+    anna, bob = await bench.with_email_code(), await bench.with_email_code()
+    code = await bench.mailed_code(anna)
+    assert not await bench.email_codes.spend(bob, code)
+    assert not await bench.email_codes.spend(replace(anna, login="new@studio.example"), code)
+    assert await bench.email_codes.spend(anna, code)
+
+
+async def test_codes_go_to_verified_addresses_and_are_switched_on_once(bench: Bench) -> None:
+    user = await bench.person()
+    with pytest.raises(EmailNotVerified):
+        await bench.email_codes.enable(replace(user, email_verified=False), origin=ORIGIN)
+    with pytest.raises(FactorMissing):
+        await bench.email_codes.send(user, origin=ORIGIN)
+    assert len(await bench.email_codes.enable(user, origin=ORIGIN)) == 10
+    with pytest.raises(FactorExists):
+        await bench.email_codes.enable(user, origin=ORIGIN)
+    assert await bench.events(user) == ["factor.added"]
+
+
+async def test_a_code_under_way_ends_with_the_factor(bench: Bench) -> None:
+    user = await bench.with_email_code()
+    code = await bench.mailed_code(user)
+    await bench.email_codes.disable(user, origin=ORIGIN)
+    assert not await bench.email_codes.spend(user, code)
+    assert not (await bench.now(user)).has_second_factor
+    assert await bench.events(user) == ["factor.added", "factor.removed"]
+    with pytest.raises(FactorMissing):
+        await bench.email_codes.disable(user, origin=ORIGIN)
+
+
+async def test_six_digits_are_tried_as_totp_and_then_as_a_mailed_code(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    await bench.email_codes.enable(user, origin=ORIGIN)
+    user = await bench.now(user)
+    mailed = await bench.mailed_code(user)
+    with pytest.raises(SecondFactorWrong):
+        await bench.second_factors.verify(user, mailed, Factor.TOTP, origin=ORIGIN)
+    assert await bench.second_factors.verify(user, mailed, origin=ORIGIN) is Factor.EMAIL
+    assert await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN) is Factor.TOTP
+
+
+# -- recovery codes -----------------------------------------------------------------------------------
+
+
+async def test_a_recovery_code_stands_in_once_and_is_told(bench: Bench) -> None:
+    user = await bench.person()
+    first, second, *_ = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
+    user = await bench.now(user)
+    await bench.letters()
+    typed = first.upper().replace("-", " ")
+    assert await bench.second_factors.verify(user, typed, origin=ORIGIN, device="Firefox on Linux") is Factor.RECOVERY
+    with pytest.raises(SecondFactorWrong):
+        await bench.second_factors.verify(user, first, origin=ORIGIN)
+    assert (await bench.second_factors.of(user)).recovery_left == 9
+    assert await bench.events(user) == ["factor.added", "factor.recovery_code_used"]
+    (letter,) = await bench.letters()
+    assert "Firefox on Linux" in letter.text
+    assert await bench.second_factors.verify(user, second, Factor.RECOVERY, origin=ORIGIN) is Factor.RECOVERY
+
+
+async def test_a_recovery_code_is_its_owners(bench: Bench) -> None:
+    anna, bob = await bench.person(), await bench.with_email_code()
+    code, *_ = await bench.totp.confirm(anna, bench.code_of(await bench.totp.begin(anna)), origin=ORIGIN)
+    assert not await bench.recovery.spend(bob, code, origin=ORIGIN)
+    assert await bench.recovery.spend(anna, code, origin=ORIGIN)
+
+
+async def test_new_codes_replace_all_of_the_old_ones(bench: Bench) -> None:
+    user = await bench.person()
+    old = await bench.totp.confirm(user, bench.code_of(await bench.totp.begin(user)), origin=ORIGIN)
+    await bench.recovery.spend(user, old[0], origin=ORIGIN)
+    new = await bench.recovery.renew(user, origin=ORIGIN)
+    assert (await bench.second_factors.of(user)).recovery_left == 10
+    assert [await bench.recovery.spend(user, code, origin=ORIGIN) for code in old] == [False] * 10
+    assert [await bench.recovery.spend(user, code, origin=ORIGIN) for code in new] == [True] * 10
+    assert (await bench.events(user)).count("factor.recovery_codes_made") == 1
+
+
+async def test_without_a_factor_there_are_no_codes(bench: Bench) -> None:
+    user = await bench.person()
+    with pytest.raises(FactorMissing):
+        await bench.recovery.renew(user, origin=ORIGIN)
+    assert (await bench.second_factors.of(user)).recovery_left == 0
+    assert await bench.events(user) == []
+
+
+async def test_a_second_factor_brings_codes_only_when_none_are_left(bench: Bench) -> None:
+    user = await bench.person()
+    codes = await bench.email_codes.enable(user, origin=ORIGIN)
+    enrolment = await bench.totp.begin(user)
+    assert await bench.totp.confirm(user, bench.code_of(enrolment), origin=ORIGIN) == ()
+    assert await bench.recovery.spend(user, codes[0], origin=ORIGIN)
+    for code in codes[1:]:
+        await bench.recovery.spend(user, code, origin=ORIGIN)
+    enrolment = await bench.totp.begin(user)
+    assert len(await bench.totp.confirm(user, bench.code_of(enrolment), origin=ORIGIN)) == 10
+
+
+async def test_codes_stay_as_long_as_one_factor_does(bench: Bench) -> None:
+    user, _ = await bench.with_totp()
+    await bench.email_codes.enable(user, origin=ORIGIN)
+    user, authenticator = await bench.with_passkey(user)
+    await bench.totp.remove(user, origin=ORIGIN)
+    await bench.email_codes.disable(user, origin=ORIGIN)
+    assert (await bench.second_factors.of(user)).recovery_left == 10
+    (passkey,) = await bench.passkeys.of_user(user.user_id)
+    assert passkey.credential_id == authenticator.credential_id
+    await bench.passkeys.remove(user, passkey.passkey_id, origin=ORIGIN)
+    assert (await bench.second_factors.of(user)).recovery_left == 0
+
+
+# -- guesses ------------------------------------------------------------------------------------------
+
+
+async def test_lg_13_wrong_codes_are_counted_until_a_right_one(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    for _ in range(9):
+        with pytest.raises(SecondFactorWrong):
+            await bench.second_factors.verify(user, wrong(code_at(app, bench.clock)), origin=ORIGIN)
+    await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN)
+    await bench.clock.advance(30)
+    for _ in range(9):
+        with pytest.raises(SecondFactorWrong):
+            await bench.second_factors.verify(user, wrong(code_at(app, bench.clock)), origin=ORIGIN)
+
+
+async def test_lg_13_ten_wrong_codes_of_any_kind_lock_every_kind_for_a_while(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    for n in range(10):
+        otp = wrong(code_at(app, bench.clock)) if n % 2 else NONE
+        with pytest.raises(SecondFactorWrong):
+            await bench.second_factors.verify(user, otp, origin=ORIGIN)
+    # Someone who comes with the right password again reads the account again; the count is not his to clear.
+    user = await bench.now(user)
+    for otp in (code_at(app, bench.clock), NONE):
+        with pytest.raises(TooMany) as caught:
+            await bench.second_factors.verify(user, otp, origin=ORIGIN)
+        assert caught.value.retry_after == 30
+    await bench.clock.advance(30)
+    assert await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN) is Factor.TOTP
+
+
+async def test_lg_13_many_guesses_at_once_do_not_outrun_the_count(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    guess = wrong(code_at(app, bench.clock))
+    answers = await asyncio.gather(
+        *(bench.second_factors.verify(user, guess, origin=ORIGIN) for _ in range(30)), return_exceptions=True
+    )
+    assert sorted(type(answer).__name__ for answer in answers) == ["SecondFactorWrong"] * 10 + ["TooMany"] * 20
+
+
+async def test_another_account_is_not_locked_with_it(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    for _ in range(10):
+        with pytest.raises(SecondFactorWrong):
+            await bench.second_factors.verify(await bench.person(), "000000", origin=ORIGIN)
+    assert await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN) is Factor.TOTP
+
+
+# -- with the rest of the account ---------------------------------------------------------------------
+
+
+async def test_lg_20_a_reset_removes_everything_and_ends_what_was_issued(bench: Bench) -> None:
+    user, _ = await bench.with_totp()
+    await bench.email_codes.enable(user, origin=ORIGIN)
+    user, _ = await bench.with_passkey(user)
+    await bench.totp.begin(user)
+    await bench.letters()
+    await bench.second_factors.reset(user, origin=ORIGIN)
+    after = await bench.now(user)
+    assert not after.has_second_factor
+    assert after.rev > user.rev
+    assert (await bench.second_factors.of(after)).offered == ()
+    assert await bench.totp.pending(after) is None
+    assert "factor.all_removed" in await bench.events(user)
+    assert len(await bench.letters()) == 3
+    with pytest.raises(UserNotFound):
+        await bench.second_factors.reset(a_user(), origin=ORIGIN)
+
+
+async def test_a_save_of_the_account_that_was_read_before_undoes_no_factor(bench: Bench, storage: Storage) -> None:
+    for change in (bench.with_totp, bench.with_passkey):
+        after, _ = await change()
+        before = replace(after, sealed_totp=None, version=after.version - 1)
+        with pytest.raises(UserChanged):
+            await storage.runner.act(lambda stale=before: change_user(stale))
+        assert (await bench.now(after)).has_second_factor
+
+
+async def test_codes_go_when_a_save_of_the_account_takes_its_last_factor(bench: Bench, storage: Storage) -> None:
+    user, _ = await bench.with_totp()
+    await storage.runner.act(lambda: change_user(replace(user, sealed_totp=None)))
+    assert (await bench.second_factors.of(user)).recovery_left == 0
+    user, _ = await bench.with_totp()
+    await storage.runner.act(lambda: change_user(replace(user, nick="Other")))
+    assert (await bench.second_factors.of(user)).recovery_left == 10
+
+
+async def test_the_factor_used_last_is_asked_for_first(bench: Bench) -> None:
+    user, app = await bench.with_totp()
+    user, _ = await bench.with_passkey(user)
+    assert (await bench.second_factors.of(user)).methods == (Factor.TOTP, Factor.PASSKEY)
+    await bench.clock.advance(60)
+    await bench.second_factors.verify(user, code_at(app, bench.clock), origin=ORIGIN)
+    assert (await bench.second_factors.of(user)).methods == (Factor.TOTP, Factor.PASSKEY)
+
+
+async def test_nothing_is_added_to_an_account_that_is_not_there(bench: Bench) -> None:
+    nobody = a_user(email_verified=True)
+    with pytest.raises(UserNotFound):
+        await bench.email_codes.enable(nobody, origin=ORIGIN)
+    with pytest.raises(UserNotFound):
+        await bench.totp.confirm(nobody, bench.code_of(await bench.totp.begin(nobody)), origin=ORIGIN)
+    assert await bench.letters() == []

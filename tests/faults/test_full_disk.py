@@ -1,0 +1,70 @@
+"""A full disk: what must write answers 503, what only reads is served, and space is all it takes (faults R-09)."""
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import httpx2
+import pytest
+
+from gatehouse.audit.model import Origin
+from tests.faults.disk import Disk
+from tests.faults.visitors import FORM, setup_token
+from tests.support.aftermath import administrators, audit_log, house_of
+from tests.support.processes import Node
+from tests.support.service import QUICK, running_service
+
+JWKS = "/proxy/oauth/jwks"
+
+
+@contextmanager
+def no_room_for(pid: int, log: Path) -> Iterator[None]:
+    """The process may write where it has written already, and no file of it may grow beyond that.
+
+    The kernel says EFBIG where a full disk says ENOSPC; it needs no root, and the rest is the same.
+    """
+    free = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (log.stat().st_size, free[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, free)
+
+
+async def only_reading_works(client: httpx2.AsyncClient, token: str) -> None:
+    for answer in (
+        await client.post("/setup", data={**FORM, "token": token}),
+        await client.get("/setup", params={"token": "guess"}),  # a guess that cannot be counted is not let in
+    ):
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) > 0
+    for path in (JWKS, "/healthz", f"/setup?token={token}"):
+        assert (await client.get(path)).status_code == 200
+
+
+async def test_a_full_disk_is_survived_without_a_restart(migrated_sqlite_url: str, tmp_path: Path) -> None:
+    log = tmp_path / "gatehouse.db-wal"
+    with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=QUICK) as node:
+        token = setup_token(node)
+        async with httpx2.AsyncClient(base_url=node.address, timeout=10) as client:
+            with no_room_for(node.process.pid, log):
+                await only_reading_works(client, token)
+            assert (await client.post("/setup", data={**FORM, "token": token})).status_code == 200
+        node.kill()
+    async with house_of(migrated_sqlite_url, tmp_path) as house:
+        assert await administrators(house) == [FORM["login"]]
+        assert [one.event for one in await audit_log(house)].count("setup.closed") == 1
+
+
+@pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])
+async def test_whatever_the_disk_says_it_is_503_and_ends_with_its_cause(
+    disk: Disk, migrated_sqlite_url: str, tmp_path: Path, failure: type[apsw.Error]
+) -> None:
+    async with running_service(migrated_sqlite_url, tmp_path) as service:
+        token = await service.house.setup.new_link(Origin(actor="test"))
+        disk.write_failure = failure
+        await only_reading_works(service.client, token)
+        disk.write_failure = None
+        assert (await service.client.post("/setup", data={**FORM, "token": token})).status_code == 200

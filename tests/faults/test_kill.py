@@ -1,0 +1,64 @@
+"""kill -9 in the middle of writing loses nothing that was acknowledged, and leaves no half of anything.
+
+That a killed process loses nothing does not prove a sync: the kernel keeps what was written. The order
+of writes and syncs is test_group_commit.py's.
+"""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gatehouse.app import House
+from gatehouse.kernel.errors import TooMany
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.throttle.model import GuessLimit
+from tests.faults.visitors import FORM, Guessers, setup_request, setup_token
+from tests.faults.writers import kept_by, writing
+from tests.support.aftermath import administrators, audit_log, house_of
+from tests.support.processes import Node
+from tests.support.rawhttp import exchange
+from tests.support.service import QUICK
+
+
+async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
+    migrated_url: str, tmp_path: Path, rounds: int
+) -> None:
+    node = Node(data=tmp_path, database_url=migrated_url, environment=QUICK)
+    guessers = Guessers()
+    kept: list[str] = []
+    for number in range(rounds):
+        with node, writing(migrated_url, tmp_path) as writer:
+            if number == 0:
+                assert (await exchange(node.port, setup_request(setup_token(node)))).status == 200
+            guessing = asyncio.create_task(guessers.guess(node.port))
+            await asyncio.to_thread(writer.wait_for_line, "^kept 50 ", writer.stdout)
+            await guessers.until(403, more=10)
+            node.kill()
+            writer.kill()
+            await guessing
+        kept += kept_by(writer)
+    with node:  # it starts again on what is left, and closes it in order
+        assert node.terminate() == 0
+    async with house_of(migrated_url, tmp_path) as house:
+        await every_account_has_one_record(house, kept)
+        await every_guess_was_counted(house, guessers)
+        assert await administrators(house) == [FORM["login"]]
+    assert {answer.status for answer in guessers.answers} == {403}
+
+
+async def every_account_has_one_record(house: House, kept: list[str]) -> None:
+    there = [user.user_id for user in await house.storage.accounts.all_users()]
+    assert set(kept) <= set(there)
+    recorded = Counter(record.subject for record in await audit_log(house) if record.event == "user.created")
+    assert recorded == Counter(there)
+
+
+async def every_guess_was_counted(house: House, guessers: Guessers) -> None:
+    for address, counted in guessers.counted.items():
+        limit = GuessLimit(free=counted + 1)  # so that one more closes the door, if all of them are there
+        guesses = Guesses(store=house.storage.throttle, limit=limit, clock=house.clock)
+        await guesses.failed("setup", address)
+        with pytest.raises(TooMany):
+            await guesses.check("setup", address)

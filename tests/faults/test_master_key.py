@@ -1,0 +1,30 @@
+"""A wrong master key refuses to start and changes nothing (faults R-24)."""
+
+from pathlib import Path
+
+import pytest
+
+from gatehouse.keys.sealing import new_master_key
+from tests.support.aftermath import contents_of
+from tests.support.processes import DidNotStart, Node
+
+
+def node_with(key: str, url: str, data: Path) -> Node:
+    """A node with an address of its own, which it would tell the database."""
+    return Node(data=data, database_url=url, environment={"GATEHOUSE__SECURITY__MASTER_KEY": key})
+
+
+def test_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_url: str, tmp_path: Path) -> None:
+    ours, another = new_master_key(), new_master_key()
+    with node_with(ours, migrated_url, tmp_path) as node:
+        assert node.terminate() == 0
+    before = contents_of(migrated_url)
+    stranger = node_with(another, migrated_url, tmp_path)
+    with pytest.raises(DidNotStart, match="sealed under master key"):
+        stranger.start()
+    assert stranger.process.wait() == 1
+    assert "Traceback" not in stranger.process.output()
+    assert another not in stranger.process.output()
+    assert contents_of(migrated_url) == before
+    with node:  # whose key it is still gets in
+        assert node.terminate() == 0

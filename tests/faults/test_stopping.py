@@ -1,0 +1,37 @@
+"""SIGTERM to a service at work: nothing that has begun is cut off, and the process is gone in time (OP-07)."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Final
+
+from tests.faults.visitors import FORM, Guessers, setup_request, setup_token
+from tests.support.aftermath import administrators, house_of
+from tests.support.processes import Node
+from tests.support.rawhttp import raw_connection
+from tests.support.service import QUICK
+
+GONE_WITHIN: Final = 35.0  # seconds
+
+
+async def test_a_write_that_has_begun_is_finished_and_nobody_is_told_of_an_error(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    environment = {**QUICK, "GATEHOUSE__LOG__LEVEL": "info"}
+    guessers = Guessers()
+    with Node(data=tmp_path, database_url=migrated_url, environment=environment) as node:
+        head, _, body = setup_request(setup_token(node)).partition(b"\r\n\r\n")
+        guessing = asyncio.create_task(guessers.guess(node.port))
+        async with raw_connection(node.port) as connection:
+            connection.send(head + b"\r\nExpect: 100-continue\r\n\r\n")
+            assert (await connection.answer()).status == 100  # the service waits for the form
+            await guessers.until(403, more=5)
+            node.process.send(signal.SIGTERM)
+            await asyncio.to_thread(node.process.wait_for_line, "Shutting down", node.process.stderr)
+            connection.send(body)
+            assert (await connection.answer()).status == 200
+        assert await asyncio.to_thread(node.process.wait, GONE_WITHIN) == 0
+        await guessing
+    assert {answer.status for answer in guessers.answers} == {403}
+    async with house_of(migrated_url, tmp_path) as house:
+        assert await administrators(house) == [FORM["login"]]

@@ -1,0 +1,84 @@
+"""People at the door over HTTP: one sets the installation up, many guess at the link.
+
+A guess that was answered has been counted, in the database, exactly (S-15): the write that every
+visitor causes.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Final
+from urllib.parse import urlencode
+
+from tests.support.processes import LOOPBACK, Node
+from tests.support.rawhttp import PATIENCE, Answer, RawConnection
+
+GUESSES: Final = 9  # by each address: the tenth would close the door to it
+ADDRESS: Final = r"/setup\?token=(\S+)"
+FORM: Final = {
+    "login": "anna@studio.example",
+    "nick": "Anna",
+    "password": "correct horse battery",
+    "repeated": "correct horse battery",
+}
+
+
+def setup_token(node: Node) -> str:
+    """The secret of the link this node printed when it started."""
+    return node.process.wait_for_line(ADDRESS, node.process.stdout)[1]
+
+
+def setup_request(token: str, **fields: str) -> bytes:
+    body = urlencode({**FORM, "token": token, **fields}).encode()
+    head = "POST /setup HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def get_request(target: str) -> bytes:
+    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+class Guessers:
+    """They come one after the other, each from an address of his own, until the door is gone."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()  # guesses that were answered, by address
+        self.answers: list[Answer] = []
+        self._answered = asyncio.Condition()
+        self._addresses = loopback_addresses()
+
+    async def guess(self, port: int) -> None:
+        """Ends when the server is gone."""
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            for address in self._addresses:
+                await self._visit(port, address)
+
+    async def until(self, status: int, *, more: int) -> None:
+        """Wait until that many more were answered so."""
+        wanted = self._having(status) + more
+        async with asyncio.timeout(PATIENCE), self._answered:
+            await self._answered.wait_for(lambda: self._having(status) >= wanted)
+
+    async def _visit(self, port: int, address: str) -> None:
+        connection = RawConnection(*await asyncio.open_connection(LOOPBACK, port, local_addr=(address, 0)))
+        try:
+            for _ in range(GUESSES):
+                connection.send(get_request("/setup?token=guess"))
+                await self._take(address, await connection.answer())
+        finally:
+            await connection.close()
+
+    async def _take(self, address: str, answer: Answer) -> None:
+        self.counted[address] += answer.status == 403
+        async with self._answered:
+            self.answers.append(answer)
+            self._answered.notify_all()
+
+    def _having(self, status: int) -> int:
+        return sum(answer.status == status for answer in self.answers)
+
+
+def loopback_addresses() -> Iterator[str]:
+    return (f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}" for number in count())

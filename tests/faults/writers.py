@@ -1,0 +1,58 @@
+"""A process that makes accounts as fast as it can, and tells each only once the database has acknowledged it.
+
+Run as a program by `writing`, and killed.
+"""
+
+import asyncio
+import re
+import secrets
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from gatehouse.app import House
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.errors import Unavailable
+from tests.support.aftermath import house_of
+from tests.support.processes import WatchedProcess
+
+ROOT: Final = Path(__file__).parents[2]
+AT_A_TIME: Final = 8
+PAUSE: Final = 0.05  # seconds until a writer that was turned away asks again
+KEPT: Final = re.compile(r"kept \d+ (\d+)\n")  # a line cut short by the kill was not told
+
+
+def writing(url: str, data: Path) -> WatchedProcess:
+    return WatchedProcess([sys.executable, "-m", "tests.faults.writers", url, str(data)], cwd=ROOT)
+
+
+def kept_by(process: WatchedProcess) -> list[str]:
+    """The ids of the accounts it was told are there."""
+    return [kept[1] for line in process.stdout if (kept := KEPT.fullmatch(line))]
+
+
+async def write(url: str, data: Path) -> None:
+    numbers = count(1)
+    async with house_of(url, data) as house, asyncio.TaskGroup() as writers:
+        for _ in range(AT_A_TIME):
+            writers.create_task(keep_writing(house, numbers))
+
+
+async def keep_writing(house: House, numbers: "count[int]") -> None:
+    while True:
+        try:
+            await make_account(house, numbers)
+        except Unavailable:
+            print("unavailable", flush=True)  # noqa: T201
+            await asyncio.sleep(PAUSE)
+
+
+async def make_account(house: House, numbers: "count[int]") -> None:
+    login = f"{secrets.token_hex(8)}@studio.example"
+    user = await house.administration.create(login=login, nick="Anna", password=None, origin=Origin(actor="writer"))
+    print(f"kept {next(numbers)} {user.user_id}", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    asyncio.run(write(sys.argv[1], Path(sys.argv[2])))

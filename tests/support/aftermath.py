@@ -1,0 +1,57 @@
+"""What a test finds in a database once the processes that wrote to it are gone."""
+
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
+from gatehouse.app import House, open_house
+from gatehouse.audit.model import Record
+from gatehouse.audit.verification import Verification
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.keys.audit_seal import AuditSeal
+from tests.support.capabilities import POSTGRES, require
+from tests.support.service import settings_for
+
+ANY_PORT: Final = 8080
+MOST: Final = 1_000_000
+
+
+def contents_of(url: str) -> list[bytes]:
+    """All a database that nobody serves holds, schema and rows, to be compared with what it held before."""
+    if url.startswith("sqlite:"):
+        path = Path(url.removeprefix("sqlite:///"))
+        return [file.read_bytes() for file in (path, *sorted(path.parent.glob(f"{path.name}-*")))]
+    dump = subprocess.run([require(POSTGRES) / "pg_dump", url], check=True, capture_output=True)
+    # Newer programs wrap what they print in a password of their own.
+    return [line for line in dump.stdout.splitlines() if not line.startswith((b"\\restrict", b"\\unrestrict"))]
+
+
+@asynccontextmanager
+async def house_of(url: str, data: Path) -> AsyncIterator[House]:
+    """The rooms over this database, as a command opens them."""
+    async with open_house(settings_for(url, data, port=ANY_PORT), clock=SystemClock(), serving=False) as house:
+        yield house
+
+
+async def administrators(house: House) -> list[str]:
+    """The logins of all who hold that role."""
+    now = house.clock.now()
+    return [
+        user.login or ""
+        for user in await house.storage.accounts.all_users()
+        if ADMINISTRATOR in await house.storage.permissions.root_roles(CENTRAL, user.user_id, now)
+    ]
+
+
+async def audit_log(house: House) -> list[Record]:
+    """Every record, in order; the chain was verified and holds them all."""
+    await house.sealer.seal_all()
+    seal = AuditSeal(keyring=house.keyring, clock=house.clock)
+    verdict = await Verification(
+        store=house.storage.audit, mac_key=house.audit_key, verify_seal=seal.is_ours
+    ).verify()
+    assert (verdict.problems, verdict.unsealed) == ((), 0)
+    return list(await house.storage.audit.records_from(1, MOST))

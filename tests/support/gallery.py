@@ -1,0 +1,294 @@
+"""Every page in every state, with sample people, behind the real middleware: for the eye, axe and the ruler."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from html import escape
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.pages import account_contexts as account
+from gatehouse.web.pages import contexts as page
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.vocabulary import MailPurpose, Method, Notice, Problem, Section, Theme, Trouble
+from gatehouse.web.parse_form import urlencoded
+from gatehouse.web.responses import html_answer
+from gatehouse.web.routes.table import Endpoint, RateClass
+from gatehouse.web.server import Stopping, serving
+from gatehouse.web.static import Assets
+from tests.support.clock import MovableClock
+from tests.support.processes import free_port
+from tests.support.pseudo import with_pseudo
+from tests.support.shell import Shell
+
+NOW: Final = 1_788_000_000
+MINUTE: Final = 60
+DAY: Final = 24 * 3600
+CSRF: Final = "sample-csrf"
+ASK: Final = "sample-interaction"
+ANNA: Final = "anna.lindqvist@studio.example"
+LONG_LOGIN: Final = f"{'a-very-long-mailbox-name-' * 2}x@{'subdomain.' * 5}studio.example"
+SECRET: Final = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+CODES: Final = tuple(f"{number:04x}-k7q{number % 10}-m2x{number % 7}" for number in range(40_961, 40_971))
+
+REQUEST_OPTIONS: Final = json.dumps(
+    {"challenge": "c2FtcGxlLWNoYWxsZW5nZQ", "rpId": "localhost", "userVerification": "preferred", "timeout": 60_000}
+)
+CREATION_OPTIONS: Final = json.dumps(
+    {
+        "challenge": "c2FtcGxlLWNoYWxsZW5nZQ",
+        "rp": {"id": "localhost", "name": "Gatehouse"},
+        "user": {"id": "MDAwMDAwMDAwMQ", "name": ANNA, "displayName": "Anna"},
+        "pubKeyCredParams": [{"type": "public-key", "alg": -7}],
+        "authenticatorSelection": {"residentKey": "required", "userVerification": "preferred"},
+        "timeout": 60_000,
+    }
+)
+
+SIGN_IN: Final = page.SignInContext(csrf=CSRF, interaction=ASK, passkey_options=REQUEST_OPTIONS)
+FACTOR: Final = page.SecondFactorContext(
+    csrf=CSRF, interaction=ASK, method=Method.TOTP, others=(Method.PASSKEY, Method.EMAIL, Method.RECOVERY)
+)
+CONFIRM: Final = page.ConfirmContext(csrf=CSRF, interaction=ASK, login=ANNA, has_password=True)
+NEW_ACCOUNT: Final = account.AccountContext(
+    csrf=CSRF,
+    now=NOW,
+    user_id="4711204518",
+    nick="Anna",
+    login=ANNA,
+    email_verified=False,
+    has_password=False,
+    sessions=(
+        account.Session(
+            session_id="s1",
+            device="Firefox on Linux",
+            place="",
+            address="192.0.2.10",
+            created_at=NOW - 5 * MINUTE,
+            seen_at=NOW,
+            is_current=True,
+        ),
+    ),
+)
+FULL_ACCOUNT: Final = replace(
+    NEW_ACCOUNT,
+    email_verified=True,
+    has_password=True,
+    pending_login="anna@new.example",
+    notice=Notice.PASSKEY_ADDED,
+    may_administer=True,
+    passkeys=(
+        account.Passkey(passkey_id="p1", name="Work laptop", created_at=NOW - 90 * DAY, used_at=NOW - 2 * 3600),
+        account.Passkey(passkey_id="p2", name="A" * 64, created_at=NOW - DAY, used_at=0),
+    ),
+    totp_since=NOW - 60 * DAY,
+    email_code=True,
+    recovery_left=1,
+    sessions=(
+        *NEW_ACCOUNT.sessions,
+        account.Session(
+            session_id="s2",
+            device="Safari on iPhone",
+            place="Stockholm, Sweden",
+            address="2001:db8:85a3:8d3:1319:8a2e:370:7348",
+            created_at=NOW - 40 * DAY,
+            seen_at=NOW - 3 * DAY,
+            is_current=False,
+        ),
+        account.Session(
+            session_id="s3",
+            device="",
+            place="",
+            address="198.51.100.7",
+            created_at=NOW - 41 * DAY,
+            seen_at=NOW - 40 * DAY,
+            is_current=False,
+        ),
+    ),
+    applications=(
+        account.ConnectedApplication(
+            client_id="atlas", name="Sky Atlas", scopes=("openid", "profile", "email"), since=NOW - 12 * DAY
+        ),
+    ),
+    permissions=(
+        account.Permission(
+            application="Sky Atlas", rule="public_data.maps.can_edit", because="editor", ends_at=NOW + 3 * DAY
+        ),
+    ),
+    activity=(
+        account.Activity(at=NOW - 30, event="user.changed", address="192.0.2.10"),
+        account.Activity(at=NOW - DAY, event="role.assigned"),
+        account.Activity(at=NOW - 90 * DAY, event="user.created", address="192.0.2.10"),
+    ),
+)
+
+STATES: Final[Mapping[str, PageContext]] = {
+    "home": page.HomeContext(),
+    "setup": page.SetupContext(token="sample"),
+    "setup-problem": page.SetupContext(
+        token="sample", login=ANNA, nick="Anna", problem=Problem(what=Trouble.PASSWORDS_DIFFER)
+    ),
+    "setup-done": page.SetupDoneContext(nick="Anna", login=ANNA, user_id="4711204518"),
+    "sign-in": SIGN_IN,
+    "sign-in-for-application": replace(
+        SIGN_IN, application="Sky Atlas", returns_to="atlas.studio.example", register_enabled=True
+    ),
+    "sign-in-wrong": replace(SIGN_IN, login=ANNA, problem=Problem(what=Trouble.WRONG_LOGIN), register_enabled=True),
+    "sign-in-throttled": replace(SIGN_IN, login=LONG_LOGIN, problem=Problem(what=Trouble.THROTTLED, seconds=95)),
+    "sign-in-after-reset": replace(SIGN_IN, notice=Notice.PASSWORD_RESET, passkeys_enabled=False),
+    "already-signed-in": page.AlreadySignedInContext(
+        csrf=CSRF,
+        interaction=ASK,
+        nick="Anna",
+        login=ANNA,
+        application="Sky Atlas",
+        returns_to="atlas.studio.example",
+    ),
+    "already-signed-in-long": page.AlreadySignedInContext(
+        csrf=CSRF, interaction=ASK, nick="W" * 64, login=LONG_LOGIN
+    ),
+    "factor-totp": FACTOR,
+    "factor-wrong": replace(FACTOR, problem=Problem(what=Trouble.WRONG_CODE)),
+    "factor-email": replace(
+        FACTOR,
+        method=Method.EMAIL,
+        others=(Method.RECOVERY,),
+        sent_to="a•••@studio.example",
+        notice=Notice.CODE_SENT,
+        mail_is_logged=True,
+    ),
+    "factor-recovery": replace(FACTOR, method=Method.RECOVERY, others=(Method.TOTP,)),
+    "factor-passkey": replace(FACTOR, method=Method.PASSKEY, others=(), passkey_options=REQUEST_OPTIONS),
+    "short-token": page.ShortTokenContext(csrf=CSRF, stoken="sample", nick="Anna", login=ANNA),
+    "confirm": replace(CONFIRM, methods=(Method.PASSKEY,), passkey_options=REQUEST_OPTIONS),
+    "confirm-code": replace(
+        CONFIRM, has_password=False, methods=(Method.TOTP, Method.EMAIL), problem=Problem(what=Trouble.CODE_SPENT)
+    ),
+    "confirm-passkey": replace(
+        CONFIRM, has_password=False, methods=(Method.PASSKEY,), passkey_options=REQUEST_OPTIONS
+    ),
+    "register": page.RegisterContext(csrf=CSRF),
+    "register-domains": page.RegisterContext(
+        csrf=CSRF,
+        login="anna@elsewhere.example",
+        nick="Anna",
+        domains=("studio.example", "games.studio.example"),
+        problem=Problem(what=Trouble.DOMAIN_REFUSED),
+    ),
+    "check-mail-verify": page.CheckMailContext(csrf=CSRF, purpose=MailPurpose.VERIFY, login=ANNA),
+    "check-mail-reset": page.CheckMailContext(
+        csrf=CSRF, purpose=MailPurpose.RESET, login=LONG_LOGIN, mail_is_logged=True
+    ),
+    "check-mail-change": page.CheckMailContext(csrf=CSRF, purpose=MailPurpose.CHANGE, login=ANNA, minutes=1),
+    "verify-email": page.VerifyEmailContext(csrf=CSRF, token="sample", login=ANNA),
+    "email-verified": page.EmailVerifiedContext(login=ANNA),
+    "invite": page.InviteContext(csrf=CSRF, token="sample", login=ANNA),
+    "invite-problem": page.InviteContext(
+        csrf=CSRF,
+        token="sample",
+        login=ANNA,
+        nick="Anna",
+        problem=Problem(what=Trouble.INPUT, text="the password needs at least 10 characters"),
+    ),
+    "forgot": page.ForgotContext(csrf=CSRF),
+    "forgot-throttled": page.ForgotContext(
+        csrf=CSRF, login=ANNA, problem=Problem(what=Trouble.THROTTLED, seconds=7_300)
+    ),
+    "reset": page.ResetContext(csrf=CSRF, token="sample", login=ANNA),
+    "reset-breached": page.ResetContext(
+        csrf=CSRF, token="sample", login=ANNA, problem=Problem(what=Trouble.PASSWORD_BREACHED)
+    ),
+    "totp-setup": page.TotpSetupContext(
+        csrf=CSRF, uri=f"otpauth://totp/Gatehouse:{ANNA}?secret={SECRET}&issuer=Gatehouse", secret=SECRET
+    ),
+    "passkey-setup": page.PasskeySetupContext(csrf=CSRF, passkey_options=CREATION_OPTIONS, name="Firefox on Linux"),
+    "passkey-setup-problem": page.PasskeySetupContext(
+        csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=Problem(what=Trouble.PASSKEY_FAILED)
+    ),
+    "recovery-codes": page.RecoveryCodesContext(codes=CODES, login=ANNA),
+    "expired": page.ExpiredContext(start_again="/sign-in"),
+    "error": page.ErrorContext(
+        code=404,
+        title="Page not found",
+        message="There is nothing at this address.",
+        request_id="01J9ZK3V7QW8X5T2",
+    ),
+    "signed-out": page.SignedOutContext(),
+    "signed-out-everywhere": page.SignedOutContext(
+        everywhere=True, application="Sky Atlas", return_to="https://atlas.studio.example/"
+    ),
+    "throttled": page.ThrottledContext(retry_after=90, start_again="/sign-in"),
+    "access-denied": page.AccessDeniedContext(
+        csrf=CSRF,
+        interaction=ASK,
+        application="Sky Atlas",
+        login=ANNA,
+        missing="public_data.login.can",
+        ask=("Björn Ek", "atlas-admins@studio.example"),
+        return_to="https://atlas.studio.example/cb?error=access_denied",
+    ),
+    "maintenance": page.MaintenanceContext(retry_after=600),
+    "account-new": NEW_ACCOUNT,
+    "account-full": FULL_ACCOUNT,
+    "account-problem": replace(
+        FULL_ACCOUNT,
+        notice=None,
+        login=LONG_LOGIN,
+        nick="W" * 64,
+        typed="not an address",
+        problem=Problem(what=Trouble.INPUT, text="the login must be an e-mail address"),
+        problem_at=Section.EMAIL,
+        theme=Theme.DARK,
+    ),
+    "account-password-problem": replace(
+        FULL_ACCOUNT, problem=Problem(what=Trouble.WRONG_PASSWORD), problem_at=Section.PASSWORD, lang="de"
+    ),
+    "delete-account": account.DeleteAccountContext(csrf=CSRF, login=ANNA),
+    "delete-account-differs": account.DeleteAccountContext(
+        csrf=CSRF, login=LONG_LOGIN, problem=Problem(what=Trouble.LOGIN_DIFFERS)
+    ),
+}
+
+
+def gallery() -> ASGIApp:
+    """`/gallery/<state>`, and the two addresses a passkey is sent to, which show what arrived."""
+    assets = Assets()
+    pages = Pages(assets, https=False, languages=with_pseudo())
+
+    async def show(request: Request) -> Response:
+        return pages.show(request, STATES[request.path_params["state"]], status=200)
+
+    shown = Endpoint(
+        name="gallery",
+        path="/gallery/{state}",
+        methods=("GET",),
+        handler=show,
+        dialect=Dialect.PAGE,
+        rate_class=RateClass.PUBLIC,
+        hidden=True,
+    )
+    echoes = [
+        replace(shown, name=f"echo{path}", path=path, methods=("POST",), handler=echo)
+        for path in (Path.SIGN_IN_PASSKEY, Path.PASSKEY)
+    ]
+    return Shell(endpoints=[shown, *echoes, assets.endpoint()]).app()
+
+
+async def echo(request: Request) -> Response:
+    sent = dict(urlencoded(await request.body()))
+    return html_answer(f"<title>arrived</title><pre>{escape(json.dumps(sent))}</pre>")
+
+
+@asynccontextmanager
+async def running_gallery() -> AsyncIterator[str]:
+    """Yields its address; by name, because passkeys know no other loopback."""
+    port = free_port()
+    async with serving(gallery(), port=port, clock=MovableClock(), stopping=Stopping()):
+        yield f"http://localhost:{port}/gallery"

@@ -1,0 +1,67 @@
+"""A letter on its way: the headers it gets, and what cannot get into them."""
+
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default as modern
+
+import msgspec
+import pytest
+
+from gatehouse.mail.delivery import Security, SmtpServer, as_message, told
+from gatehouse.mail.model import Template
+from tests.support.clock import MovableClock
+from tests.support.mail import SENDER, TO, a_letter, a_mail
+
+
+def as_read(template: Template = Template.VERIFY, lang: str = "de") -> EmailMessage:
+    """The message as the recipient's program parses it."""
+    letter = a_letter(MovableClock(), template, lang=lang)
+    message = message_from_bytes(as_message(a_mail(mail_id="m1"), letter, SENDER).as_bytes(), policy=modern)
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+def test_a_message_is_from_us_to_one_person_and_names_its_kind() -> None:
+    message = as_read()
+    assert message["From"] == "Gatehouse <gatehouse@studio.example>"
+    assert message["To"] == TO
+    assert message["Subject"] == "Bestätigen Sie Ihre E-Mail-Adresse"
+    assert message["Date"] == "Fri, 15 Jan 2027 08:00:00 +0000"
+    assert message["Message-ID"] == "<m1@studio.example>"
+    assert message["Auto-Submitted"] == "auto-generated"
+    assert message["Content-Language"] == "de"
+    assert message["Bcc"] is None
+
+
+@pytest.mark.parametrize("lang", ["en", "de"])
+@pytest.mark.parametrize("template", Template)
+def test_text_and_html_arrive_as_they_were_written(template: Template, lang: str) -> None:
+    letter = a_letter(MovableClock(), template, lang=lang)
+    message = as_read(template, lang)
+    assert message.get_content_type() == "multipart/alternative"
+    text, html = message.iter_parts()
+    assert isinstance(text, EmailMessage)
+    assert isinstance(html, EmailMessage)
+    assert text.get_content().splitlines() == letter.text.splitlines()
+    assert html.get_content().splitlines() == letter.html.splitlines()
+
+
+@pytest.mark.parametrize("field", ["to", "subject"])
+@pytest.mark.parametrize("smuggled", ["\r\nBcc: eve@evil.example", "\nX: y", "\rX: y"])
+def test_a_line_break_never_gets_into_a_header(field: str, smuggled: str) -> None:
+    letter = a_letter(MovableClock())
+    forged = msgspec.structs.replace(letter, **{field: getattr(letter, field) + smuggled})
+    with pytest.raises(ValueError, match="may not contain linefeed"):
+        as_message(a_mail(), forged, SENDER)
+
+
+def test_trouble_is_one_bounded_line_that_does_not_name_the_recipient() -> None:
+    words = told(OSError(f"550 <{TO}>:\r\n  " + "x" * 900), hiding=TO)
+    assert words.startswith("550 <(recipient)>: xxx")
+    assert len(words) == 200
+    assert told(TimeoutError()) == "no answer in time"
+
+
+def test_the_password_of_the_server_is_in_no_repr() -> None:
+    server = SmtpServer(host="mail", port=587, security=Security.TLS, timeout=1, username="u", password="hidden-word")
+    assert "hidden-word" not in repr(server)

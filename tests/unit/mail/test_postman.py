@@ -1,0 +1,204 @@
+"""What becomes of a mail: taken, put off, given up; never lost and never hurried."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.mail.delivery import Carrier, Courier, PrintingCarrier
+from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
+from gatehouse.mail.model import Letter, Mail, Outstanding, Template
+from gatehouse.mail.outbox import BATCH, FIRST_DELAY, GIVEN_UP_AFTER, Postman, delay_after
+from tests.support.clock import MovableClock
+from tests.support.keys import masters
+from tests.support.mail import TO, Kept, OutboxInMemory, a_mail, written
+
+Reply = Callable[[Mail], Exception | None]
+
+
+class Server:
+    """A carrier that does to each mail what the test says."""
+
+    patience = 20.0
+
+    def __init__(self, reply: Reply = lambda _: None, *, door: Exception | None = None) -> None:
+        self.reply = reply
+        self.door = door
+        self.tried: list[str] = []
+        self.taken: list[Letter] = []
+        self.rounds = 0
+
+    @asynccontextmanager
+    async def round(self) -> AsyncIterator[Courier]:
+        self.rounds += 1
+        if self.door is not None:
+            raise self.door
+        yield self
+
+    async def deliver(self, mail: Mail, letter: Letter) -> None:
+        self.tried.append(mail.mail_id)
+        trouble = self.reply(mail)
+        if trouble is not None:
+            raise trouble
+        self.taken.append(letter)
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+def postman(store: OutboxInMemory, carrier: Carrier | None, clock: MovableClock) -> Postman:
+    return Postman(store=store, carrier=carrier, sealing=masters(), clock=clock)
+
+
+def only(store: OutboxInMemory) -> Kept:
+    [kept] = store.kept.values()
+    return kept
+
+
+async def test_a_mail_that_was_taken_is_gone(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(written(clock)), Server()
+    await postman(store, server, clock).run_once()
+    assert [letter.to for letter in server.taken] == [TO]
+    assert store.kept == {}
+
+
+async def test_everything_that_is_due_goes_in_rounds_of_one_connection_each(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(*(written(clock) for _ in range(2 * BATCH + 3))), Server()
+    await postman(store, server, clock).run_once()
+    assert store.kept == {}
+    assert server.rounds == 3
+
+
+async def test_an_empty_outbox_disturbs_no_server(clock: MovableClock) -> None:
+    server = Server()
+    await postman(OutboxInMemory(), server, clock).run_once()
+    assert server.rounds == 0
+
+
+async def test_a_mail_that_was_not_taken_is_tried_again_after_a_growing_delay(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(written(clock)), Server(lambda _: Undelivered("451 greylisted"))
+    waits = []
+    for _ in range(9):
+        await postman(store, server, clock).run_once()
+        waits.append(only(store).next_try_at - clock.now())
+        await clock.advance(waits[-1])
+    assert waits == [60, 120, 240, 480, 960, 1_920, 3_600, 3_600, 3_600]
+    assert only(store).trouble == "451 greylisted"
+    server.reply = lambda _: None
+    await postman(store, server, clock).run_once()
+    assert store.kept == {}
+
+
+async def test_a_mail_is_not_tried_before_its_time(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(written(clock)), Server(lambda _: Undelivered("451"))
+    await postman(store, server, clock).run_once()
+    await clock.advance(FIRST_DELAY - 1)
+    await postman(store, server, clock).run_once()
+    assert len(server.tried) == 1
+
+
+async def test_a_mail_is_given_up_after_three_days_and_kept_with_its_trouble(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(written(clock)), Server(lambda _: Undelivered("451 greylisted"))
+    while (await store.waiting()).waiting:
+        await postman(store, server, clock).run_once()
+        await clock.advance(3_600)
+    assert await store.waiting() == Outstanding(waiting=0, given_up=1, oldest_at=0, trouble="")
+    assert only(store).trouble == "451 greylisted"
+    assert GIVEN_UP_AFTER - 3 * 3_600 < clock.now() - only(store).mail.created_at <= GIVEN_UP_AFTER + 3_600
+
+
+async def test_a_recipient_refused_for_good_is_not_tried_again(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(written(clock)), Server(lambda _: RecipientRefused("550 no such mailbox"))
+    await postman(store, server, clock).run_once()
+    await clock.advance(GIVEN_UP_AFTER)
+    await postman(store, server, clock).run_once()
+    assert len(server.tried) == 1
+    assert (only(store).next_try_at, only(store).trouble) == (0, "550 no such mailbox")
+
+
+async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClock) -> None:
+    bad = written(clock, to="nobody@studio.example")
+    store = OutboxInMemory(written(clock), bad, written(clock))
+    refusing = Server(lambda mail: RecipientRefused("550") if mail.mail_id == bad.mail_id else None)
+    await postman(store, refusing, clock).run_once()
+    assert only(store).mail == bad
+    assert refusing.rounds == 1
+
+
+async def test_a_server_that_lets_nobody_in_is_asked_once_and_everybody_waits_longer(clock: MovableClock) -> None:
+    store = OutboxInMemory(*(written(clock) for _ in range(BATCH + 1)))
+    server = Server(door=ServerUnusable("connection refused"))
+    await postman(store, server, clock).run_once()
+    assert server.rounds == 1
+    await clock.advance(60)
+    await postman(store, server, clock).run_once()
+    due = sorted(kept.next_try_at - clock.now() for kept in store.kept.values())
+    assert server.rounds == 2
+    assert due == [0, 60, *[120] * (BATCH - 1)], "one of the first round, the one that was left, the others again"
+
+
+async def test_a_mail_that_breaks_the_connection_does_not_starve_its_companions(clock: MovableClock) -> None:
+    poison = written(clock)
+    store = OutboxInMemory(poison, *(written(clock) for _ in range(3)))
+    server = Server(lambda mail: ServerUnusable("connection lost") if mail.mail_id == poison.mail_id else None)
+    for _ in range(3):
+        await postman(store, server, clock).run_once()
+        await clock.advance(60)
+    assert only(store).mail == poison
+
+
+async def test_without_a_carrier_mail_stays_where_it_is(clock: MovableClock) -> None:
+    store = OutboxInMemory(written(clock))
+    await postman(store, None, clock).run_once()
+    assert (only(store).tries, store.leases) == (0, [])
+    with pytest.raises(ServerUnusable, match=r"set mail\.host"):
+        await postman(store, None, clock).deliver_now(written(clock))
+
+
+async def test_what_waited_too_long_for_a_server_is_not_sent_any_more(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(written(clock)), Server()
+    await clock.advance(GIVEN_UP_AFTER + 1)
+    await postman(store, server, clock).run_once()
+    assert server.taken == []
+    assert (only(store).next_try_at, only(store).trouble) == (0, "too old")
+
+
+async def test_a_mail_that_does_not_open_is_put_off_and_the_others_go(clock: MovableClock) -> None:
+    good, damaged = written(clock), a_mail(sealed=b"\x01" + bytes(200))
+    moved = replace(good, mail_id="somewhere else")
+    store, server = OutboxInMemory(damaged, moved, good), Server()
+    await postman(store, server, clock).run_once()
+    assert len(server.taken) == 1
+    assert set(store.kept) == {damaged.mail_id, moved.mail_id}
+    assert store.kept[moved.mail_id].trouble == "A stored secret is damaged."
+
+
+async def test_a_lease_outlasts_the_slowest_round(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(written(clock)), Server()
+    await postman(store, server, clock).run_once()
+    assert min(store.leases) > server.patience * (BATCH + 2)
+
+
+async def test_a_mail_can_be_delivered_past_the_outbox_and_its_trouble_is_told(clock: MovableClock) -> None:
+    store, server = OutboxInMemory(), Server()
+    await postman(store, server, clock).deliver_now(written(clock, Template.TEST))
+    assert len(server.taken) == 1
+    server.reply = lambda _: RecipientRefused("550 no such mailbox")
+    with pytest.raises(RecipientRefused, match="550 no such mailbox"):
+        await postman(store, server, clock).deliver_now(written(clock, Template.TEST))
+
+
+async def test_in_development_the_mail_is_shown_and_gone(clock: MovableClock) -> None:
+    shown: list[str] = []
+    store = OutboxInMemory(written(clock, Template.RESET))
+    await postman(store, PrintingCarrier(shown.append), clock).run_once()
+    assert store.kept == {}
+    assert f"to {TO}: Choose a new password" in shown[0]
+    assert "https://login.studio.example/reset?token=" in shown[0]
+
+
+def test_the_delay_never_exceeds_an_hour() -> None:
+    assert [delay_after(tries) for tries in (1, 2, 6, 7, 1_000)] == [60, 120, 1_920, 3_600, 3_600]

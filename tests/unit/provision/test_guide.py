@@ -1,0 +1,26 @@
+"""docs/guides/apply.md tells the truth about fields and files."""
+
+import re
+
+import msgspec
+
+from gatehouse.provision.document import read_document
+from gatehouse.provision.entries import read_entries
+from gatehouse.provision.sections.table import SECTIONS
+from tests.support.finding import ROOT
+
+GUIDE = (ROOT / "docs" / "guides" / "apply.md").read_text()
+
+
+def test_every_file_in_the_guide_can_be_read() -> None:
+    files = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    asked = [read_entries(read_document(file.encode(), ".yaml"), SECTIONS) for file in files]
+    assert [one.section.name for one in asked[0]] == ["users", "clients"]
+
+
+def test_the_guide_lists_every_field_of_every_section_and_no_other() -> None:
+    for section in SECTIONS:
+        chapter = GUIDE.partition(f"## {section.name.capitalize()}\n")[2].partition("\n## ")[0]
+        rows = [line.split("|")[1] for line in chapter.splitlines() if line.startswith("| `")]
+        named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+        assert named == {field.name for field in msgspec.structs.fields(section.entry)}

@@ -1,0 +1,96 @@
+"""`gatehouse mail test`, and what `key rewrap` does to the outbox."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gatehouse.app import open_house
+from gatehouse.audit.model import Origin
+from gatehouse.keys.sealing import new_master_key
+from gatehouse.mail.errors import ServerUnusable
+from gatehouse.mail.model import Template
+from gatehouse.mailing import composer, postman
+from gatehouse.rewrapping import rewrap_all
+from tests.support.clock import MovableClock
+from tests.support.command_line import CommandLine, Place
+from tests.support.mail import TO, Mailbox, mail_server, refusing_port
+from tests.support.service import settings_for
+
+MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
+PREVIOUS = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
+
+
+def settings(port: int) -> dict[str, str]:
+    return {
+        "GATEHOUSE__MAIL__HOST": "127.0.0.1",
+        "GATEHOUSE__MAIL__PORT": str(port),
+        "GATEHOUSE__MAIL__SECURITY": "none",
+        "GATEHOUSE__MAIL__FROM_ADDRESS": "gatehouse@studio.example",
+        "GATEHOUSE__MAIL__FROM_NAME": "Studio login",
+    }
+
+
+@pytest.fixture
+def gatehouse(migrated_sqlite_url: str, tmp_path: Path) -> CommandLine:
+    return Place(data=tmp_path / "data", url=migrated_sqlite_url).commands()
+
+
+async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mailbox) -> None:
+    async with mail_server(mailbox) as port:
+        told = await asyncio.to_thread(gatehouse, "mail", "test", TO, "--lang", "de", environment=settings(port))
+        json = await asyncio.to_thread(gatehouse.json, "mail", "test", TO, environment=settings(port))
+    assert f"127.0.0.1:{port} has taken a test mail to {TO}" in told
+    assert json == {"to": TO, "taken_by": f"127.0.0.1:{port}"}
+    assert [message["To"] for message in mailbox.taken] == [TO, TO]
+    assert mailbox.taken[0]["From"] == "Studio login <gatehouse@studio.example>"
+    assert mailbox.taken[0]["Subject"] == "E-Mails von Gatehouse kommen an"
+
+
+async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mailbox) -> None:
+    mailbox.answers = lambda _: "550 5.7.1 relaying denied"
+    async with mail_server(mailbox) as port:
+        said = await asyncio.to_thread(gatehouse.refused, "mail", "test", TO, environment=settings(port))
+    assert "550 5.7.1 relaying denied" in said
+    assert "Connect" in gatehouse.refused("mail", "test", TO, environment=settings(refusing_port()))
+
+
+def test_without_a_server_the_mail_is_shown_in_development(gatehouse: CommandLine) -> None:
+    told = gatehouse("mail", "test", TO)
+    assert f"to {TO}: Mail from Gatehouse works" in told
+    assert "this terminal has taken" in told
+
+
+def test_an_address_that_is_none_is_refused(gatehouse: CommandLine) -> None:
+    assert "No mail can be sent" in gatehouse.refused("mail", "test", "anna", environment=settings(1))
+
+
+async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: Path) -> None:
+    old, new, clock = new_master_key(), new_master_key(), MovableClock()
+    first = settings_for(migrated_url, tmp_path, port=8080, **{MASTER: old})
+    async with open_house(first, clock=clock, serving=False) as house:
+        letters = composer(house.settings, masters=house.masters, clock=clock)
+        await house.storage.mail.queue([letters.compose(Template.TEST, to=TO, lang="en")])
+    both = settings_for(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
+    async with open_house(both, clock=clock, serving=False) as house:
+        outcome = await rewrap_all(house, Origin(actor="test"))
+    assert outcome.moved["outbox"] == 1
+    shown: list[str] = []
+    only = settings_for(migrated_url, tmp_path, port=8080, **{MASTER: new})
+    async with open_house(only, clock=clock, serving=False) as house:
+        await postman(
+            house.settings, store=house.storage.mail, masters=house.masters, clock=clock, show=shown.append
+        ).run_once()
+    assert TO in shown[0]
+
+
+async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tmp_path: Path) -> None:
+    clock = MovableClock()
+    async with open_house(settings_for(migrated_url, tmp_path, port=8080), clock=clock, serving=False) as house:
+        letters = composer(house.settings, masters=house.masters, clock=clock)
+        await house.storage.mail.queue([letters.compose(Template.TEST, to=TO, lang="en")])
+        nobody = postman(house.settings, store=house.storage.mail, masters=house.masters, clock=clock, show=None)
+        await nobody.run_once()
+        assert (await house.storage.mail.waiting()).waiting == 1
+        with pytest.raises(ServerUnusable):
+            await nobody.deliver_now(letters.compose(Template.TEST, to=TO, lang="en"))

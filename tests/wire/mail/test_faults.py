@@ -1,0 +1,101 @@
+"""R-27: a mail server that is down or hangs costs nobody anything but the mail's delay."""
+
+import asyncio
+
+from gatehouse.mail.outbox import Postman
+from gatehouse.storage.opening import Storage
+from tests.support.clock import MovableClock
+from tests.support.keys import masters
+from tests.support.mail import Mailbox, carrier_to, mail_server, refusing_port, silent_server, written
+from tests.support.service import Service
+
+IMPATIENT = 0.3  # seconds; real ones, for the server on the other side has no clock to move
+
+
+def to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMPATIENT) -> Postman:
+    carrier = carrier_to(port, timeout=timeout)
+    return Postman(store=storage.mail, carrier=carrier, sealing=masters(), clock=clock)
+
+
+async def test_r_27_requests_are_answered_and_mail_is_queued_while_the_server_hangs(service: Service) -> None:
+    storage, clock, accepted = service.house.storage, service.clock, asyncio.Event()
+    await storage.mail.queue([written(clock)])
+    async with silent_server(accepted) as port:
+        hanging = asyncio.create_task(to(port, storage, clock, timeout=60).run_once())
+        await accepted.wait()
+        assert (await service.client.get("/healthz")).status_code == 200
+        await storage.mail.queue([written(clock)])
+        assert (await storage.mail.waiting()).waiting == 2
+        assert not hanging.done()
+        hanging.cancel()
+        await asyncio.gather(hanging, return_exceptions=True)
+
+
+async def test_r_27_a_server_that_never_answers_is_left_and_the_mail_waits(
+    storage: Storage, clock: MovableClock
+) -> None:
+    await storage.mail.queue([written(clock)])
+    async with silent_server(asyncio.Event()) as port:
+        await to(port, storage, clock).run_once()
+    outstanding = await storage.mail.waiting()
+    assert outstanding.waiting == 1
+    assert "127.0.0.1" in outstanding.trouble
+
+
+async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mail_waits(
+    storage: Storage, clock: MovableClock
+) -> None:
+    class Sleepy(Mailbox):
+        async def handle_DATA(self, *_: object) -> str:  # type: ignore[override]  # noqa: N802
+            await asyncio.Event().wait()
+            return "250 OK"
+
+    await storage.mail.queue([written(clock)])
+    async with mail_server(Sleepy()) as port:
+        await to(port, storage, clock).run_once()
+    assert (await storage.mail.waiting()).trouble == "no answer in time"
+
+
+async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(
+    storage: Storage, clock: MovableClock, mailbox: Mailbox
+) -> None:
+    await storage.mail.queue([written(clock), written(clock)])
+    mailbox.port = refusing_port()
+    postman = to(mailbox.port, storage, clock, timeout=5)
+    await postman.run_once()
+    assert (await storage.mail.waiting()).waiting == 2
+    async with mail_server(mailbox):
+        await postman.run_once()
+        assert mailbox.taken == [], "not before its time"
+        await clock.advance(60)
+        await postman.run_once()
+    assert len(mailbox.taken) == 2
+    assert (await storage.mail.waiting()).waiting == 0
+
+
+async def test_r_27_of_two_nodes_one_delivers_each_mail(
+    storage: Storage, clock: MovableClock, mailbox: Mailbox
+) -> None:
+    mails = [written(clock) for _ in range(15)]
+    await storage.mail.queue(mails)
+    async with mail_server(mailbox) as port:
+        await asyncio.gather(*(to(port, storage, clock, timeout=5).run_once() for _ in range(2)))
+    assert len(mailbox.taken) == len({message["Message-ID"] for message in mailbox.taken}) == 15
+
+
+async def test_r_27_a_mail_whose_node_died_is_delivered_by_another(
+    storage: Storage, clock: MovableClock, mailbox: Mailbox
+) -> None:
+    await storage.mail.queue([written(clock)])
+    accepted = asyncio.Event()
+    async with silent_server(accepted) as port:
+        dying = asyncio.create_task(to(port, storage, clock, timeout=60).run_once())
+        await accepted.wait()
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+    async with mail_server(mailbox) as port:
+        await to(port, storage, clock, timeout=5).run_once()
+        assert mailbox.taken == [], "the lease still stands"
+        await clock.advance(3_600)
+        await to(port, storage, clock, timeout=5).run_once()
+    assert len(mailbox.taken) == 1

@@ -8,7 +8,7 @@ from gatehouse import __version__
 from gatehouse.app import House
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.jwks import KeySetPublisher
-from gatehouse.people import people, people_pages
+from gatehouse.people import login_endpoint, people, people_pages
 from gatehouse.readiness import checks
 from gatehouse.settings import Settings
 from gatehouse.throttle.volume import Volume, VolumeLimit
@@ -66,6 +66,8 @@ def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:
     return [
         # interface §4.2 and §4.4: keys
         *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
+        # interface §4.11: the ordinary login operation
+        login_endpoint(house, them),
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.devices import Devices
+from gatehouse.accounts.login_data import LoginDesk, LoginTerms
 from gatehouse.accounts.second_factors.ceremony import RelyingParty
 from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.passkeys import Passkeys
@@ -17,13 +18,16 @@ from gatehouse.app import House
 from gatehouse.interaction.account import KIND as ACCOUNT
 from gatehouse.interaction.account import AccountOccasion
 from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.joining import joining_pages
 from gatehouse.keys.sealing import expand
 from gatehouse.mail.composer import Composer
 from gatehouse.mailing import composer
+from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.throttle.model import GuessLimit
 from gatehouse.web.browser import Browsers
+from gatehouse.web.login import LoginEndpoint
 from gatehouse.web.pages.entrance import Entrance
 from gatehouse.web.pages.home import HomePage
 from gatehouse.web.pages.rendering import Pages
@@ -50,6 +54,7 @@ class People:
     factors: SecondFactors
     interactions: Interactions
     telling: Telling
+    desk: LoginDesk
 
 
 def people(house: House) -> People:
@@ -100,7 +105,30 @@ def people(house: House) -> People:
         ),
         interactions=Interactions(store=storage.interactions, occasions={ACCOUNT: AccountOccasion()}, clock=clock),
         telling=telling,
+        desk=LoginDesk(
+            store=storage.logins,
+            rules=LoginRules(storage.permissions),
+            tokens=house.user_tokens,
+            recorder=house.recorder,
+            clock=clock,
+            terms=LoginTerms(
+                vendor_nick_field=house.settings.accounts.vendor_nick_field,
+                jwt_without_factor=house.settings.tokens.jwt_without_factor,
+            ),
+        ),
     )
+
+
+def login_endpoint(house: House, them: People) -> Endpoint:
+    return LoginEndpoint(
+        sign_in=them.sign_in,
+        accounts=house.storage.accounts,
+        factors=them.factors,
+        email_codes=them.email_codes,
+        interactions=them.interactions,
+        desk=them.desk,
+        masters=house.masters,
+    ).endpoint()
 
 
 def session_life(house: House) -> SessionLife:
@@ -151,4 +179,5 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         HomePage(browsers=browsers, sign_in=sign_in).endpoint(),
         *sign_in.endpoints(),
         *second_factor.endpoints(),
+        *joining_pages(house, browsers=browsers, pages=pages),
     ]

@@ -199,7 +199,8 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
         keys = (await ask(node, "/proxy/oauth/keys")).json()
         assert (await ask(node, f"/setup?{link}")).status_code == 200
         working = asyncio.create_task(load.run())
-        await load.enough.wait()
+        enough = asyncio.create_task(load.enough.wait())
+        await asyncio.wait({working, enough}, return_when=asyncio.FIRST_COMPLETED)
         before = list(load.acknowledged)
         await asyncio.to_thread(gatehouse, "backup", file)
         during = len(load.acknowledged)

@@ -1,7 +1,7 @@
 """A full disk: what must write answers 503, what only reads is served, and space is all it takes (faults R-09)."""
 
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.support.aftermath import administrators, audit_log, house_of
 from tests.support.processes import Node
 from tests.support.service import QUICK, running_service
 
-JWKS = "/proxy/oauth/jwks"
+JWKS = "/proxy/oauth/keys"
 
 
 @contextmanager

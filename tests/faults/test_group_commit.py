@@ -14,9 +14,10 @@ from sqlalchemy import text
 
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage.audit import record
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.sqlite import SYNCHRONOUS_FULL, connect, path_of
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.statements import Notice, Statement, Verb
 from tests.faults.disk import PATIENCE, Disk
 from tests.support import racers
 from tests.support.builders import a_record, a_user
@@ -29,6 +30,11 @@ Act = Coroutine[object, object, None]
 def pragma(name: str) -> Verb[object]:
     rows = yield Statement(text(f"PRAGMA {name}"))()
     return rows[0][0]
+
+
+def write_and_wake() -> Verb[None]:
+    yield from record(a_record())
+    yield Notice("things", "news")
 
 
 @asynccontextmanager
@@ -68,6 +74,19 @@ async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: Disk, storag
         await settle()
         assert not answer.done()
     await answer
+
+
+async def test_no_listener_hears_of_it_either(disk: Disk, storage: Storage) -> None:
+    heard: list[str] = []
+    storage.runner.listen("things", heard.append)
+    with disk.held():
+        answer = asyncio.create_task(storage.runner.act(write_and_wake))
+        await asyncio.to_thread(disk.wait_until_syncing)
+        await settle()
+        assert heard == []
+    await answer
+    await settle()
+    assert heard == ["news"]
 
 
 async def test_what_waits_together_is_synced_once(disk: Disk, storage: Storage) -> None:

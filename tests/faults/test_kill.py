@@ -5,18 +5,11 @@ of writes and syncs is test_group_commit.py's.
 """
 
 import asyncio
-from collections import Counter
 from pathlib import Path
 
-import pytest
-
-from gatehouse.app import House
-from gatehouse.kernel.errors import TooMany
-from gatehouse.throttle.guesses import Guesses
-from gatehouse.throttle.model import GuessLimit
-from tests.faults.visitors import FORM, Guessers, setup_request, setup_token
-from tests.faults.writers import kept_by, writing
-from tests.support.aftermath import administrators, audit_log, house_of
+from tests.faults.visitors import FORM, Guessers, every_guess_was_counted, setup_request, setup_token
+from tests.faults.writers import every_account_has_one_record, kept_by, writing
+from tests.support.aftermath import administrators, house_of
 from tests.support.processes import Node
 from tests.support.rawhttp import exchange
 from tests.support.service import QUICK
@@ -46,19 +39,3 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
         await every_guess_was_counted(house, guessers)
         assert await administrators(house) == [FORM["login"]]
     assert {answer.status for answer in guessers.answers} == {403}
-
-
-async def every_account_has_one_record(house: House, kept: list[str]) -> None:
-    there = [user.user_id for user in await house.storage.accounts.all_users()]
-    assert set(kept) <= set(there)
-    recorded = Counter(record.subject for record in await audit_log(house) if record.event == "user.created")
-    assert recorded == Counter(there)
-
-
-async def every_guess_was_counted(house: House, guessers: Guessers) -> None:
-    for address, counted in guessers.counted.items():
-        limit = GuessLimit(free=counted + 1)  # so that one more closes the door, if all of them are there
-        guesses = Guesses(store=house.storage.throttle, limit=limit, clock=house.clock)
-        await guesses.failed("setup", address)
-        with pytest.raises(TooMany):
-            await guesses.check("setup", address)

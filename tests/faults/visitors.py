@@ -12,6 +12,12 @@ from itertools import count
 from typing import Final
 from urllib.parse import urlencode
 
+import pytest
+
+from gatehouse.app import House
+from gatehouse.kernel.errors import TooMany
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.throttle.model import GuessLimit
 from tests.support.processes import LOOPBACK, Node
 from tests.support.rawhttp import PATIENCE, Answer, RawConnection
 
@@ -82,3 +88,12 @@ class Guessers:
 
 def loopback_addresses() -> Iterator[str]:
     return (f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}" for number in count())
+
+
+async def every_guess_was_counted(house: House, guessers: Guessers) -> None:
+    for address, counted in guessers.counted.items():
+        limit = GuessLimit(free=counted + 1)  # so that one more closes the door, if all of them are there
+        guesses = Guesses(store=house.storage.throttle, limit=limit, clock=house.clock)
+        await guesses.failed("setup", address)
+        with pytest.raises(TooMany):
+            await guesses.check("setup", address)

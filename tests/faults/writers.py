@@ -7,6 +7,7 @@ import asyncio
 import re
 import secrets
 import sys
+from collections import Counter
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 from gatehouse.app import House
 from gatehouse.audit.model import Origin
 from gatehouse.kernel.errors import Unavailable
-from tests.support.aftermath import house_of
+from tests.support.aftermath import audit_log, house_of
 from tests.support.processes import WatchedProcess
 
 ROOT: Final = Path(__file__).parents[2]
@@ -30,6 +31,13 @@ def writing(url: str, data: Path) -> WatchedProcess:
 def kept_by(process: WatchedProcess) -> list[str]:
     """The ids of the accounts it was told are there."""
     return [kept[1] for line in process.stdout if (kept := KEPT.fullmatch(line))]
+
+
+async def every_account_has_one_record(house: House, kept: list[str]) -> None:
+    there = [user.user_id for user in await house.storage.accounts.all_users()]
+    assert set(kept) <= set(there)
+    recorded = Counter(record.subject for record in await audit_log(house) if record.event == "user.created")
+    assert recorded == Counter(there)
 
 
 async def write(url: str, data: Path) -> None:

@@ -46,7 +46,7 @@ CREATION_OPTIONS: Final = json.dumps(
         "challenge": "c2FtcGxlLWNoYWxsZW5nZQ",
         "rp": {"id": "localhost", "name": "Gatehouse"},
         "user": {"id": "MDAwMDAwMDAwMQ", "name": ANNA, "displayName": "Anna"},
-        "pubKeyCredParams": [{"type": "public-key", "alg": -7}],
+        "pubKeyCredParams": [{"type": "public-key", "alg": -7}, {"type": "public-key", "alg": -257}],
         "authenticatorSelection": {"residentKey": "required", "userVerification": "preferred"},
         "timeout": 60_000,
     }
@@ -214,6 +214,8 @@ STATES: Final[Mapping[str, PageContext]] = {
     ),
     "recovery-codes": page.RecoveryCodesContext(codes=CODES, login=ANNA),
     "expired": page.ExpiredContext(start_again="/sign-in"),
+    "link_dead": page.LinkDeadContext(start_again="/forgot"),
+    "link_dead_invite": page.LinkDeadContext(),
     "error": page.ErrorContext(
         code=404,
         title="Page not found",
@@ -258,12 +260,17 @@ STATES: Final[Mapping[str, PageContext]] = {
 
 
 def gallery() -> ASGIApp:
-    """`/gallery/<state>`, and the two addresses a passkey is sent to, which show what arrived."""
+    """`/gallery/<state>`, and the addresses a passkey is sent to, which show what arrived."""
     assets = Assets()
     pages = Pages(assets, https=False, languages=with_pseudo())
 
     async def show(request: Request) -> Response:
         return pages.show(request, STATES[request.path_params["state"]], status=200)
+
+    async def echo(request: Request) -> Response:
+        sent = escape(json.dumps(dict(urlencoded(await request.body()))))
+        icon = assets.address("mark.svg")
+        return html_answer(f'<title>arrived</title><link rel="icon" href="{icon}"><pre>{sent}</pre>')
 
     shown = Endpoint(
         name="gallery",
@@ -276,14 +283,9 @@ def gallery() -> ASGIApp:
     )
     echoes = [
         replace(shown, name=f"echo{path}", path=path, methods=("POST",), handler=echo)
-        for path in (Path.SIGN_IN_PASSKEY, Path.PASSKEY)
+        for path in (Path.SIGN_IN_PASSKEY, Path.SECOND_FACTOR, Path.PASSKEY)
     ]
     return Shell(endpoints=[shown, *echoes, assets.endpoint()]).app()
-
-
-async def echo(request: Request) -> Response:
-    sent = dict(urlencoded(await request.body()))
-    return html_answer(f"<title>arrived</title><pre>{escape(json.dumps(sent))}</pre>")
 
 
 @asynccontextmanager

@@ -95,7 +95,11 @@ def unless_won(won: bool) -> None:  # noqa: FBT001
 
 ACTS: Final[Mapping[str, Callable[[Storage, int], Awaitable[None]]]] = {
     act.__name__: act
-    for act in (take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail)
+    for act in (
+        *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
+        *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
+        *(take_challenge, use_passkey, add_passkey),
+    )
 }
 
 

@@ -51,6 +51,10 @@ class SignInRefused(Refused):
     public = "This e-mail and password do not match."
 
 
+class LoginDenied(Refused):
+    public = "The application does not let this account in."
+
+
 class SetupClosed(Refused):
     public = "An administrator exists already; setup is closed."
 

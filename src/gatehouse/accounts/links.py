@@ -101,7 +101,6 @@ class Links:
             await self.send(kind, owner, asker.origin)
             return
         prepared = self.prepare(kind, to=login, lang=asker.lang, origin=asker.origin)
-        self._recorder.record(TERMS[kind].event, asker.origin, subject="")
         await self._store.pretend(prepared.link, login_key(login), prepared.mails)
 
     def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: Origin) -> Prepared:

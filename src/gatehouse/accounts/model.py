@@ -136,3 +136,18 @@ class Session:
 class SignedIn:
     session: Session
     user: User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptLogin:
+    """What is stored of a login: digests only."""
+
+    user_id: str
+    rev: int
+    application_id: int
+    token: bytes
+    token_ends_at: int
+    stoken: bytes | None
+    stoken_ends_at: int
+    address: str  # stoken is good from here only
+    now: int

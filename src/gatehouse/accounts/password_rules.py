@@ -52,7 +52,7 @@ class PasswordRules:
         await asyncio.get_running_loop().run_in_executor(self._pool, self._judge, text, words)
 
     def _judge(self, text: str, words: list[str]) -> None:
-        if zxcvbn(judged(text), words).guesses_log10 < ENOUGH_GUESSES:
+        if zxcvbn(judged(without(text, words)), words).guesses_log10 < ENOUGH_GUESSES:
             raise PasswordWeak("the password is too easy to guess")
         if self._breached is not None and self._breached.hold(sha1(text)):
             raise PasswordBreached("the password is in a list of stolen passwords")
@@ -76,6 +76,12 @@ def judged(text: str) -> str:
         if len(seen) > LOOK_ALIKES_MOST:
             return text[:place]
     return text[:JUDGED]
+
+
+def without(text: str, words: Iterable[str]) -> str:
+    """What is left when the words are taken out: they add nothing for someone who knows them."""
+    known = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.sub(known, "", text, flags=re.IGNORECASE) if known else text
 
 
 def words_of(texts: Iterable[str]) -> Iterator[str]:

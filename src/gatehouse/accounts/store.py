@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.accounts.model import Link, LinkKind, Session, SetupLink, SignedIn, User
+from gatehouse.accounts.model import KeptLogin, Link, LinkKind, Session, SetupLink, SignedIn, User
 from gatehouse.audit.model import Record
 from gatehouse.mail.model import Mail
 
@@ -131,3 +131,8 @@ class RecoveryStore(LinkStore, Protocol):
         Every session, login token and user JWT of the account ends with it, and so do its other links. Of
         any number of callers exactly one succeeds. Raises LinkDead.
         """
+
+
+class LoginStore(Protocol):
+    async def keep_login(self, login: KeptLogin, entry: Record) -> bool:
+        """Keep tokens and record in one act; False, and nothing kept, when the account was revoked meanwhile."""

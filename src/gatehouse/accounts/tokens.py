@@ -37,6 +37,19 @@ class UserTokens:
         await self._store.note(record)
         return await self._signer.sign(self.claims(user, auth="login", factor=factor))
 
+    async def issue(
+        self,
+        user: User,
+        *,
+        auth: Literal["login", "2step", "openid", "passkey"],
+        factor: str | None,
+        jwt_public_key: str | None = None,
+        fixed_ips: Sequence[str] = (),
+    ) -> str:
+        """Sign a JWT for someone who has just proved himself; whoever calls has recorded it."""
+        claims = self.claims(user, auth=auth, factor=factor, jwt_public_key=jwt_public_key, fixed_ips=fixed_ips)
+        return await self._signer.sign(claims)
+
     def claims(
         self,
         user: User,

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import click
 
+from gatehouse.accounts.links import A_WEEK
 from gatehouse.accounts.model import CENTRAL, User
 from gatehouse.app import House
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.output import moment, print_facts
 from gatehouse.cli.people import PasswordSource, find_user, password_options
+from gatehouse.joining import joining
+from gatehouse.mail.composer import LANGUAGES
 
 Facts = dict[str, object]
 
@@ -52,6 +55,31 @@ def create(
         print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick})
     else:
         click.echo(made.user_id)
+
+
+@user.command()
+@common_options
+@json_option
+@click.argument("login")
+@click.option("--nick", default="", help="Name that others see; the person may change it.  [default: from LOGIN]")
+@click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the letter.  [default: en]")
+def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json: bool) -> None:
+    """Make an account without a password, and mail its owner a link to choose one.
+
+    The link works once, for a week. Inviting again whoever has not accepted yet sends a new one.
+    """
+
+    async def work(house: House) -> User:
+        return await joining(house).invitations.invite(
+            login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator()
+        )
+
+    invited = in_house(invocation, work)
+    if as_json:
+        print_json({"user_id": invited.user_id, "login": invited.login, "expires_in": A_WEEK})
+    else:
+        click.echo(invited.user_id)
+        click.echo(f"An invitation to {invited.login} is in the outbox.", err=True)
 
 
 @user.command()

@@ -70,6 +70,11 @@ class Interactions:
             raise InteractionGone
         return await self._store.move(replace(interaction, failures=interaction.failures + 1))
 
+    async def drop(self, interaction: Interaction) -> None:
+        """Take away a way that its own room finishes: the login operation answers instead of sending on."""
+        if await self._store.finish(interaction.digest, self._clock.now()) is None:
+            raise InteractionGone
+
     async def finish(self, interaction: Interaction) -> str:
         """Take the interaction and carry out what it was for, once; returns where the browser goes."""
         taken = await self._store.finish(interaction.digest, self._clock.now())

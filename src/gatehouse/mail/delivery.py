@@ -5,7 +5,7 @@ Every step has a deadline, also against a server that accepts and never answers 
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import aiosmtplib
 
@@ -103,16 +103,14 @@ class SmtpCarrier:
 
     async def _connect(self, connection: aiosmtplib.SMTP) -> None:
         try:
-            async with asyncio.timeout(self.patience):
-                await connection.connect()
+            await within(self.patience, connection.connect())
         except BROKEN as error:
             raise ServerUnusable(f"{self._server.host}:{self._server.port}: {told(error)}") from error
 
     async def _leave(self, connection: aiosmtplib.SMTP) -> None:
         """Say goodbye; everything was taken already, so it does not matter how that goes."""
         try:
-            async with asyncio.timeout(self.patience):
-                await connection.quit()
+            await within(self.patience, connection.quit())
         except BROKEN:
             return
 
@@ -125,10 +123,9 @@ class SmtpCourier:
 
     async def deliver(self, mail: Mail, letter: Letter) -> None:
         try:
-            async with asyncio.timeout(self._patience):
-                await self._connection.send_message(
-                    as_message(mail, letter, self._sender), sender=self._sender.address, recipients=[letter.to]
-                )
+            message = as_message(mail, letter, self._sender)
+            sending = self._connection.send_message(message, sender=self._sender.address, recipients=[letter.to])
+            await within(self._patience, sending)
         except aiosmtplib.SMTPRecipientsRefused as refused:
             word = refused.recipients[0]
             kind = RecipientRefused if word.code >= PERMANENT else Undelivered
@@ -156,6 +153,24 @@ class PrintingCarrier:
     async def deliver(self, mail: Mail, letter: Letter) -> None:
         line = "-" * 72
         self._show(f"{line}\nMail ({mail.template}) to {letter.to}: {letter.subject}\n\n{letter.text}\n{line}")
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, object]) -> None:
+    """Wait for the library no longer than that, and not at all once this task is cancelled.
+
+    In a task of its own: the `asyncio.wait_for` inside the library can swallow a cancellation (Python 3.11), which
+    then would be neither a deadline nor the end of the service. Whoever gives up waiting closes the connection.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
+        if not task.done():
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks any more
+            task.cancel()
+    if not done:
+        raise TimeoutError
+    await task
 
 
 def as_message(mail: Mail, letter: Letter, sender: Sender) -> EmailMessage:

@@ -11,6 +11,7 @@ from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.interactions import InteractionStorage
 from gatehouse.storage.keys import KeyStorage
+from gatehouse.storage.logins import LoginStorage
 from gatehouse.storage.mail import MailStorage
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.oauth import OAuthStorage
@@ -37,6 +38,7 @@ class Storage:
     installation: InstallationStorage
     interactions: InteractionStorage
     keys: KeyStorage
+    logins: LoginStorage
     mail: MailStorage
     oauth: OAuthStorage
     permissions: PermissionStorage
@@ -87,6 +89,7 @@ def over(runner: Runner) -> Storage:
         installation=InstallationStorage(runner),
         interactions=InteractionStorage(runner),
         keys=KeyStorage(runner),
+        logins=LoginStorage(runner),
         mail=MailStorage(runner),
         oauth=OAuthStorage(runner),
         permissions=PermissionStorage(runner),

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from sqlalchemy import and_, bindparam, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
+from gatehouse.audit.model import Record
+from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import application_schemas, applications, role_assignments, roles
+from gatehouse.storage.tables import application_schemas, applications, email_secrets, role_assignments, roles
 
 INSERT_APPLICATION = Statement(insert(applications).on_conflict_do_nothing().returning(applications.c.application_id))
 INSERT_SCHEMA = Statement(insert(application_schemas).on_conflict_do_nothing())
@@ -39,6 +42,17 @@ NEXT_POSITION = Statement(
         role_assignments.c.project_id == "",
     )
 )
+LOGIN_SECTION = Statement(
+    select(application_schemas.c.login)
+    .join(applications, applications.c.application_id == application_schemas.c.application_id)
+    .where(applications.c.application_id == bindparam("application"), applications.c.removed.is_(False))
+)
+EMAIL_SECRET = Statement(
+    select(email_secrets.c.created_at).where(
+        email_secrets.c.application_id == bindparam("application"), email_secrets.c.digest == bindparam("digest")
+    )
+)
+ADD_EMAIL_SECRET = Statement(insert(email_secrets))
 ASSIGN_ROLE = Statement(insert(role_assignments).on_conflict_do_nothing())
 
 
@@ -102,6 +116,22 @@ def assign_root_role(application_id: int, user_id: str, role_key: str) -> Verb[N
     )
 
 
+def login_section(application_id: int) -> Verb[Tree | None]:
+    rows = yield LOGIN_SECTION(application=application_id)
+    return rows[0].login if rows else None
+
+
+def knows_email_secret(application_id: int, digest: bytes) -> Verb[bool]:
+    return bool((yield EMAIL_SECRET(application=application_id, digest=digest)))
+
+
+def add_email_secret(application_id: int, digest: bytes, now: int, entry: Record) -> Verb[None]:
+    if (yield from login_section(application_id)) is None:
+        raise ApplicationNotFound
+    yield ADD_EMAIL_SECRET(application_id=application_id, digest=digest, created_at=now)
+    yield from record(entry)
+
+
 def root_roles(application_id: int, user_id: str, now: int) -> Verb[Sequence[str]]:
     rows = yield ROOT_ROLES(application=application_id, user_id=user_id, now=now)
     return [row.name for row in rows]
@@ -109,4 +139,7 @@ def root_roles(application_id: int, user_id: str, now: int) -> Verb[Sequence[str
 
 class PermissionStorage(Stored):
     install = act(install)
+    login_section = look(login_section)
+    knows_email_secret = look(knows_email_secret)
+    add_email_secret = act(add_email_secret)
     root_roles = look(root_roles)

@@ -26,6 +26,7 @@ ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
 COMMAND_SECONDS: Final = 10.0
 CHANNEL: Final = "gatehouse"  # one LISTEN channel; ours are named inside the payload
 LISTEN_RETRY_SECONDS: Final = 1.0
+LISTEN_CHECK_SECONDS: Final = 15.0  # a server that vanished without a word is noticed by asking
 
 AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 UNREACHABLE: Final = (
@@ -160,14 +161,25 @@ async def hear(url: str, listeners: Listeners) -> None:
 
 async def hear_until_lost(url: str, listeners: Listeners) -> None:
     lost = asyncio.Event()
-    connection = await asyncpg.connect(url, server_settings={"application_name": "gatehouse-listen"})
+    connection = await asyncpg.connect(
+        url, command_timeout=COMMAND_SECONDS, server_settings={"application_name": "gatehouse-listen"}
+    )
     try:
         connection.add_termination_listener(lambda _: lost.set())
         await connection.add_listener(CHANNEL, lambda _c, _p, _ch, text: tell(listeners, text))
         listeners.tell_all_to_look_again()
-        await lost.wait()
+        while not await happens(lost, LISTEN_CHECK_SECONDS):
+            await connection.execute("SELECT 1")
     finally:
         await connection.close(timeout=1)
+
+
+async def happens(event: asyncio.Event, within: float) -> bool:
+    try:
+        async with asyncio.timeout(within):
+            return await event.wait()
+    except TimeoutError:
+        return False
 
 
 def tell(listeners: Listeners, text: str) -> None:

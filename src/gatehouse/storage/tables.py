@@ -357,6 +357,15 @@ applications = Table(
     _number("version"),
 )
 
+email_secrets = Table(  # who knows one may see login e-mails of his application's users (`with_email`, R1)
+    "email_secrets",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    _time("created_at"),
+    PrimaryKeyConstraint("application_id", "digest"),
+)
+
 application_schemas = Table(
     "application_schemas",
     metadata,

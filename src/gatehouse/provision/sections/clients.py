@@ -45,6 +45,7 @@ def identify(entries: Sequence[Placed[ClientEntry]], state: State, now: int, pro
     for placed in entries:
         place, entry = placed.place, placed.entry
         before = by_id.get(entry.client_id)
+        after = merge(entry, before, now)
         if first.setdefault(entry.client_id, place) != place:
             problems.add(place, f"is the same client as {first[entry.client_id]}")
         if entry.client_id in state.removed_client_ids:
@@ -52,8 +53,8 @@ def identify(entries: Sequence[Placed[ClientEntry]], state: State, now: int, pro
         if before is None and entry.name is UNSET:
             problems.add(place, "a new client needs a name")
         else:
-            problems.checked(place, check_client, merge(entry, before, now), otherwise=None)
-        found.append(FoundClient(place=place, entry=entry, before=before, after=merge(entry, before, now)))
+            problems.checked(place, check_client, after, otherwise=None)
+        found.append(FoundClient(place=place, entry=entry, before=before, after=after))
     return found
 
 

@@ -236,6 +236,16 @@ class ExpiredContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkDeadContext(PageContext):
+    """A mailed link that was used, is too old, or was followed by a newer one: all alike."""
+
+    template = "link_dead.html"
+    status = 403
+
+    start_again: str = ""  # where a new one can be had; only the inviter can send an invitation again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorContext(PageContext):
     """`title` and `message` in English; other languages have their own for the status, or for that message."""
 

@@ -43,7 +43,6 @@
     });
     if (supported && "autofill" in form.dataset) offerInAutofill(form);
   }
-  for (const words of document.querySelectorAll("[data-without-passkeys]")) {
-    words.hidden = supported;
-  }
+  for (const words of document.querySelectorAll("[data-needs-script]")) words.hidden = true;
+  for (const words of document.querySelectorAll("[data-needs-passkeys]")) words.hidden = supported;
 })();

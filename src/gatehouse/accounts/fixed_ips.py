@@ -1,0 +1,39 @@
+"""The address ranges a user JWT can be tied to (R4): subnets of private networks, in one spelling."""
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+from typing import Final
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.kernel.addresses import Network, parse_address, parse_network
+
+RANGES_MOST: Final = 32
+PRIVATE: Final[tuple[Network, ...]] = tuple(
+    ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+)
+
+
+def check_fixed_ips(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the ranges as CIDR; a bare address is a range of one. Raises BadAccount."""
+    ranges = tuple(dict.fromkeys(_private_range(text) for text in texts))
+    if len(ranges) > RANGES_MOST:
+        raise BadAccount(f"fixed_ips takes at most {RANGES_MOST} ranges")
+    return ranges
+
+
+def _private_range(text: str) -> str:
+    try:
+        network = parse_network(text)
+    except ValueError as error:
+        raise BadAccount("fixed_ips takes canonical CIDR ranges") from error
+    if not any(network.version == home.version and network.subnet_of(home) for home in PRIVATE):  # type: ignore[arg-type]
+        raise BadAccount("fixed_ips takes private networks only")
+    return str(network)
+
+
+def range_of(address: str) -> str:
+    """The one-address range of a caller, for fixed_ip=1."""
+    parsed = parse_address(address)
+    if parsed is None:
+        raise BadAccount("the caller's address is not known")
+    return f"{parsed}/{parsed.max_prefixlen}"

@@ -1,0 +1,145 @@
+"""The answer of the ordinary login operation (interface §2.2, R1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from gatehouse.accounts.errors import LoginDenied
+from gatehouse.accounts.model import Auth, KeptLogin, User
+from gatehouse.accounts.ports import ApplicationRules
+from gatehouse.accounts.store import LoginStore
+from gatehouse.accounts.tokens import UserTokens
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_secret
+
+TOKEN_SECONDS: Final = 3_600  # of `token`; R1
+SHORT_TOKEN_SECONDS: Final = 300  # of `stoken`
+
+
+class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What shapes the answer; the optional fields of interface §4.3, checked."""
+
+    factor: str | None = None
+    jwt_public_key: str | None = None
+    app_id: int = 0
+    gapp_id: int = 0
+    nojwt: bool = False
+    short_token: bool = False
+    fixed_ips: tuple[str, ...] = ()
+    meta: bool = False
+    with_email: str = ""
+
+    @property
+    def applications(self) -> tuple[int, ...]:
+        """Those whose login rules apply: all that are named (R4)."""
+        return tuple(number for number in (self.app_id, self.gapp_id) if number > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginTerms:
+    vendor_nick_field: str
+    jwt_without_factor: bool
+
+
+class LoginDesk:
+    def __init__(
+        self,
+        *,
+        store: LoginStore,
+        rules: ApplicationRules,
+        tokens: UserTokens,
+        recorder: Recorder,
+        clock: Clock,
+        terms: LoginTerms,
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._tokens = tokens
+        self._recorder = recorder
+        self._clock = clock
+        self._terms = terms
+
+    async def login_data(self, user: User, auth: Auth, options: LoginOptions, origin: Origin) -> dict[str, object]:
+        """Issue what was asked for and return the login data; raises LoginDenied.
+
+        Tokens are kept before anything is signed: a crash between the two leaves unusable rows, never an
+        unrecorded token.
+        """
+        if user.blocked or not await self._rules.may_log_in(user, options.applications):
+            raise LoginDenied
+        token, stoken = new_secret(), new_secret() if options.short_token else None
+        kept = self._kept(user, options, token, stoken, origin)
+        entry = self._recorder.record(
+            Event.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
+        )
+        if not await self._store.keep_login(kept, entry):
+            raise LoginDenied
+        return {
+            **self._account(user, auth, options, origin),
+            **await self._emails(user, options),
+            "token": token,
+            "token_exp": TOKEN_SECONDS,
+            **({} if stoken is None else {"stoken": stoken}),
+            **await self._jwt(user, auth, options),
+        }
+
+    def _kept(self, user: User, options: LoginOptions, token: str, stoken: str | None, origin: Origin) -> KeptLogin:
+        now = self._clock.now()
+        return KeptLogin(
+            user_id=user.user_id,
+            rev=user.rev,
+            application_id=options.app_id,
+            token=sha256(token),
+            token_ends_at=now + TOKEN_SECONDS,
+            stoken=None if stoken is None else sha256(stoken),
+            stoken_ends_at=now + SHORT_TOKEN_SECONDS,
+            address=origin.address,
+            now=now,
+        )
+
+    def _account(self, user: User, auth: Auth, options: LoginOptions, origin: Origin) -> dict[str, object]:
+        data: dict[str, object] = {
+            "status": "OK",
+            "auth": auth.value,
+            "country": user.country,
+            "lang": user.lang,
+            "level": user.level,
+            "nick": user.nick,
+            self._terms.vendor_nick_field: user.nick,
+            "reg_time": str(user.reg_time),
+            "tags": user.tag_text,
+            "user_id": user.user_id,
+        }
+        if options.meta:
+            data["meta"] = {
+                "geo": {"country": user.country, "ip": origin.address},
+                "reg": {"country": user.country, "time": str(user.reg_time), "lang": user.lang},
+                "tags": user.tag_text.split(",") if user.tag_text else [],
+            }
+        return data
+
+    async def _emails(self, user: User, options: LoginOptions) -> Mapping[str, object]:
+        """The login e-mail for an application that knows its secret; a wrong one silently leaves it out (R1)."""
+        if not options.with_email or user.login is None:
+            return {}
+        shared = await self._rules.shares_email(options.app_id, options.with_email)
+        return {"login": user.login} if shared else {}
+
+    async def _jwt(self, user: User, auth: Auth, options: LoginOptions) -> Mapping[str, object]:
+        """No factor, no JWT (R2), unless the operator lets game clients have one without."""
+        if options.nojwt or (options.factor is None and not self._terms.jwt_without_factor):
+            return {}
+        jwt = await self._tokens.issue(
+            user,
+            auth=auth.value,
+            factor=options.factor,
+            jwt_public_key=options.jwt_public_key,
+            fixed_ips=options.fixed_ips,
+        )
+        return {"jwt": jwt} if options.factor is None else {"jwt": jwt, "factor": options.factor}

@@ -1,0 +1,49 @@
+"""Keeps what the login operation gives out (accounts/login_data.py)."""
+
+from typing import Final
+
+from sqlalchemy import bindparam, insert, select
+
+from gatehouse.accounts.model import KeptLogin
+from gatehouse.audit.model import Record
+from gatehouse.storage import once
+from gatehouse.storage.audit import record
+from gatehouse.storage.runner import Stored, act
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import login_tokens, users
+
+SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
+
+STILL_GOOD = Statement(
+    select(users.c.user_id)
+    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
+    .with_for_update(read=True)  # a revocation under way waits, or has won already
+)
+KEEP_TOKEN = Statement(insert(login_tokens))
+
+
+def keep_login(login: KeptLogin, entry: Record) -> Verb[bool]:
+    if not (yield STILL_GOOD(of=login.user_id, rev=login.rev)):
+        return False
+    yield KEEP_TOKEN(
+        digest=login.token,
+        user_id=login.user_id,
+        rev=login.rev,
+        application_id=login.application_id,
+        ends_at=login.token_ends_at,
+    )
+    if login.stoken is not None:
+        yield from once.put(
+            SHORT_TOKEN,
+            login.stoken,
+            subject=login.user_id,
+            details={"address": login.address, "rev": login.rev},
+            now=login.now,
+            expires_at=login.stoken_ends_at,
+        )
+    yield from record(entry)
+    return True
+
+
+class LoginStorage(Stored):
+    keep_login = act(keep_login)

@@ -1,0 +1,245 @@
+"""The ordinary login operation: POST /proxy/api/login (R1)."""
+
+import base64
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import LoginDenied, SignInRefused
+from gatehouse.accounts.fixed_ips import check_fixed_ips, range_of
+from gatehouse.accounts.login_data import LoginDesk, LoginOptions
+from gatehouse.accounts.model import Auth, User
+from gatehouse.accounts.second_factors.email_code import EmailCodes
+from gatehouse.accounts.second_factors.errors import FactorMissing, SecondFactorWrong
+from gatehouse.accounts.second_factors.model import Factor, enabled
+from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.sign_in import Attempt, SignIn
+from gatehouse.accounts.store import AccountStore
+from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.interaction.errors import InteractionGone
+from gatehouse.interaction.model import Interaction, Step
+from gatehouse.kernel.errors import BadInput, TooMany
+from gatehouse.keys.errors import BadPublicKey
+from gatehouse.keys.public_keys import parse_rsa_public_key
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.origin import origin_of
+from gatehouse.web.parse import ANY_BODY, read_json_or_form
+from gatehouse.web.responses import json_answer
+from gatehouse.web.routes.table import Endpoint, RateClass
+from gatehouse.web.same_origin import ForeignPage
+
+KIND: Final = "login"  # of the interaction that waits for a second factor
+NO_BROWSER: Final = ""  # the way is carried by its handle alone: whoever got it is the caller himself
+SEALED_FOR: Final = "login-options"
+FACTOR_LONGEST: Final = 1_024
+OFF: Final = "0"
+ON: Final = "1"
+
+
+class LoginRequest(msgspec.Struct, frozen=True, kw_only=True):
+    login: str = ""
+    password: str = ""
+    otp: str = ""
+    request_id: str = ""
+    method: str = ""
+    factor: str = ""
+    jwt_public_key: str = ""
+    distr: str = ""
+    app_id: int = 0
+    gapp_id: int = 0
+    nojwt: str = OFF
+    service_jwt: str = ""
+    short_token: str = OFF
+    fixed_ip: str = OFF
+    fixed_ips: list[str] = []
+    fixed_ips_form: list[str] = msgspec.field(default_factory=list, name="fixed_ips[]")
+    meta: str = OFF
+    with_email: str = ""
+
+
+class LoginMeta(msgspec.Struct, frozen=True, kw_only=True):
+    geo: dict[str, str]
+    reg: dict[str, str]
+    tags: list[str]
+
+
+class LoginAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One of: OK with the login data, LOGINERROR, 2STEP, 2STEPERROR, BLOCKED, DENIED."""
+
+    status: str
+    request_id: str = ""
+    methods: tuple[str, ...] = ()
+    retry_after: int = 0
+    auth: str = ""
+    country: str = ""
+    lang: str = ""
+    level: str = ""
+    nick: str = ""
+    reg_time: str = ""
+    tags: str = ""
+    token: str = ""
+    token_exp: int = 0
+    user_id: str = ""
+    jwt: str = ""
+    factor: str = ""
+    login: str = ""
+    stoken: str = ""
+    meta: LoginMeta | None = None
+
+
+class LoginEndpoint:
+    def __init__(
+        self,
+        *,
+        sign_in: SignIn,
+        accounts: AccountStore,
+        factors: SecondFactors,
+        email_codes: EmailCodes,
+        interactions: Interactions,
+        desk: LoginDesk,
+        masters: MasterKeys,
+    ) -> None:
+        self._sign_in = sign_in
+        self._accounts = accounts
+        self._factors = factors
+        self._email_codes = email_codes
+        self._interactions = interactions
+        self._desk = desk
+        self._masters = masters
+
+    async def log_in(self, request: Request) -> Response:
+        refuse_other_sites(request)
+        ask = await read_json_or_form(request, LoginRequest)
+        try:
+            if ask.request_id:
+                return json_answer(await self._second_call(request, ask))
+            return json_answer(await self._first_call(request, ask))
+        except SignInRefused:
+            return json_answer({"status": "LOGINERROR"})
+        except (SecondFactorWrong, InteractionGone, FactorMissing):
+            return json_answer({"status": "2STEPERROR"})
+        except LoginDenied:
+            return json_answer({"status": "DENIED"})
+        except TooMany as closed:
+            return json_answer(
+                {"status": "BLOCKED", "retry_after": closed.retry_after},
+                headers={"Retry-After": str(closed.retry_after)},
+            )
+
+    async def _first_call(self, request: Request, ask: LoginRequest) -> dict[str, object]:
+        options = options_of(ask, str(caller_of(request.scope).address))
+        attempt = Attempt(login=ask.login, password=ask.password, source=caller_of(request.scope).source)
+        user = await self._sign_in.with_password(attempt)
+        if not enabled(user):
+            return await self._data(request, user, Auth.LOGIN, options)
+        if ask.otp:
+            await self._verify(request, user, ask)
+            return await self._data(request, user, Auth.TWO_STEP, options)
+        return await self._ask_for_factor(user, options)
+
+    async def _second_call(self, request: Request, ask: LoginRequest) -> dict[str, object]:
+        interaction, user = await self._waiting(ask.request_id)
+        if not ask.otp and ask.method == Factor.EMAIL:
+            await self._email_codes.send(user, origin=origin_of(request, user.user_id))
+            return await self._two_step(user, ask.request_id)
+        try:
+            await self._verify(request, user, ask)
+        except SecondFactorWrong:
+            await self._interactions.failed(interaction)
+            raise
+        options = self._open(interaction)
+        await self._interactions.drop(interaction)
+        return await self._data(request, user, Auth.TWO_STEP, options)
+
+    async def _ask_for_factor(self, user: User, options: LoginOptions) -> dict[str, object]:
+        sealed = self._masters.seal(msgspec.json.encode(options), purpose=SEALED_FOR)
+        ask = {"options": base64.b64encode(sealed).decode()}
+        handle = await self._interactions.begin(KIND, ask, browser=NO_BROWSER, user_id=user.user_id)
+        return await self._two_step(user, handle)
+
+    async def _two_step(self, user: User, handle: str) -> dict[str, object]:
+        offered = (await self._factors.of(user)).offered
+        return {"status": "2STEP", "request_id": handle, "methods": [factor.value for factor in offered]}
+
+    async def _waiting(self, handle: str) -> tuple[Interaction, User]:
+        interaction = await self._interactions.find(handle, browser=NO_BROWSER)
+        if interaction.kind != KIND or interaction.step is not Step.FACTOR or interaction.user_id is None:
+            raise InteractionGone
+        user = await self._accounts.user(interaction.user_id)
+        if user.blocked:
+            raise SignInRefused
+        return interaction, user
+
+    async def _verify(self, request: Request, user: User, ask: LoginRequest) -> None:
+        try:
+            method = Factor(ask.method) if ask.method else None
+        except ValueError as error:
+            raise BadInput("method is one of those offered") from error
+        await self._factors.verify(user, ask.otp, method, origin=origin_of(request, user.user_id))
+
+    async def _data(self, request: Request, user: User, auth: Auth, options: LoginOptions) -> dict[str, object]:
+        return await self._desk.login_data(user, auth, options, origin_of(request, user.user_id))
+
+    def _open(self, interaction: Interaction) -> LoginOptions:
+        sealed = base64.b64decode(interaction.ask["options"])
+        return msgspec.json.decode(self._masters.open(sealed, purpose=SEALED_FOR), type=LoginOptions)
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="login",
+            path="/proxy/api/login",
+            methods=("POST",),
+            handler=self.log_in,
+            dialect=Dialect.PLAIN,
+            rate_class=RateClass.LOGIN,
+            section="interface §4.11",
+            summary="Sign in with login and password; the answer's status says what came of it",
+            request=LoginRequest,
+            accepts=ANY_BODY,
+            answers={200: LoginAnswer},
+        )
+
+
+def refuse_other_sites(request: Request) -> None:
+    """No page of another site logs its visitor in, or tries passwords through his browser (R1)."""
+    if request.headers.get("sec-fetch-site") == "cross-site":
+        raise ForeignPage("login from another site")
+
+
+def options_of(ask: LoginRequest, address: str) -> LoginOptions:
+    for name in ("nojwt", "short_token", "fixed_ip", "meta"):
+        if getattr(ask, name) not in (OFF, ON):
+            raise BadInput(f"{name} is 0 or 1")
+    if min(ask.app_id, ask.gapp_id) < 0:
+        raise BadInput("an application id is not negative")
+    if len(ask.factor) > FACTOR_LONGEST:
+        raise BadInput(f"factor takes at most {FACTOR_LONGEST} characters")
+    fixed = check_fixed_ips([*ask.fixed_ips, *ask.fixed_ips_form])
+    if ask.fixed_ip == ON:
+        fixed = tuple(dict.fromkeys([*fixed, range_of(address)]))
+    return LoginOptions(
+        factor=ask.factor or None,
+        jwt_public_key=checked_public_key(ask.jwt_public_key),
+        app_id=ask.app_id,
+        gapp_id=ask.gapp_id,
+        nojwt=ask.nojwt == ON,
+        short_token=ask.short_token == ON,
+        fixed_ips=fixed,
+        meta=ask.meta == ON,
+        with_email=ask.with_email,
+    )
+
+
+def checked_public_key(text: str) -> str | None:
+    """The key as it was given, once it is known to be one."""
+    if not text:
+        return None
+    try:
+        parse_rsa_public_key(text)
+    except BadPublicKey as error:
+        raise BadInput(f"jwt_public_key: {error.detail or error.public}") from error
+    return text

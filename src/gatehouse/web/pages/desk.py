@@ -1,0 +1,114 @@
+"""Where forms are handed out to browsers and taken back: what the pages before a sign-in share."""
+
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
+from gatehouse.accounts.links import Asker
+from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.origin import origin_of
+from gatehouse.web.pages.contexts import LinkDeadContext, PageContext
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.vocabulary import Problem, Trouble
+from gatehouse.web.parse import read_form
+from gatehouse.web.routes.table import Endpoint, Handler, RateClass
+
+NOT_YET: Final = 400  # the form comes back with what is wrong
+VISITOR: Final = "visitor"  # who acts while nobody has proved who he is
+
+
+class Guarded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A form of ours: it has the fields it has, and `email_verified` is none of them (LG-19)."""
+
+    csrf: str = ""
+
+
+class MailedLink(msgspec.Struct, frozen=True, kw_only=True):
+    token: str
+
+
+class PasswordsDiffer(BadAccount):
+    """The password was not typed the same way twice."""
+
+
+Form = TypeVar("Form", bound=Guarded)
+
+TROUBLES: Final = {
+    PasswordsDiffer: Trouble.PASSWORDS_DIFFER,
+    PasswordWeak: Trouble.PASSWORD_WEAK,
+    PasswordBreached: Trouble.PASSWORD_BREACHED,
+    DomainRefused: Trouble.DOMAIN_REFUSED,
+}
+
+
+class Desk:
+    def __init__(self, *, browsers: Browsers, pages: Pages) -> None:
+        self._browsers = browsers
+        self._pages = pages
+
+    async def visitor(self, request: Request) -> Browser:
+        return await self._browsers.read(request)
+
+    def csrf(self, browser: Browser) -> str:
+        return self._browsers.csrf(browser)
+
+    def hand_out(
+        self, request: Request, browser: Browser, context: PageContext, *, status: int | None = None
+    ) -> Response:
+        """The page, and a name for a browser that came without one: its form is worth nothing elsewhere."""
+        return self._browsers.remember(self._pages.show(request, context, status=status), browser)
+
+    async def take_back(self, request: Request, into: type[Form]) -> tuple[Browser, Form]:
+        """The form, once it is known to come from our own page in this browser (LG-03)."""
+        browser = await self._browsers.read(request)
+        form = await read_form(request, into)
+        self._browsers.check_form(request, browser, form.csrf)
+        return browser, form
+
+    def for_links(self, handler: Handler, *, start_again: str = "") -> Handler:
+        """The handler of a mailed link's page, where a dead link is no dead end."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except LinkDead:
+                return self._pages.show(request, LinkDeadContext(start_again=start_again))
+
+        return answer
+
+    def asker(self, request: Request) -> Asker:
+        return Asker(
+            source=caller_of(request.scope).source,
+            lang=self._pages.language_of(request),
+            origin=origin_of(request, VISITOR),
+        )
+
+
+def refuse_if_different(password: str, repeated: str) -> None:
+    if password != repeated:
+        raise PasswordsDiffer
+
+
+def trouble_with(error: BadAccount) -> Problem:
+    what = TROUBLES.get(type(error), Trouble.INPUT)
+    return Problem(what=what, text=error.detail)
+
+
+def page_endpoint(method: str, path: Path, handler: Handler, *, name: str, summary: str) -> Endpoint:
+    return Endpoint(
+        name=name,
+        path=path,
+        methods=(method,),
+        handler=handler,
+        dialect=Dialect.PAGE,
+        rate_class=RateClass.LOGIN,
+        section="pages",
+        summary=summary,
+        hidden=True,
+    )

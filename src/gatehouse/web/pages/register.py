@@ -1,0 +1,78 @@
+"""A person makes an account for himself."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.registration import Newcomer, Registration
+from gatehouse.web.browser import Browser
+from gatehouse.web.pages.contexts import CheckMailContext, RegisterContext
+from gatehouse.web.pages.desk import (
+    NOT_YET,
+    Desk,
+    Guarded,
+    page_endpoint,
+    refuse_if_different,
+    trouble_with,
+)
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.vocabulary import MailPurpose
+from gatehouse.web.routes.table import Endpoint
+
+
+class RegisterForm(Guarded, frozen=True, kw_only=True):
+    interaction: str = ""
+    login: str
+    nick: str
+    password: str
+    repeated: str
+
+
+class RegisterPage:
+    def __init__(self, *, registration: Registration, desk: Desk, mail_is_logged: bool) -> None:
+        self._registration = registration
+        self._desk = desk
+        self._mail_is_logged = mail_is_logged
+
+    async def show(self, request: Request) -> Response:
+        self._registration.refuse_when_closed()
+        browser = await self._desk.visitor(request)
+        context = RegisterContext(csrf=self._desk.csrf(browser), domains=self._registration.domains)
+        return self._desk.hand_out(request, browser, context)
+
+    async def submit(self, request: Request) -> Response:
+        """One answer for new and known addresses (LG-05); only what is wrong with the form itself is told."""
+        browser, form = await self._desk.take_back(request, RegisterForm)
+        try:
+            await self._register(request, form)
+        except BadAccount as error:
+            return self._again(request, browser, form, error)
+        context = CheckMailContext(
+            csrf=self._desk.csrf(browser),
+            purpose=MailPurpose.VERIFY,
+            login=form.login,
+            mail_is_logged=self._mail_is_logged,
+        )
+        return self._desk.hand_out(request, browser, context)
+
+    async def _register(self, request: Request, form: RegisterForm) -> None:
+        refuse_if_different(form.password, form.repeated)
+        newcomer = Newcomer(login=form.login, nick=form.nick, password=form.password)
+        await self._registration.register(newcomer, self._desk.asker(request))
+
+    def _again(self, request: Request, browser: Browser, form: RegisterForm, error: BadAccount) -> Response:
+        context = RegisterContext(
+            csrf=self._desk.csrf(browser),
+            interaction=form.interaction,
+            login=form.login,
+            nick=form.nick,
+            domains=self._registration.domains,
+            problem=trouble_with(error),
+        )
+        return self._desk.hand_out(request, browser, context, status=NOT_YET)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            page_endpoint("GET", Path.REGISTER, self.show, name="register.show", summary="The registration page"),
+            page_endpoint("POST", Path.REGISTER, self.submit, name="register.submit", summary="Make an account"),
+        ]

@@ -1,0 +1,155 @@
+"""The schema and the door before it: once, whole, and never newer than the code (checklist OP-09)."""
+
+import asyncio
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, inspect, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+from gatehouse.storage import migrations
+from gatehouse.storage.migrations import HEAD, MigrationFailed, SchemaBehind, SchemaTooNew, run_in_child
+from gatehouse.storage.migrations.__main__ import upgrade
+from gatehouse.storage.opening import connected, open_storage
+from gatehouse.storage.tables import metadata
+from tests.support.aftermath import contents_of, house_of
+from tests.support.processes import DidNotStart, Node, free_port
+from tests.support.service import QUICK
+
+T = TypeVar("T")
+NEWER: Final = "9999"
+BROKEN: Final = '''
+from alembic import op
+revision = "{revision}"
+down_revision = "{before}"
+
+def upgrade():
+    op.execute("CREATE TABLE half_done (id INTEGER)")
+    op.execute("INSERT INTO half_done VALUES (1)")
+    op.execute("this is no SQL")
+'''
+
+
+async def on(url: str, work: Callable[[Connection], T]) -> T:
+    """Do the work on a connection of SQLAlchemy's; nothing else in this process may have the file open."""
+    if url.startswith("sqlite:"):
+        engine = create_engine(url, poolclass=NullPool)
+        with engine.begin() as connection:
+            return work(connection)
+    there = create_async_engine("postgresql+asyncpg://", poolclass=NullPool, connect_args={"dsn": url})
+    async with there.begin() as connection:
+        return await connection.run_sync(work)
+
+
+def tables(connection: Connection) -> set[str]:
+    return set(inspect(connection).get_table_names())
+
+
+def differences(connection: Connection) -> list[object]:
+    context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+    return list(compare_metadata(context, metadata))
+
+
+def become_newer(connection: Connection) -> None:
+    connection.execute(text(f"UPDATE alembic_version SET version_num = '{NEWER}'"))
+
+
+async def revision_of(url: str) -> str:
+    async with connected(url) as storage:
+        return await storage.runner.revision()
+
+
+async def test_a_migrated_database_is_what_the_tables_say(migrated_url: str) -> None:
+    assert await on(migrated_url, tables) == {*metadata.tables, "alembic_version"}
+    assert await on(migrated_url, differences) == []
+
+
+async def test_the_history_is_one_line_of_numbered_revisions_that_ends_where_the_code_does() -> None:
+    history = ScriptDirectory(str(Path(migrations.__file__).parent))
+    revisions = [script.revision for script in history.walk_revisions()]
+    assert history.get_heads() == [HEAD]
+    assert revisions == sorted(revisions, reverse=True)
+    assert all(re.fullmatch(r"\d{4}", revision) for revision in revisions)
+
+
+async def test_op_09_of_many_who_migrate_at_once_one_does_and_all_succeed(database_url: str) -> None:
+    await asyncio.gather(*(run_in_child(database_url) for _ in range(3)))
+    assert await revision_of(database_url) == HEAD
+
+
+async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    first = Node(data=tmp_path, database_url=postgres_url, environment=QUICK)
+    environment = {**QUICK, "GATEHOUSE__SERVER__BASE_URL": first.address}
+    second = Node(data=tmp_path, database_url=postgres_url, environment=environment)
+    try:
+        await asyncio.gather(asyncio.to_thread(first.start), asyncio.to_thread(second.start))
+        assert (first.terminate(), second.terminate()) == (0, 0)
+    finally:
+        first.kill()
+        second.kill()
+    async with house_of(postgres_url, tmp_path) as house:
+        lines = [key.line for key in (await house.storage.keys.load()).keys]
+        assert len(lines) == len(set(lines)) > 0
+
+
+async def test_op_09_a_newer_schema_is_refused_and_left_alone(migrated_url: str, tmp_path: Path) -> None:
+    async with open_storage(migrated_url, migrate=False):
+        pass  # SQLite's file is from now on as the service keeps it
+    await on(migrated_url, become_newer)
+    before = contents_of(migrated_url)
+    for migrate in (True, False):
+        with pytest.raises(SchemaTooNew, match=NEWER):
+            async with open_storage(migrated_url, migrate=migrate):
+                pass
+    node = Node(data=tmp_path, database_url=migrated_url, environment=QUICK)
+    with pytest.raises(DidNotStart, match="upgrade Gatehouse"):
+        await asyncio.to_thread(node.start)
+    assert node.process.wait() == 1
+    assert contents_of(migrated_url) == before
+
+
+async def test_an_older_schema_is_left_alone_by_whoever_may_not_migrate(database_url: str) -> None:
+    with pytest.raises(SchemaBehind, match="gatehouse migrate"):
+        async with open_storage(database_url, migrate=False):
+            pass
+    assert await on(database_url, tables) == set()
+
+
+async def test_op_09_a_failing_migration_leaves_an_empty_database_empty(database_url: str, tmp_path: Path) -> None:
+    with pytest.raises(DBAPIError, match="this is no SQL"):
+        await asyncio.to_thread(upgrade, database_url, versions=broken_history(tmp_path))
+    assert await on(database_url, tables) == set()
+    assert await revision_of(database_url) == ""
+
+
+async def test_op_09_a_failing_migration_leaves_the_schema_before_it(migrated_url: str, tmp_path: Path) -> None:
+    with pytest.raises(DBAPIError, match="this is no SQL"):
+        await asyncio.to_thread(upgrade, migrated_url, versions=broken_history(tmp_path))
+    assert await on(migrated_url, differences) == []
+    assert await revision_of(migrated_url) == HEAD
+
+
+def broken_history(tmp_path: Path) -> Path:
+    """Our revisions, and one more that fails halfway."""
+    versions = tmp_path / "versions"
+    shutil.copytree(Path(migrations.__file__).parent / "versions", versions)
+    (versions / "broken.py").write_text(BROKEN.format(revision=f"{int(HEAD) + 1:04}", before=HEAD))
+    return versions
+
+
+async def test_a_database_that_cannot_be_migrated_is_named_without_its_password() -> None:
+    with pytest.raises(MigrationFailed) as failed:
+        await run_in_child(f"postgresql://anna:hunter2@127.0.0.1:{free_port()}/gatehouse")
+    assert "Connect call failed" in str(failed.value)
+    assert "hunter2" not in str(failed.value)

@@ -1,0 +1,194 @@
+"""Notices wake listeners in every process, after the commit they tell of, and never without one."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+import pytest
+from sqlalchemy import func, select
+
+from gatehouse.kernel.errors import Refused
+from gatehouse.storage import postgres
+from gatehouse.storage.audit import record
+from gatehouse.storage.notices import LOOK_AGAIN
+from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.statements import Notice, Statement, Verb
+from tests.support.builders import a_record
+from tests.support.postgres import PostgresCluster, database_of
+from tests.support.processes import WatchedProcess
+
+ROOT: Final = Path(__file__).parents[2]
+PATIENCE: Final = 10.0  # seconds
+CHANNEL: Final = "things"
+NEWS: Final = "news"
+LOCK: Final = 7
+WAIT_FOR_LOCK = Statement(select(func.pg_advisory_xact_lock(LOCK).label("locked")))
+LISTENING: Final = "SELECT pid FROM pg_stat_activity WHERE application_name = 'gatehouse-listen' AND datname = $1"
+
+
+def write_and_wake() -> Verb[None]:
+    yield from record(a_record())
+    yield Notice(CHANNEL, NEWS)
+
+
+def think_better_of_it() -> Verb[None]:
+    yield from write_and_wake()
+    raise Refused
+
+
+def wake_and_wait() -> Verb[None]:
+    yield Notice(CHANNEL, NEWS)
+    yield WAIT_FOR_LOCK()
+
+
+def wake(payload: str) -> Verb[None]:
+    yield Notice(CHANNEL, payload)
+
+
+class Ear:
+    """Remembers what it hears on the channel."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._heard: list[str] = []
+        self._changed = asyncio.Event()
+        self._markers = (f"marker {number}" for number in count())
+        storage.runner.listen(CHANNEL, self._hear)
+
+    async def until(self, payload: str) -> None:
+        """Wait for it, and forget all that was heard."""
+        async with asyncio.timeout(PATIENCE):
+            while payload not in self._heard:
+                await self._something()
+        self._heard.clear()
+
+    async def so_far(self) -> list[str]:
+        """All that was sent before now: a notice of our own comes after it."""
+        marker = next(self._markers)
+        async with asyncio.timeout(PATIENCE):
+            while marker not in self._heard:
+                await self._storage.runner.act(partial(wake, marker))
+                await self._something()  # the marker, or the word that we were not listening yet
+        heard = [payload for payload in self._heard if not payload.startswith("marker")]
+        self._heard.clear()
+        return heard
+
+    def _hear(self, payload: str) -> None:
+        self._heard.append(payload)
+        self._changed.set()
+
+    async def _something(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+
+
+async def another_process(verb: str, url: str) -> None:
+    """Runs the verb of that name in a process of its own, to its end."""
+    with WatchedProcess([sys.executable, "-m", "tests.conformance.test_notices", verb, url], cwd=ROOT) as process:
+        assert await asyncio.to_thread(process.wait) == 0, process.output()
+
+
+async def carry_out(verb: str, url: str) -> None:
+    async with open_storage(url, migrate=False) as storage:
+        with suppress(Refused):
+            await storage.runner.act(globals()[verb])
+
+
+async def test_a_listener_in_the_same_process_hears_what_was_committed_and_nothing_else(storage: Storage) -> None:
+    ear = Ear(storage)
+    await ear.so_far()
+    with pytest.raises(Refused):
+        await storage.runner.act(think_better_of_it)
+    assert await ear.so_far() == []
+    await storage.runner.act(write_and_wake)
+    assert await ear.so_far() == [NEWS]
+
+
+async def test_a_listener_in_another_process_hears_what_was_committed_and_nothing_else(
+    storage: Storage, migrated_url: str
+) -> None:
+    ear = Ear(storage)
+    await ear.so_far()
+    await another_process(think_better_of_it.__name__, migrated_url)
+    # SQLite only sees that its file was written to, and a group of verbs is committed that has nothing to tell.
+    unnamed = [LOOK_AGAIN] if migrated_url.startswith("sqlite:") else []
+    assert await ear.so_far() in ([], unnamed)
+    await another_process(write_and_wake.__name__, migrated_url)
+    await ear.until(LOOK_AGAIN if unnamed else NEWS)
+
+
+async def test_no_node_hears_before_the_commit(migrated_postgres_url: str) -> None:
+    async with (
+        open_storage(migrated_postgres_url, migrate=False) as here,
+        open_storage(migrated_postgres_url, migrate=False) as there,
+        asked(migrated_postgres_url) as holder,
+    ):
+        ear = Ear(here)
+        await ear.so_far()
+        await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
+        waking = asyncio.create_task(there.runner.act(wake_and_wait))
+        await until_somebody_waits(holder)
+        assert await ear.so_far() == []
+        await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
+        await waking
+        assert await ear.so_far() == [NEWS]
+
+
+async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(
+    migrated_postgres_url: str, postgres_cluster: PostgresCluster
+) -> None:
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+        ear = Ear(storage)
+        await ear.so_far()
+        await asyncio.to_thread(postgres_cluster.restart)
+        await ear.until(LOOK_AGAIN)
+        await storage.runner.act(write_and_wake)
+        assert await ear.so_far() == [NEWS]
+
+
+async def test_a_server_that_vanishes_without_a_word_is_noticed(
+    migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "LISTEN_CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(postgres, "COMMAND_SECONDS", 0.5)
+    async with (
+        open_storage(migrated_postgres_url, migrate=False) as storage,
+        asked(migrated_postgres_url) as watcher,
+    ):
+        ear = Ear(storage)
+        await ear.so_far()
+        deaf = await watcher.fetchval(LISTENING, database_of(migrated_postgres_url))
+        os.kill(deaf, signal.SIGSTOP)  # as a host that lost its network: the connection is open and says nothing
+        try:
+            await ear.until(LOOK_AGAIN)
+            await storage.runner.act(write_and_wake)
+            assert await ear.so_far() == [NEWS]
+        finally:
+            os.kill(deaf, signal.SIGCONT)
+
+
+@asynccontextmanager
+async def asked(url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def until_somebody_waits(watcher: Any) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not await watcher.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
+            pass
+
+
+if __name__ == "__main__":
+    asyncio.run(carry_out(sys.argv[1], sys.argv[2]))

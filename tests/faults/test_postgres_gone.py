@@ -1,0 +1,73 @@
+"""PostgreSQL goes away under a service at work, and comes back (faults R-04)."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.visitors import Guessers, every_guess_was_counted, get_request
+from tests.faults.writers import every_account_has_one_record, kept_by, writing
+from tests.support.aftermath import house_of
+from tests.support.postgres import PostgresCluster
+from tests.support.processes import Node
+from tests.support.rawhttp import PATIENCE, exchange
+from tests.support.service import QUICK
+
+JWKS = "/proxy/oauth/keys"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[PostgresCluster]:
+    with PostgresCluster(durable=True) as cluster:
+        yield cluster
+
+
+async def status_of(node: Node, path: str) -> int:
+    return (await exchange(node.port, get_request(path))).status
+
+
+async def until_readiness_is(status: int, node: Node) -> None:
+    """A report answers everyone for a second; so it is asked for until it is a new one."""
+    async with asyncio.timeout(PATIENCE):
+        while await status_of(node, "/readyz") != status:
+            pass
+
+
+async def test_op_08_without_its_database_the_service_is_alive_and_not_ready_and_recovers_by_itself(
+    cluster: PostgresCluster, tmp_path: Path
+) -> None:
+    url = await cluster.create_database()
+    with Node(data=tmp_path, database_url=url, environment=QUICK) as node:
+        assert await status_of(node, "/readyz") == 200
+        await asyncio.to_thread(cluster.stop)
+        assert [await status_of(node, path) for path in ("/healthz", JWKS)] == [200, 200]
+        assert await status_of(node, "/setup?token=guess") == 503
+        await until_readiness_is(503, node)
+        await asyncio.to_thread(cluster.start)
+        await until_readiness_is(200, node)
+        assert await status_of(node, "/setup?token=guess") == 403
+
+
+async def test_an_immediate_restart_loses_nothing_acknowledged_and_is_told_as_503(
+    cluster: PostgresCluster, tmp_path: Path, rounds: int
+) -> None:
+    url = await cluster.create_database()
+    guessers = Guessers()
+    with Node(data=tmp_path, database_url=url, environment=QUICK) as node, writing(url, tmp_path) as writer:
+        guessing = asyncio.create_task(guessers.guess(node.port))
+        for _ in range(rounds):
+            more = len(kept_by(writer)) + 50
+            await asyncio.to_thread(writer.wait_for_line, f"^kept {more} ", writer.stdout)
+            await guessers.until(403, more=10)
+            await asyncio.to_thread(cluster.restart, "immediate")
+        await guessers.until(403, more=10)
+        writer.kill()
+        node.kill()
+        await guessing
+    answered = {(answer.status, answer.header("retry-after") is not None) for answer in guessers.answers}
+    assert answered == {(403, False), (503, True)}
+    assert "unavailable\n" in writer.stdout
+    async with house_of(url, tmp_path) as house:
+        await every_account_has_one_record(house, kept_by(writer))
+        await every_guess_was_counted(house, guessers)

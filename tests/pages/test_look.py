@@ -1,0 +1,225 @@
+"""Every page in every state, in a real browser: nothing complains, nothing overflows, everyone can use it."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import pytest
+from playwright.async_api import Browser, Page, ViewportSize, expect
+
+from tests.support.gallery import ANNA, CODES, STATES, running_gallery
+from tests.support.pseudo import LANG as PSEUDO
+
+AXE: Final = (Path(__file__).parents[1] / "support/vendor/axe-core/axe.min.js").read_text(encoding="utf-8")
+# WCAG 2.2 level A and AA; target-size is the rule of 2.2 about 24 by 24 pixels.
+RUN_AXE: Final = """
+async () => {
+  const found = await axe.run(document, {
+    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+    rules: { "target-size": { enabled: true } },
+    resultTypes: ["violations"],
+  });
+  return found.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
+}
+"""
+NARROW: Final = ViewportSize(width=320, height=640)  # WCAG 1.4.10
+# What sticks out of the page, or of the box it stands in.
+TOO_WIDE: Final = """
+() => {
+  const wide = document.documentElement.scrollWidth > innerWidth ? [`page is ${document.documentElement.scrollWidth} wide`] : [];
+  for (const element of document.querySelectorAll("main *:not(svg *)")) {
+    const box = element.getBoundingClientRect();
+    if (!element.closest(".away") && box.right > innerWidth + 0.5) wide.push(element.outerHTML.slice(0, 120));
+  }
+  return wide;
+}
+"""
+Scheme = Literal["light", "dark"]
+
+
+@pytest.fixture
+async def gallery() -> AsyncIterator[str]:
+    async with running_gallery() as address:
+        yield address
+
+
+def listen(page: Page) -> list[str]:
+    """What the browser complains about; a blocked style, picture or script is a complaint."""
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("requestfailed", lambda request: complaints.append(f"{request.url} failed"))
+    page.on(
+        "response",
+        lambda answer: complaints.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None,
+    )
+    return complaints
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_against_wcag_on_any_page(gallery: str, browser: Browser, scheme: Scheme) -> None:
+    context = await browser.new_context(color_scheme=scheme, reduced_motion="reduce")
+    page = await context.new_page()
+    complaints = listen(page)
+    found: dict[str, Any] = {}
+    for state in STATES:
+        await page.goto(f"{gallery}/{state}")
+        await page.eval_on_selector_all("details", "all => all.forEach((one) => { one.open = true; })")
+        await page.evaluate(AXE)
+        found[state] = await page.evaluate(RUN_AXE)
+    assert {state: violations for state, violations in found.items() if violations} == {}
+    assert complaints == []
+    await context.close()
+
+
+@pytest.mark.parametrize("lang", ["en", "de", PSEUDO])
+async def test_nothing_is_wider_than_a_small_phone(gallery: str, browser: Browser, lang: str) -> None:
+    context = await browser.new_context(viewport=NARROW)
+    page = await context.new_page()
+    complaints = listen(page)
+    found = {}
+    for state in STATES:
+        await page.goto(f"{gallery}/{state}?lang={lang}")
+        await page.eval_on_selector_all("details", "all => all.forEach((one) => { one.open = true; })")
+        found[state] = await page.evaluate(TOO_WIDE)
+        assert await page.locator("html").get_attribute("lang") == lang
+    assert {state: wide for state, wide in found.items() if wide} == {}
+    assert complaints == []
+    await context.close()
+
+
+async def test_a_chosen_theme_wins_over_the_system(gallery: str, browser: Browser) -> None:
+    context = await browser.new_context(color_scheme="light")
+    page = await context.new_page()
+    await page.goto(f"{gallery}/sign-in")
+    background = "() => getComputedStyle(document.documentElement).backgroundColor"
+    bright = await page.evaluate(background)
+    await context.add_cookies([{"name": "theme", "value": "dark", "url": gallery}])
+    await page.reload()
+    chosen = await page.evaluate(background)
+    await context.clear_cookies()
+    await page.emulate_media(color_scheme="dark")
+    await page.reload()
+    assert await page.evaluate(background) == chosen != bright
+    await context.add_cookies([{"name": "theme", "value": "light", "url": gallery}])
+    await page.reload()
+    assert await page.evaluate(background) == bright
+    await context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_our_colour_is_the_one_that_shows(gallery: str, browser: Browser, scheme: Scheme) -> None:
+    context = await browser.new_context(color_scheme=scheme)
+    page = await context.new_page()
+    await page.goto(f"{gallery}/forgot")
+    colour = await page.get_by_role("button").evaluate("button => getComputedStyle(button).backgroundColor")
+    assert colour == {"light": "rgb(29, 95, 138)", "dark": "rgb(42, 112, 159)"}[scheme]
+    await context.close()
+
+
+async def test_the_language_is_chosen_at_the_foot_of_the_page_and_remembered(gallery: str, page: Page) -> None:
+    await page.goto(f"{gallery}/sign-in?keep=1%2B1")
+    await page.get_by_role("link", name="Deutsch").click()
+    await expect(page.get_by_role("heading", name="Anmelden")).to_be_visible()
+    assert page.url.endswith("?keep=1%2B1&lang=de")
+    await page.goto(f"{gallery}/forgot")
+    await expect(page.get_by_role("heading", name="Passwort vergessen?")).to_be_visible()
+
+
+async def test_without_javascript_nothing_is_offered_that_needs_it(gallery: str, browser: Browser) -> None:
+    context = await browser.new_context(java_script_enabled=False)
+    page = await context.new_page()
+    await page.goto(f"{gallery}/sign-in")
+    await expect(page.get_by_role("button")).to_have_text(["Sign in"])
+    await page.goto(f"{gallery}/factor-passkey")
+    await expect(page.get_by_text("Passkeys need JavaScript")).to_be_visible()
+    await expect(page.get_by_role("button")).to_have_count(0)
+    await page.goto(f"{gallery}/recovery-codes")
+    await expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+    await expect(page.locator("#codes code")).to_have_text(list(CODES))
+    await context.close()
+
+
+async def test_recovery_codes_are_copied_downloaded_and_printed(
+    gallery: str, browser: Browser, tmp_path: Path
+) -> None:
+    context = await browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = await context.new_page()
+    complaints = listen(page)
+    await page.goto(f"{gallery}/recovery-codes")
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == "\n".join(CODES)
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Download").click()
+    saved = tmp_path / "codes.txt"
+    await (await download.value).save_as(saved)
+    assert saved.read_text() == "".join(f"{code}\n" for code in CODES)
+    await page.emulate_media(media="print")
+    await expect(page.get_by_text(f"Recovery codes of {ANNA}")).to_be_visible()
+    await expect(page.get_by_role("button")).to_have_count(0)
+    assert complaints == []
+    await context.close()
+
+
+async def test_times_are_shown_in_the_readers_zone(gallery: str, browser: Browser) -> None:
+    context = await browser.new_context(locale="en-GB", timezone_id="Asia/Tokyo")
+    page = await context.new_page()
+    await page.goto(f"{gallery}/account-full")
+    entry = page.locator("#activity li", has_text="Account created").locator("time")
+    assert await entry.get_attribute("datetime") == "2026-05-31T10:40:00Z"
+    await expect(entry).to_have_text("31 May 2026 at 19:40")
+    await context.close()
+
+
+async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(gallery: str, page: Page) -> None:
+    complaints = listen(page)
+    devtools = await page.context.new_cdp_session(page)
+    await devtools.send("WebAuthn.enable")
+    await devtools.send(
+        "WebAuthn.addVirtualAuthenticator",
+        {
+            "options": {
+                "protocol": "ctap2",
+                "transport": "internal",
+                "hasResidentKey": True,
+                "hasUserVerification": True,
+                "isUserVerified": True,
+                "automaticPresenceSimulation": True,
+            }
+        },
+    )
+    await page.goto(f"{gallery}/passkey-setup")
+    await page.get_by_role("button", name="Create passkey").click()
+    made = await arrived(page)
+    assert made["name"] == "Firefox on Linux"
+    assert made["csrf"] == "sample-csrf"
+    await page.goto(f"{gallery}/sign-in")  # a passkey chosen from autofill needs no button
+    used = await arrived(page)
+    assert used["interaction"] == "sample-interaction"
+    await page.goto(f"{gallery}/factor-passkey")
+    await page.get_by_role("button", name="Use my passkey").click()
+    again = await arrived(page)
+    assert again["method"] == "passkey"
+    assert len({json.loads(sent["credential"])["id"] for sent in (made, used, again)}) == 1
+    assert complaints == []
+
+
+async def test_a_passkey_that_fails_is_told_and_can_be_tried_again(gallery: str, page: Page) -> None:
+    devtools = await page.context.new_cdp_session(page)
+    await devtools.send("WebAuthn.enable")
+    await devtools.send(
+        "WebAuthn.addVirtualAuthenticator",
+        {"options": {"protocol": "ctap2", "transport": "internal", "automaticPresenceSimulation": True}},
+    )
+    await page.goto(f"{gallery}/factor-passkey")
+    await page.get_by_role("button", name="Use my passkey").click()
+    await expect(page.get_by_text("That did not work")).to_be_visible()
+    await expect(page.get_by_role("button", name="Use my passkey")).to_be_enabled()
+
+
+async def arrived(page: Page) -> dict[str, str]:
+    await expect(page).to_have_title("arrived")
+    sent: dict[str, str] = json.loads(await page.locator("pre").inner_text())
+    return sent

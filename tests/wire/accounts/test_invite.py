@@ -1,0 +1,116 @@
+"""Invitations: the account exists, its owner chooses the password."""
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.errors import LoginTaken
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.joining import joining
+from tests.support.letters import mailed_link, new_letters, token_in
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+BOB = "bob@studio.example"
+WEEK = 7 * 86_400
+
+
+async def invite(service: Service, login: str = BOB, lang: str = "en") -> User:
+    rooms = joining(service.house)
+    return await rooms.invitations.invite(login=login, nick="bob", lang=lang, origin=Origin(actor="test"))
+
+
+async def accept(visitor: Visitor, link: str, **fields: str) -> httpx2.Response:
+    await visitor.get(link)
+    return await visitor.post("/invite", **{"nick": "Bob", "password": PASSWORD, "repeated": PASSWORD, **fields})
+
+
+async def test_the_invited_person_chooses_name_and_password_and_signs_in(service: Service, visitor: Visitor) -> None:
+    invited = await invite(service)
+    assert invited.password_hash is None
+    link = await mailed_link(service)
+    shown = await visitor.get(link)
+    assert (shown.status_code, BOB in shown.text, 'value="bob"' in shown.text) == (200, True, True)
+    answer = await accept(visitor, link)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=welcome")
+    assert "gh_session" not in visitor.cookies
+    ready = await service.house.storage.accounts.user(invited.user_id)
+    assert (ready.nick, ready.email_verified) == ("Bob", True)
+    assert (await visitor.sign_in(BOB)).status_code == 303
+    assert (await accept(visitor, link)).status_code == 403
+
+
+async def test_what_is_wrong_is_said_and_the_invitation_stands(service: Service, visitor: Visitor) -> None:
+    await invite(service)
+    link = await mailed_link(service)
+    for fields, words in (
+        ({"password": "bob@studio.example", "repeated": "bob@studio.example"}, "too easy to guess"),
+        ({"repeated": "something else"}, "the two passwords differ"),
+        ({"nick": " "}, "the nick must be"),
+    ):
+        answer = await accept(visitor, link, **fields)
+        assert (answer.status_code, words in answer.text, BOB in answer.text) == (400, True, True)
+    assert (await accept(visitor, link)).status_code == 303
+
+
+async def test_it_stands_for_a_week(service: Service, visitor: Visitor) -> None:
+    await invite(service)
+    link = await mailed_link(service)
+    await service.clock.advance(WEEK - 1)
+    assert (await visitor.get(link)).status_code == 200
+    await service.clock.advance(1)
+    dead = await visitor.get(link)
+    assert dead.status_code == 403
+    assert "whoever invited you" in dead.text
+
+
+async def test_inviting_again_ends_the_earlier_link_and_makes_no_second_account(
+    service: Service, visitor: Visitor
+) -> None:
+    first = await invite(service)
+    old = await mailed_link(service)
+    assert await invite(service, "BOB@studio.example") == first
+    new = await mailed_link(service)
+    assert (await visitor.get(old)).status_code == 403
+    assert (await accept(visitor, new)).status_code == 303
+
+
+async def test_nobody_is_invited_to_an_account_that_is_in_use(service: Service, anna: User) -> None:
+    with pytest.raises(LoginTaken):
+        await invite(service, anna.login or "")
+    assert await new_letters(service) == []
+
+
+async def test_an_invited_person_who_asks_for_a_new_password_gets_one_and_the_invitation_ends(
+    service: Service, visitor: Visitor
+) -> None:
+    await invite(service)
+    invitation = await mailed_link(service)
+    await visitor.get("/forgot")
+    await visitor.post("/forgot", login=BOB)
+    await visitor.get(await mailed_link(service))
+    assert (await visitor.post("/reset", password=PASSWORD, repeated=PASSWORD)).status_code == 303
+    assert (await visitor.sign_in(BOB)).status_code == 303
+    assert (await visitor.get(invitation)).status_code == 403
+
+
+async def test_a_link_of_one_kind_opens_no_other_page(service: Service, visitor: Visitor) -> None:
+    await invite(service)
+    token = token_in(await mailed_link(service))
+    for path in ("/reset", "/verify-email", "/setup"):
+        assert (await visitor.get(f"{path}?token={token}")).status_code == 403
+
+
+async def test_the_letter_is_in_the_language_asked_for_and_the_log_has_no_secret(
+    service: Service, visitor: Visitor
+) -> None:
+    invited = await invite(service, lang="de")
+    (letter,) = await new_letters(service)
+    assert (letter.lang, letter.to) == ("de", BOB)
+    await invite(service)
+    link = await mailed_link(service)
+    await accept(visitor, link)
+    records = [one for one in await service.house.storage.audit.unsealed(100) if one.subject == invited.user_id]
+    assert sorted(one.event for one in records) == ["user.invitation_accepted", "user.invited", "user.invited"]
+    assert token_in(link) not in repr(records)
+    assert PASSWORD not in repr(records)

@@ -1,0 +1,203 @@
+"""The ordinary login operation from outside (R1)."""
+
+import json
+from base64 import urlsafe_b64decode
+from typing import Any
+
+import httpx2
+import pyotp
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.digests import sha256
+from gatehouse.people import people
+from gatehouse.tokens.claims import factor_digest
+from tests.support.builders import a_record
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD
+
+LOGIN = "anna@studio.example"
+PATH = "/proxy/api/login"
+NAMES = "status auth country lang level nick ghnick reg_time tags token token_exp user_id"
+ALWAYS = set(NAMES.split())
+
+
+async def log_in(service: Service, **fields: Any) -> dict[str, Any]:
+    answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def claims_of(jwt: str) -> dict[str, Any]:
+    payload = jwt.split(".")[1]
+    claims: dict[str, Any] = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return claims
+
+
+async def with_totp(service: Service, user: User) -> pyotp.TOTP:
+    them = people(service.house)
+    enrolment = await them.totp.begin(user)
+    app = pyotp.TOTP(enrolment.secret)
+    await them.totp.confirm(user, app.at(service.clock.now()), origin=Origin(actor="test"))
+    await service.clock.advance(60)
+    return app
+
+
+async def test_the_login_data_has_every_field_it_always_has_and_no_other(service: Service, anna: User) -> None:
+    data = await log_in(service)
+    assert set(data) == ALWAYS
+    assert data["status"] == "OK"
+    assert data["auth"] == "login"
+    assert data["user_id"] == anna.user_id
+    assert data["reg_time"] == str(anna.reg_time)
+    assert data["token_exp"] == 3_600
+    assert data["nick"] == data["ghnick"] == "Anna"
+
+
+@pytest.mark.usefixtures("anna")
+async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(service: Service) -> None:
+    fields = {"login": LOGIN, "password": PASSWORD}
+    answers = [
+        await service.client.post(PATH, json=fields),
+        await service.client.post(PATH, data=fields),
+        await service.client.post(PATH, files={name: (None, value) for name, value in fields.items()}),
+    ]
+    assert [answer.json()["status"] for answer in answers] == ["OK"] * 3
+    assert not any(answer.headers.get_list("set-cookie") for answer in answers)
+    assert {answer.headers["cache-control"] for answer in answers} == {"no-store"}
+
+
+async def test_wrong_unknown_and_blocked_are_loginerror_alike(service: Service, anna: User) -> None:
+    wrong = await log_in(service, password="wrong")
+    unknown = await log_in(service, login="nobody@studio.example")
+    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    assert wrong == unknown == await log_in(service) == {"status": "LOGINERROR"}
+
+
+@pytest.mark.usefixtures("anna")
+async def test_too_many_failures_are_blocked_with_the_seconds_to_wait(service: Service) -> None:
+    for _ in range(10):
+        await log_in(service, password="wrong")
+    blocked = await log_in(service)
+    assert blocked["status"] == "BLOCKED"
+    await service.clock.advance(blocked["retry_after"])
+    assert (await log_in(service))["status"] == "OK"
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_page_of_another_site_cannot_log_its_visitor_in(service: Service) -> None:
+    body = {"login": LOGIN, "password": PASSWORD}
+    answer = await service.client.post(PATH, json=body, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 403
+
+
+async def test_a_factor_brings_a_jwt_bound_to_it_and_without_one_there_is_none(service: Service, anna: User) -> None:
+    data = await log_in(service, factor="device-1")
+    claims = claims_of(data["jwt"])
+    assert data["factor"] == "device-1"
+    assert claims["fac"] == factor_digest("device-1", claims["slt"])
+    assert claims["iss"] == service.base_url
+    assert claims["uid"] == claims["sub"] == anna.user_id
+    assert claims["exp"] - claims["iat"] == 90 * 86_400
+    assert "typ" not in claims
+    assert "jwt" not in await log_in(service)
+    assert "jwt" not in await log_in(service, factor="device-1", nojwt="1")
+
+
+@pytest.mark.usefixtures("anna")
+async def test_fixed_addresses_and_a_key_of_the_client_go_into_the_jwt(service: Service) -> None:
+    key = rsa.generate_private_key(65_537, 2_048).public_key()
+    pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    data = await log_in(
+        service, factor="f", fixed_ip="1", fixed_ips=["10.0.0.0/8", "192.168.1.7"], jwt_public_key=pem
+    )
+    claims = claims_of(data["jwt"])
+    assert claims["fip"] == ["10.0.0.0/8", "192.168.1.7/32", "127.0.0.1/32"]
+    assert claims["pub_key"] == pem
+    for wrong in ("8.8.8.8", "10.0.0.1/8", "0.0.0.0/0", "10.0.0.0/08", "127.0.0.1", "::1", "x"):
+        answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, "fixed_ips": [wrong]})
+        assert answer.status_code == 400, wrong
+    form = {"login": LOGIN, "password": PASSWORD, "factor": "f", "fixed_ips[]": ["10.1.0.0/16", "10.2.0.0/16"]}
+    told = (await service.client.post(PATH, data=form)).json()
+    assert claims_of(told["jwt"])["fip"] == ["10.1.0.0/16", "10.2.0.0/16"]
+
+
+@pytest.mark.usefixtures("anna")
+async def test_meta_and_short_token_come_only_when_asked_for(service: Service) -> None:
+    data = await log_in(service, meta="1", short_token="1")
+    assert set(data) == ALWAYS | {"meta", "stoken"}
+    assert data["meta"]["geo"] == {"country": "", "ip": "127.0.0.1"}
+    assert data["stoken"] != data["token"]
+
+
+@pytest.mark.usefixtures("anna")
+async def test_the_email_is_told_only_to_whoever_knows_the_applications_secret(service: Service) -> None:
+    await service.house.storage.permissions.add_email_secret(1, sha256("shared"), service.clock.now(), a_record())
+    assert (await log_in(service, app_id=1, with_email="shared"))["login"] == LOGIN
+    assert "login" not in await log_in(service, app_id=1, with_email="wrong")
+    assert "login" not in await log_in(service, with_email="shared")
+
+
+@pytest.mark.usefixtures("anna")
+async def test_an_application_that_does_not_exist_lets_nobody_in(service: Service) -> None:
+    assert (await log_in(service, app_id=1))["status"] == "OK"
+    assert await log_in(service, app_id=50_001) == {"status": "DENIED"}
+    assert await log_in(service, gapp_id=50_001) == {"status": "DENIED"}
+
+
+async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(service: Service, anna: User) -> None:
+    app = await with_totp(service, anna)
+    asked = await log_in(service, factor="device-1", meta="1")
+    assert asked["status"] == "2STEP"
+    assert set(asked["methods"]) == {"totp", "recovery"}
+    wrong = await service.client.post(PATH, json={"request_id": asked["request_id"], "otp": "000000"})
+    assert wrong.json() == {"status": "2STEPERROR"}
+    answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
+    data = (await service.client.post(PATH, json=answer)).json()
+    assert data["status"] == "OK"
+    assert data["auth"] == "2step"
+    assert data["tags"] == "2step,2step_totp"
+    assert "meta" in data
+    claims = claims_of(data["jwt"])
+    assert claims["fac"] == factor_digest("device-1", claims["slt"])
+    assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
+
+
+async def test_login_password_and_code_can_come_in_one_call(service: Service, anna: User) -> None:
+    app = await with_totp(service, anna)
+    code = app.at(service.clock.now())
+    assert (await log_in(service, otp=code))["status"] == "OK"
+    assert await log_in(service, otp=code) == {"status": "2STEPERROR"}
+
+
+async def test_the_factor_of_the_client_is_not_readable_in_the_database(service: Service, anna: User) -> None:
+    await with_totp(service, anna)
+    asked = await log_in(service, factor="a-very-special-device-factor")
+    kept = await service.house.storage.interactions.find(sha256(asked["request_id"]), service.clock.now())
+    assert kept is not None
+    assert "a-very-special-device-factor" not in repr(kept)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"app_id": -1},
+        {"app_id": "1x"},
+        {"app_id": True},
+        {"app_id": 2**63},
+        {"nojwt": "yes"},
+        {"factor": "x" * 2_000},
+        {"jwt_public_key": "garbage"},
+        {"fixed_ips": "10.0.0.1"},
+        {"login": ["a"]},
+    ],
+)
+@pytest.mark.usefixtures("anna")
+async def test_bad_input_is_named_and_refused(service: Service, fields: dict[str, Any]) -> None:
+    answer: httpx2.Response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
+    assert answer.status_code == 400
+    assert answer.json()["status"] == "ERROR"

@@ -1,0 +1,188 @@
+"""Making an account for oneself."""
+
+import re
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.logins import login_key
+from gatehouse.accounts.model import User
+from tests.support.letters import mailed_link, new_letters
+from tests.support.service import Service, running_service
+from tests.support.visitor import PASSWORD, Visitor
+
+BOB = {"login": "bob@studio.example", "nick": "Bob", "password": PASSWORD, "repeated": PASSWORD}
+
+
+async def register(visitor: Visitor, **fields: str) -> httpx2.Response:
+    await visitor.get("/register")
+    return await visitor.post("/register", **{**BOB, **fields})
+
+
+async def account(service: Service, login: str = BOB["login"]) -> User | None:
+    return await service.house.storage.accounts.user_by_login(login_key(login))
+
+
+async def test_a_person_registers_confirms_the_address_and_signs_in(service: Service, visitor: Visitor) -> None:
+    answer = await register(visitor)
+    assert answer.status_code == 200
+    assert "bob@studio.example" in answer.text
+    made = await account(service)
+    assert made is not None
+    assert (made.nick, made.email_verified, made.has_second_factor) == ("Bob", False, False)
+    assert "gh_session" not in visitor.cookies
+    await visitor.get(await mailed_link(service))
+    assert (await visitor.post("/verify-email")).status_code == 200
+    proved = await account(service)
+    assert proved is not None
+    assert proved.email_verified
+    assert "email_verified" in proved.kept_tags
+    assert "gh_session" not in visitor.cookies
+    assert (await visitor.sign_in("bob@studio.example")).status_code == 303
+
+
+async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(service: Service, visitor: Visitor) -> None:
+    weak = "gatehouse-bob-2027"
+    for fields, words in (
+        ({"password": "short", "repeated": "short"}, "at least 10 characters"),
+        ({"password": "x" * 1_025, "repeated": "x" * 1_025}, "longer than 1024 bytes"),
+        ({"password": "1234567890", "repeated": "1234567890"}, "too easy to guess"),
+        ({"password": weak, "repeated": weak}, "too easy to guess"),
+        ({"repeated": "something else"}, "the two passwords differ"),
+        ({"login": "not an address"}, "must be an e-mail address"),
+        ({"nick": "\u202eanna"}, "the nick must be"),
+    ):
+        answer = await register(visitor, **fields)
+        assert answer.status_code == 400
+        assert words in answer.text
+        assert PASSWORD not in answer.text
+    assert await account(service) is None
+    assert await new_letters(service) == []
+
+
+async def test_the_form_comes_back_with_what_was_typed_in_the_readers_language(visitor: Visitor) -> None:
+    visitor.client.headers["Accept-Language"] = "de"
+    answer = await register(visitor, nick='"><script>', password="kurz", repeated="kurz")
+    assert 'lang="de"' in answer.text
+    assert "mindestens 10 Zeichen" in answer.text
+    assert 'value="bob@studio.example"' in answer.text
+    assert "<script>" not in answer.text
+
+
+async def test_the_account_speaks_the_language_it_was_made_in(service: Service, visitor: Visitor) -> None:
+    visitor.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
+    await register(visitor)
+    (letter,) = await new_letters(service)
+    made = await account(service)
+    assert made is not None
+    assert (letter.lang, made.lang) == ("de", "de")
+
+
+async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    answer = await register(
+        visitor,
+        login="ANNA@studio.example",
+        nick="Not Anna",
+        password="another good phrase",
+        repeated="another good phrase",
+    )
+    assert answer.status_code == 200
+    (letter,) = await new_letters(service)
+    assert (letter.to, letter.subject) == ("anna@studio.example", "You already have an account")
+    assert "Not Anna" not in letter.text
+    assert await account(service, "anna@studio.example") == anna
+
+
+async def test_the_same_form_sent_twice_gets_its_letter_twice_and_the_newer_link_works(
+    service: Service, visitor: Visitor
+) -> None:
+    await register(visitor)
+    first = await mailed_link(service)
+    await register(visitor)
+    second = await mailed_link(service)
+    assert (await visitor.get(first)).status_code == 403
+    assert (await visitor.get(second)).status_code == 200
+
+
+async def test_a_stranger_who_registered_first_is_not_confirmed_by_the_owner_who_comes_second(
+    service: Service, visitor: Visitor, other: Visitor
+) -> None:
+    await register(other, password="the stranger's own", repeated="the stranger's own")
+    planted = await mailed_link(service)
+    await register(visitor)
+    (letter,) = await new_letters(service)
+    assert letter.subject == "You already have an account"
+    assert (await visitor.get(planted)).status_code == 403
+    await visitor.get("/forgot")
+    await visitor.post("/forgot", login=BOB["login"])
+    await visitor.get(await mailed_link(service))
+    await visitor.post("/reset", password=PASSWORD, repeated=PASSWORD)
+    assert (await other.sign_in(BOB["login"], "the stranger's own")).status_code == 403
+    assert (await visitor.sign_in(BOB["login"])).status_code == 303
+
+
+async def test_the_acts_are_in_the_audit_log_without_password_or_link(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    await register(visitor)
+    link = await mailed_link(service)
+    await visitor.get(link)
+    await visitor.post("/verify-email")
+    await register(visitor, login=anna.login or "", password="another good phrase", repeated="another good phrase")
+    records = await service.house.storage.audit.unsealed(100)
+    assert {"user.registered", "user.email_verified", "user.registered_again"} <= {one.event for one in records}
+    assert PASSWORD not in repr(records)
+    assert link.partition("=")[2] not in repr(records)
+
+
+async def test_nobody_registers_where_registration_is_closed(migrated_url: str, tmp_path: object) -> None:
+    closed = {"GATEHOUSE__ACCOUNTS__REGISTRATION": "false"}
+    async with running_service(migrated_url, tmp_path, environment=closed) as service:
+        assert (await service.client.get("/register")).status_code == 403
+        visitor = Visitor(service)
+        await visitor.get("/forgot")
+        answer = await visitor.post("/register", **BOB)
+        assert answer.status_code == 403
+        assert "invitation" in answer.text
+        assert await account(service) is None
+        await visitor.client.aclose()
+
+
+async def test_only_addresses_of_the_allowed_domains_register(migrated_url: str, tmp_path: object) -> None:
+    allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example,partner.example"}
+    async with running_service(migrated_url, tmp_path, environment=allowed) as service:
+        visitor = Visitor(service)
+        for login in ("bob@evil.example", "bob@studio.example.evil.example", "bob@sub.studio.example"):
+            answer = await register(visitor, login=login)
+            assert answer.status_code == 400
+            assert "Addresses of this domain cannot register" in answer.text
+            assert await account(service, login) is None
+        assert "studio.example, partner.example" in answer.text
+        assert (await register(visitor, login="bob@STUDIO.example")).status_code == 200
+        assert await account(service) is not None
+        await visitor.client.aclose()
+
+
+async def test_without_a_mail_server_the_page_says_where_the_mail_is(visitor: Visitor) -> None:
+    assert "log of the server" in (await register(visitor)).text
+
+
+@pytest.mark.usefixtures("service")
+async def test_a_form_that_is_not_this_browsers_own_is_refused(service: Service, visitor: Visitor) -> None:
+    for path, fields in (
+        ("/register", BOB),
+        ("/verify-email", {"token": "x"}),
+        ("/verify-email/again", {"login": "bob@studio.example"}),
+        ("/forgot", {"login": "bob@studio.example"}),
+        ("/reset", {"token": "x", "password": PASSWORD, "repeated": PASSWORD}),
+        ("/invite", {"token": "x", "nick": "Bob", "password": PASSWORD, "repeated": PASSWORD}),
+    ):
+        bare = await service.client.post(path, data=dict(fields))
+        assert (bare.status_code, re.findall("Set-Cookie", str(bare.headers))) == (403, [])
+        await visitor.get("/forgot")
+        visitor.client.headers["Origin"] = "https://evil.example"
+        assert (await visitor.post(path, **fields)).status_code == 403
+        del visitor.client.headers["Origin"]
+    assert await account(service) is None

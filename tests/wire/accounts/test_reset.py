@@ -1,0 +1,80 @@
+"""Choosing a new password by a mailed link."""
+
+import httpx2
+
+from gatehouse.accounts.model import User
+from tests.support.letters import mailed_link, new_letters, token_in
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+LOGIN = "anna@studio.example"
+NEW = "a quite different phrase"
+
+
+async def reset_link(service: Service, visitor: Visitor, login: str = LOGIN) -> str:
+    await visitor.get("/forgot")
+    await visitor.post("/forgot", login=login)
+    return await mailed_link(service)
+
+
+async def choose(visitor: Visitor, link: str, password: str = NEW) -> httpx2.Response:
+    await visitor.get(link)
+    return await visitor.post("/reset", password=password, repeated=password)
+
+
+async def test_the_new_password_is_good_the_old_one_is_not_and_nobody_is_signed_in_by_it(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    answer = await choose(visitor, await reset_link(service, visitor))
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=password_reset")
+    assert "gh_session" not in visitor.cookies
+    assert (await visitor.sign_in(LOGIN, PASSWORD)).status_code == 403
+    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+    assert (await service.house.storage.accounts.user(anna.user_id)).email_verified
+
+
+async def test_the_owner_is_told_where_from_and_with_what(service: Service, visitor: Visitor, anna: User) -> None:
+    await choose(visitor, await reset_link(service, visitor))
+    (letter,) = await new_letters(service)
+    assert (letter.to, letter.subject) == (anna.login, "Your password was changed")
+    assert "Firefox on Linux" in letter.text
+
+
+async def test_what_is_wrong_is_said_and_the_link_lives_on(service: Service, visitor: Visitor, anna: User) -> None:
+    link = await reset_link(service, visitor)
+    for password, words in (("short", "at least 10"), ("AnnaAnna2027", "too easy to guess")):
+        answer = await choose(visitor, link, password)
+        assert (answer.status_code, words in answer.text) == (400, True)
+        assert password not in answer.text
+    await visitor.get(link)
+    differs = await visitor.post("/reset", password=NEW, repeated=f"{NEW} ")
+    assert "the two passwords differ" in differs.text
+    assert await service.house.storage.accounts.user(anna.user_id) == anna
+    assert (await choose(visitor, link)).status_code == 303
+
+
+async def test_a_password_of_the_operators_list_is_refused(service: Service, visitor: Visitor, anna: User) -> None:
+    del anna
+    rules = service.house.password_rules
+    rules._breached = AllOfThem()  # type: ignore[assignment]
+    answer = await choose(visitor, await reset_link(service, visitor))
+    assert answer.status_code == 400
+    assert "known from a data leak" in answer.text
+
+
+class AllOfThem:
+    def hold(self, sha1: str) -> bool:
+        return bool(sha1)
+
+
+async def test_the_act_is_in_the_audit_log_without_password_or_link(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    link = await reset_link(service, visitor)
+    await choose(visitor, link)
+    records = [one for one in await service.house.storage.audit.unsealed(100) if one.subject == anna.user_id]
+    told = {one.event: one for one in records}
+    assert {"password.reset_asked", "password.reset"} <= set(told)
+    assert (told["password.reset"].actor, told["password.reset_asked"].actor) == (anna.user_id, "visitor")
+    assert NEW not in repr(records)
+    assert token_in(link) not in repr(records)

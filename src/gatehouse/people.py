@@ -13,6 +13,7 @@ from gatehouse.accounts.second_factors.telling import Telling
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLife, Sessions
+from gatehouse.accounts.short_tokens import ShortTokens
 from gatehouse.accounts.sign_in import SignIn
 from gatehouse.app import House
 from gatehouse.interaction.account import KIND as ACCOUNT
@@ -32,6 +33,7 @@ from gatehouse.web.pages.entrance import Entrance
 from gatehouse.web.pages.home import HomePage
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.second_factor import SecondFactorPages
+from gatehouse.web.pages.short_token import ShortTokenPage
 from gatehouse.web.pages.sign_in import SignInPages
 from gatehouse.web.routes.table import Endpoint
 
@@ -163,6 +165,12 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         pages=pages,
         register_enabled=house.settings.accounts.registration,
     )
+    short_token = ShortTokenPage(
+        tokens=ShortTokens(store=house.storage.logins, accounts=house.storage.accounts, clock=house.clock),
+        sessions=them.sessions,
+        browsers=browsers,
+        pages=pages,
+    )
     second_factor = SecondFactorPages(
         accounts=house.storage.accounts,
         factors=them.factors,
@@ -176,7 +184,8 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         mail_is_logged=not house.settings.mail.host,
     )
     return [
-        HomePage(browsers=browsers, sign_in=sign_in).endpoint(),
+        HomePage(browsers=browsers, sign_in=sign_in, short_token=short_token).endpoint(),
+        short_token.endpoint(),
         *sign_in.endpoints(),
         *second_factor.endpoints(),
         *joining_pages(house, browsers=browsers, pages=pages),

@@ -30,7 +30,6 @@ from tests.support.command_line import CommandLine, Place
 from tests.support.finding import ROOT
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import GATEHOUSE, Node, WatchedProcess
-from tests.support.service import settings_for
 
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
@@ -83,7 +82,7 @@ async def held_in(place: Place) -> tuple[list[PrivateKey], bytes, bytes]:
             for value in row:
                 found.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
 
-    async with open_house(settings_for(place.url, place.data), clock=SystemClock(), serving=False) as house:
+    async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
         await house.storage.runner.survey(partial(dump, put))
         kids = [key.kid for key in (await house.storage.keys.load()).keys]
         opened = [await house.keyring.verifying(kid, house.clock.now()) for kid in kids]
@@ -154,8 +153,7 @@ class Load:
         self.acknowledged: list[str] = []
 
     async def run(self) -> None:
-        loaded = settings_for(self._place.url, self._place.data)
-        async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+        async with open_house(self._place.loaded(), clock=SystemClock(), serving=False) as house:
             await asyncio.gather(*(self._create(house.administration, line) for line in range(4)))
 
     def stop(self) -> None:

@@ -4,14 +4,12 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import asyncpg
 import pytest
 from sqlalchemy import func, select
 
@@ -24,9 +22,9 @@ from gatehouse.storage.statements import Notice, Statement, Verb
 from tests.support.builders import a_record
 from tests.support.postgres import PostgresCluster, database_of
 from tests.support.processes import WatchedProcess
+from tests.support.sessions import PATIENCE, session, until_somebody_waits
 
 ROOT: Final = Path(__file__).parents[2]
-PATIENCE: Final = 10.0  # seconds
 CHANNEL: Final = "things"
 NEWS: Final = "news"
 LOCK: Final = 7
@@ -129,7 +127,7 @@ async def test_no_node_hears_before_the_commit(migrated_postgres_url: str) -> No
     async with (
         open_storage(migrated_postgres_url, migrate=False) as here,
         open_storage(migrated_postgres_url, migrate=False) as there,
-        asked(migrated_postgres_url) as holder,
+        session(migrated_postgres_url) as holder,
     ):
         ear = Ear(here)
         await ear.so_far()
@@ -161,7 +159,7 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
     monkeypatch.setattr(postgres, "COMMAND_SECONDS", 0.5)
     async with (
         open_storage(migrated_postgres_url, migrate=False) as storage,
-        asked(migrated_postgres_url) as watcher,
+        session(migrated_postgres_url) as watcher,
     ):
         ear = Ear(storage)
         await ear.so_far()
@@ -173,21 +171,6 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
             assert await ear.so_far() == [NEWS]
         finally:
             os.kill(deaf, signal.SIGCONT)
-
-
-@asynccontextmanager
-async def asked(url: str) -> AsyncIterator[Any]:
-    connection = await asyncpg.connect(url)
-    try:
-        yield connection
-    finally:
-        await connection.close()
-
-
-async def until_somebody_waits(watcher: Any) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not await watcher.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
-            pass
 
 
 if __name__ == "__main__":

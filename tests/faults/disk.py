@@ -12,7 +12,7 @@ from typing import Final
 
 import apsw
 
-PATIENCE: Final = 10.0  # seconds until one side gives up on the other
+PATIENCE: Final = 30.0  # seconds until one side gives up on the other
 ORDINARY: Final = "unix"
 
 Name = str | apsw.URIFilename | None

@@ -20,14 +20,15 @@ async () => {
     rules: { "target-size": { enabled: true } },
     resultTypes: ["violations"],
   });
-  return found.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
+  return found.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`));
 }
 """
 NARROW: Final = ViewportSize(width=320, height=640)  # WCAG 1.4.10
 # What sticks out of the page, or of the box it stands in.
 TOO_WIDE: Final = """
 () => {
-  const wide = document.documentElement.scrollWidth > innerWidth ? [`page is ${document.documentElement.scrollWidth} wide`] : [];
+  const width = document.documentElement.scrollWidth;
+  const wide = width > innerWidth ? [`the page is ${width} wide`] : [];
   for (const element of document.querySelectorAll("main *:not(svg *)")) {
     const box = element.getBoundingClientRect();
     if (!element.closest(".away") && box.right > innerWidth + 0.5) wide.push(element.outerHTML.slice(0, 120));
@@ -95,14 +96,14 @@ async def test_a_chosen_theme_wins_over_the_system(gallery: str, browser: Browse
     await page.goto(f"{gallery}/sign-in")
     background = "() => getComputedStyle(document.documentElement).backgroundColor"
     bright = await page.evaluate(background)
-    await context.add_cookies([{"name": "theme", "value": "dark", "url": gallery}])
+    await context.add_cookies([{"name": "gh_theme", "value": "dark", "url": gallery}])
     await page.reload()
     chosen = await page.evaluate(background)
     await context.clear_cookies()
     await page.emulate_media(color_scheme="dark")
     await page.reload()
     assert await page.evaluate(background) == chosen != bright
-    await context.add_cookies([{"name": "theme", "value": "light", "url": gallery}])
+    await context.add_cookies([{"name": "gh_theme", "value": "light", "url": gallery}])
     await page.reload()
     assert await page.evaluate(background) == bright
     await context.close()

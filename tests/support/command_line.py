@@ -15,6 +15,7 @@ from typing import Any, Final
 from click.testing import CliRunner
 
 from gatehouse.cli import main as gatehouse
+from gatehouse.settings import Loaded, load
 from tests.support.finding import ROOT
 from tests.support.processes import inherited_environment
 from tests.support.service import QUICK
@@ -104,6 +105,10 @@ class Place:
     @property
     def settings(self) -> dict[str, str]:
         return {**QUICK, "GATEHOUSE__DATABASE__URL": self.url, **self.environment}
+
+    def loaded(self) -> Loaded:
+        """For a test that opens the house itself."""
+        return load(data=self.data, config=None, dev=True, environment=self.settings, flags={})
 
     def commands(self) -> CommandLine:
         return CommandLine(("--dev", "--data", self.data), self.settings)

@@ -130,7 +130,6 @@ FULL_ACCOUNT: Final = replace(
 )
 
 STATES: Final[Mapping[str, PageContext]] = {
-    "home": page.HomeContext(),
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(
         token="sample", login=ANNA, nick="Anna", problem=Problem(what=Trouble.PASSWORDS_DIFFER)
@@ -213,6 +212,8 @@ STATES: Final[Mapping[str, PageContext]] = {
         csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=Problem(what=Trouble.PASSKEY_FAILED)
     ),
     "recovery-codes": page.RecoveryCodesContext(codes=CODES, login=ANNA),
+    "link-dead": page.LinkDeadContext(start_again="/forgot"),
+    "link-dead-invitation": page.LinkDeadContext(),
     "expired": page.ExpiredContext(start_again="/sign-in"),
     "link_dead": page.LinkDeadContext(start_again="/forgot"),
     "link_dead_invite": page.LinkDeadContext(),
@@ -250,7 +251,11 @@ STATES: Final[Mapping[str, PageContext]] = {
         theme=Theme.DARK,
     ),
     "account-password-problem": replace(
-        FULL_ACCOUNT, problem=Problem(what=Trouble.WRONG_PASSWORD), problem_at=Section.PASSWORD, lang="de"
+        FULL_ACCOUNT,
+        problem=Problem(what=Trouble.WRONG_PASSWORD),
+        problem_at=Section.PASSWORD,
+        lang="de",
+        recovery_left=8,
     ),
     "delete-account": account.DeleteAccountContext(csrf=CSRF, login=ANNA),
     "delete-account-differs": account.DeleteAccountContext(

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from typing import Final, Literal, Self, TypeVar
+from typing import ClassVar, Final, Literal, Self, TypeVar
 
 import asyncpg
 
@@ -40,6 +40,8 @@ WITHOUT_DISK: Final = {"fsync": "off", "full_page_writes": "off"}
 
 class PostgresCluster:
     """`durable` keeps fsync on, for tests about what survives."""
+
+    ready: ClassVar[str] = READY
 
     def __init__(self, *, durable: bool = False) -> None:
         self.port = 0
@@ -75,7 +77,7 @@ class PostgresCluster:
         command = [str(self._programs / "postgres"), "-D", str(self.data), "-p", str(self.port)]
         command += [f"--{name}={value}" for name, value in self._settings.items()]
         self._server = WatchedProcess(command, cwd=self.data, user=server_user())
-        self._server.wait_until_started(READY, self._server.stderr)
+        self._server.wait_until_started(self.ready, self._server.stderr)
 
     def stop(self, mode: StopMode = "fast") -> None:
         if self._server is not None:

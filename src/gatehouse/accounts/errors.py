@@ -55,6 +55,10 @@ class LoginDenied(Refused):
     public = "The application does not let this account in."
 
 
+class ShortTokenDead(Refused):
+    public = "This link is not valid: it was used, has expired, or belongs to another place."
+
+
 class SetupClosed(Refused):
     public = "An administrator exists already; setup is closed."
 

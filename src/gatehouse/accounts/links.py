@@ -49,6 +49,9 @@ TERMS: Final = {
         path="/verify-email", lifetime=HALF_AN_HOUR, template=Template.VERIFY, event=Event.VERIFICATION_SENT
     ),
     LinkKind.RESET: Terms(path="/reset", lifetime=HALF_AN_HOUR, template=Template.RESET, event=Event.RESET_ASKED),
+    LinkKind.CHANGE: Terms(
+        path="/verify-email", lifetime=HALF_AN_HOUR, template=Template.VERIFY, event=Event.EMAIL_CHANGE_ASKED
+    ),
     LinkKind.INVITE: Terms(path="/invite", lifetime=A_WEEK, template=Template.INVITE, event=Event.USER_INVITED),
 }
 

@@ -98,6 +98,7 @@ class LinkKind(StrEnum):
     VERIFY = "verify_email"
     INVITE = "invite"
     RESET = "reset"
+    CHANGE = "change_email"  # goes to the new address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

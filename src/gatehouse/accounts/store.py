@@ -136,3 +136,11 @@ class RecoveryStore(LinkStore, Protocol):
 class LoginStore(Protocol):
     async def keep_login(self, login: KeptLogin, entry: Record) -> bool:
         """Keep tokens and record in one act; False, and nothing kept, when the account was revoked meanwhile."""
+
+
+class ShortTokenStore(Protocol):
+    async def short_token_owner(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
+        """The user id, and the rev it was given at, of one that can still be spent from that address."""
+
+    async def take_short_token(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
+        """The same, and take it: of any number of callers one gets it; another address takes nothing."""

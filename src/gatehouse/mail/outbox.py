@@ -71,7 +71,6 @@ class Postman:
 
     async def _deliver(self, courier: Courier, claim: Claim) -> None:
         try:
-            self._refuse_stale(claim.mail)
             await courier.deliver(claim.mail, self._opened(claim.mail))
         except RecipientRefused as refused:
             await self._give_up(claim, refused)

@@ -8,8 +8,8 @@ from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record
 from gatehouse.storage import once
 from gatehouse.storage.audit import record
-from gatehouse.storage.runner import Stored, act
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables import login_tokens, users
 
 SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
@@ -45,5 +45,23 @@ def keep_login(login: KeptLogin, entry: Record) -> Verb[bool]:
     return True
 
 
+def short_token_owner(digest: bytes, address: str, now: int) -> Verb[tuple[str, int] | None]:
+    return _owner((yield from once.find(SHORT_TOKEN, digest, now)), address)
+
+
+def take_short_token(digest: bytes, address: str, now: int) -> Verb[tuple[str, int] | None]:
+    if (yield from short_token_owner(digest, address, now)) is None:
+        return None
+    return _owner((yield from once.take(SHORT_TOKEN, digest, now)), address)
+
+
 class LoginStorage(Stored):
     keep_login = act(keep_login)
+    short_token_owner = look(short_token_owner)
+    take_short_token = act(take_short_token)
+
+
+def _owner(row: Row | None, address: str) -> tuple[str, int] | None:
+    if row is None or row.details["address"] != address:
+        return None
+    return row.subject, row.details["rev"]

@@ -18,6 +18,7 @@ from gatehouse.storage.oauth import OAuthStorage
 from gatehouse.storage.passkeys import PasskeyStorage
 from gatehouse.storage.permissions import PermissionStorage
 from gatehouse.storage.postgres import PoolLimits, PostgresRunner
+from gatehouse.storage.profile import ProfileStorage
 from gatehouse.storage.promotion import PromotionStorage
 from gatehouse.storage.registration import RegistrationStorage
 from gatehouse.storage.runner import Runner
@@ -43,6 +44,7 @@ class Storage:
     oauth: OAuthStorage
     permissions: PermissionStorage
     passkeys: PasskeyStorage
+    profile: ProfileStorage
     promotion: PromotionStorage
     registration: RegistrationStorage
     second_factors: SecondFactorStorage
@@ -94,6 +96,7 @@ def over(runner: Runner) -> Storage:
         oauth=OAuthStorage(runner),
         permissions=PermissionStorage(runner),
         passkeys=PasskeyStorage(runner),
+        profile=ProfileStorage(runner),
         promotion=PromotionStorage(runner),
         registration=RegistrationStorage(runner),
         second_factors=SecondFactorStorage(runner),

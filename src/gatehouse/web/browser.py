@@ -77,9 +77,10 @@ class Browsers:
             self._set(response, BROWSER, browser.name, max_age=YEAR)
         return response
 
-    def signed_in(self, response: Response, session: str, device: str) -> Response:
+    def signed_in(self, response: Response, session: str, device: str = "") -> Response:
         self._set(response, SESSION, session, max_age=None)
-        self._set(response, DEVICE, device, max_age=YEAR)
+        if device:
+            self._set(response, DEVICE, device, max_age=YEAR)
         return response
 
     def signed_out(self, response: Response) -> Response:

@@ -22,11 +22,6 @@ class PageContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HomeContext(PageContext):
-    template = "home.html"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SetupContext(PageContext):
     template = "setup.html"
 

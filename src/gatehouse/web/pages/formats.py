@@ -46,7 +46,7 @@ def _past(t: Words, past: int) -> Markup:
 def wait(t: Words, seconds: int) -> Markup:
     """How long to wait, never less than it is."""
     for unit, name in ((HOUR, "time.hours"), (MINUTE, "time.minutes")):
-        if seconds > unit:
+        if seconds >= unit:
             return t(name, count=-(-seconds // unit))
     return t("time.seconds", count=max(1, seconds))
 

@@ -1,23 +1,34 @@
 """What stands at the root address: sign-in for a stranger, the account for its owner."""
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.web.browser import Browsers
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.short_token import ShortTokenPage
 from gatehouse.web.pages.sign_in import SignInPages
+from gatehouse.web.parse import read_query
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint, RateClass
 
 
+class HomeQuery(msgspec.Struct, frozen=True, kw_only=True):
+    stoken: str = ""
+
+
 class HomePage:
-    def __init__(self, *, browsers: Browsers, sign_in: SignInPages) -> None:
+    def __init__(self, *, browsers: Browsers, sign_in: SignInPages, short_token: ShortTokenPage) -> None:
         self._browsers = browsers
         self._sign_in = sign_in
+        self._short_token = short_token
 
     async def show(self, request: Request) -> Response:
+        query = read_query(request, HomeQuery)
         browser = await self._browsers.read(request)
+        if query.stoken:
+            return await self._short_token.show(request, browser, query.stoken)
         if browser.signed_in is not None:
             return see_other(Path.ACCOUNT)
         return await self._sign_in.form(request, browser)

@@ -10,8 +10,9 @@ from starlette.types import Scope
 from gatehouse.web.pages.vocabulary import Theme
 from gatehouse.web.pages.words import Languages, choose_language
 
-LANG: Final = "lang"
-THEME: Final = "theme"
+LANG: Final = "lang"  # the parameter
+LANG_COOKIE: Final = "gh_lang"
+THEME_COOKIE: Final = "gh_theme"
 A_YEAR: Final = 365 * 24 * 3600
 THEMES: Final = {theme.value: theme for theme in Theme}
 
@@ -37,20 +38,20 @@ class Looks:
         asked_for, rest = self._split(scope)
         lang = choose_language(
             available=self._languages,
-            chosen=asked_for or request.cookies.get(self._prefix + LANG, ""),
+            chosen=asked_for or request.cookies.get(self._prefix + LANG_COOKIE, ""),
             account=account_lang,
             ui_locales=ui_locales,
             accept_language=request.headers.get("accept-language", ""),
         )
         return Look(
             lang=lang,
-            theme=THEMES.get(request.cookies.get(self._prefix + THEME, ""), Theme.AUTO),
+            theme=THEMES.get(request.cookies.get(self._prefix + THEME_COOKIE, ""), Theme.AUTO),
             asked_for=asked_for,
             query=rest if scope["method"] in ("GET", "HEAD") else None,
         )
 
     def remember(self, response: Response, *, lang: str | None = None, theme: Theme | None = None) -> None:
-        for name, value in ((LANG, lang), (THEME, theme)):
+        for name, value in ((LANG_COOKIE, lang), (THEME_COOKIE, theme)):
             if value is not None:
                 response.set_cookie(
                     self._prefix + name, value, max_age=A_YEAR, secure=self._https, httponly=True, samesite="lax"

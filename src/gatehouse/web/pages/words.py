@@ -33,7 +33,7 @@ class Words:
         self.texts: Final = MappingProxyType(dict(texts))
 
     def __call__(self, key: str, /, **values: object) -> Markup:
-        """`t("wait.minutes", count=2)` in templates. An unknown key or a missing value raises KeyError."""
+        """`t("time.minutes", count=2)` in templates. An unknown key or a missing value raises KeyError."""
         return Markup(self.texts[self._form_of(key, values)]).format(**values)  # noqa: S704 - the text is ours
 
     def knows(self, key: str) -> bool:

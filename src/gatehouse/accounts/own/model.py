@@ -1,0 +1,91 @@
+"""What is kept about a person beside the account itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gatehouse.accounts.logins import login_key
+from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.second_factors.model import Factor, Overview, Passkey
+from gatehouse.audit.model import Origin, Record
+
+ACTS_SHOWN: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """Everything the account page shows, read at once."""
+
+    overview: Overview
+    passkeys: Sequence[Passkey]  # the oldest first
+    sessions: Sequence[Session]  # live ones, the last seen first
+    records: Sequence[Record]  # about this account, the newest first
+    pending_login: str  # a new address that waits for its proof
+    is_administrator: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRole:
+    application_id: int
+    role: str
+    project_id: str  # "" at the root
+    ends_at: int  # 0 for no end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything:
+    """All that is kept about a person, for a copy of it."""
+
+    holdings: Holdings
+    roles: Sequence[HeldRole]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailChange:
+    """An address that an account gets once somebody proves to read that mailbox."""
+
+    owner: User
+    login: str
+
+    @property
+    def new_key(self) -> str:
+        return login_key(self.login)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One line of the activity list."""
+
+    at: int
+    event: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """What a person is asked for to prove that it is still he: the same as at his sign-in."""
+
+    password: bool
+    factors: tuple[Factor, ...]  # one of them, if any
+
+    @property
+    def are_none(self) -> bool:
+        return not self.password and not self.factors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    password: str = field(default="", repr=False)
+    otp: str = field(default="", repr=False)
+    credential: str = field(default="", repr=False)  # of a passkey, which is all that is needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimant:
+    """Who says that it is still he, and from where."""
+
+    source: str  # as throttles count it
+    cookie: str  # of the device, if the browser sent one
+    browser: bytes  # digest of what only this browser has
+    device: str  # "Firefox on Linux"
+    origin: Origin

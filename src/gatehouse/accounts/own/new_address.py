@@ -1,0 +1,96 @@
+"""Another e-mail address for an account: taken over by the link mailed to it, and by nothing else (LG-19).
+
+Whether the address has an account already is not told: then its owner gets a letter that says so, and no link.
+"""
+
+from collections.abc import Sequence
+
+from gatehouse.accounts.errors import DomainRefused, LinkDead
+from gatehouse.accounts.links import Links, Prepared, by_the_owner
+from gatehouse.accounts.logins import check_login, login_key
+from gatehouse.accounts.model import LinkKind, User
+from gatehouse.accounts.own.errors import SameAddress
+from gatehouse.accounts.own.model import EmailChange
+from gatehouse.accounts.own.store import AddressStore
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.model import Mail, Template
+
+
+class NewAddress:
+    def __init__(
+        self,
+        *,
+        store: AddressStore,
+        links: Links,
+        composer: Composer,
+        recorder: Recorder,
+        clock: Clock,
+        domains: tuple[str, ...] = (),
+    ) -> None:
+        """`domains` are the only ones people may have addresses of; none means any."""
+        self._store = store
+        self._links = links
+        self._composer = composer
+        self._recorder = recorder
+        self._clock = clock
+        self._domains = domains
+
+    async def ask(self, user: User, login: str, *, source: str, origin: Origin) -> None:
+        """Mail the link; nothing changes until it is opened. Raises BadAccount for what is wrong with the input."""
+        checked = check_login(login)
+        self._check(user, checked)
+        if not await self._links.may_write_to(checked, source):
+            return
+        prepared = self._links.prepare(LinkKind.CHANGE, to=checked, lang=user.lang, origin=origin)
+        entry = self._recorder.record(
+            Event.EMAIL_CHANGE_ASKED, origin, subject=user.user_id, personal={"login": checked}
+        )
+        mails = await self._letters(checked, prepared, origin)
+        await self._store.put_change(user, prepared.link, checked, entry, mails)
+
+    async def asked(self, secret: str) -> EmailChange:
+        """What this link would change. Raises LinkDead."""
+        change = await self._store.change(sha256(secret), self._clock.now())
+        if change is None:
+            raise LinkDead("no open link to change an address")
+        return change
+
+    async def take_over(self, secret: str, *, origin: Origin, device: str = "") -> EmailChange:
+        """Spend the link: the account has the new address, confirmed; old and new are told. Raises LinkDead."""
+        change = await self.asked(secret)
+        entry = self._recorder.record(
+            Event.EMAIL_CHANGED,
+            by_the_owner(origin, change.owner),
+            subject=change.owner.user_id,
+            personal={"old": change.owner.login or "", "new": change.login},
+        )
+        mails = self._news(change, origin, device)
+        await self._store.take_over(sha256(secret), change, entry, mails, self._clock.now())
+        return change
+
+    def _check(self, user: User, login: str) -> None:
+        if login_key(login) == user.login_key:
+            raise SameAddress("this is the address of the account already")
+        if self._domains and login_key(login).rpartition("@")[2] not in self._domains:
+            raise DomainRefused(f"only addresses at {', '.join(self._domains)} can be used here")
+
+    async def _letters(self, login: str, prepared: Prepared, origin: Origin) -> Sequence[Mail]:
+        """The link, or for an address that has an account the news that somebody else wanted it."""
+        known = await self._store.user_by_login(login_key(login))
+        if known is None:
+            return prepared.mails
+        told = known.login or login
+        return (
+            self._composer.compose(Template.ALREADY_REGISTERED, to=told, lang=known.lang, address=origin.address),
+        )
+
+    def _news(self, change: EmailChange, origin: Origin, device: str) -> Sequence[Mail]:
+        told = {"lang": change.owner.lang, "address": origin.address, "device": device}
+        old = change.owner.login
+        new = self._composer.compose(Template.EMAIL_CHANGED_NEW, to=change.login, **told)
+        return (new,) if old is None else (self._composer.compose(Template.EMAIL_CHANGED_OLD, to=old, **told), new)

@@ -1,0 +1,52 @@
+"""A password changed by whoever knows the present one, or set where there was none."""
+
+from gatehouse.accounts.model import SignedIn
+from gatehouse.accounts.own.store import PasswordStore
+from gatehouse.accounts.password_rules import PasswordRules
+from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.accounts.sign_in import Attempt, SignIn
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.clock import Clock
+from gatehouse.mail.model import Template
+
+
+class NewPassword:
+    def __init__(
+        self,
+        *,
+        store: PasswordStore,
+        sign_in: SignIn,
+        passwords: Passwords,
+        rules: PasswordRules,
+        telling: Telling,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._sign_in = sign_in
+        self._passwords = passwords
+        self._rules = rules
+        self._telling = telling
+        self._clock = clock
+
+    async def choose(
+        self, signed_in: SignedIn, password: str, *, present: Attempt, origin: Origin, device: str
+    ) -> None:
+        """Set it, keep this session, and end every other one and every token; the owner is told by mail.
+
+        The present password is guessed at the cost of a sign-in and counted like one. Raises SignInRefused,
+        TooMany, BadAccount for a password that breaks the rules, and UserChanged.
+        """
+        user = signed_in.user
+        if user.password_hash is not None:
+            await self._sign_in.with_password(present)
+        await self._rules.check(password, user.login or "", user.nick)
+        await self._store.set_password(
+            user,
+            await self._passwords.hash(password),
+            self._telling.record(Event.PASSWORD_CHANGED, user, origin, first=user.password_hash is None),
+            self._telling.mails(Template.PASSWORD_CHANGED, user, origin, device),
+            keep=signed_in.session.digest,
+            now=self._clock.now(),
+        )

@@ -1,0 +1,86 @@
+"""What a person's dealings with his own account need kept."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gatehouse.accounts.model import Auth, Link, User
+from gatehouse.accounts.own.model import EmailChange, Everything, Holdings
+from gatehouse.audit.model import Record
+from gatehouse.mail.model import Mail
+
+
+class ProfileStore(Protocol):
+    async def holdings(self, user_id: str, now: int) -> Holdings:
+        """What is kept beside the account; the newest ACTS_SHOWN records only."""
+
+    async def set_nick(self, user_id: str, nick: str, entry: Record) -> None:
+        """Raises UserNotFound."""
+
+    async def set_lang(self, user_id: str, lang: str, entry: Record) -> None:
+        """Raises UserNotFound."""
+
+
+class AddressStore(Protocol):
+    async def user_by_login(self, login_key: str) -> User | None:
+        """Return the account whose login has this spelling."""
+
+    async def put_change(self, whose: User, link: Link, login: str, entry: Record, mails: Sequence[Mail]) -> None:
+        """Keep the link, bound to the account, its present address and the new one; an older one dies with it."""
+
+    async def change(self, digest: bytes, now: int) -> EmailChange | None:
+        """What the link would change now; takes nothing.
+
+        None when it was taken, replaced or never was, when it has expired, and when the account is gone, has
+        another address than it had, or had its sessions ended: whoever is thrown out leaves no way back.
+        """
+
+    async def take_over(
+        self, digest: bytes, wanted: EmailChange, entry: Record, mails: Sequence[Mail], now: int
+    ) -> None:
+        """Take the link and give the account its new address, confirmed, in one act; its other links die.
+
+        Raises LinkDead, also when somebody else has that address by now. Of any number of callers one succeeds.
+        """
+
+
+class PasswordStore(Protocol):
+    async def set_password(
+        self,
+        user: User,
+        password_hash: str,
+        entry: Record,
+        mails: Sequence[Mail],
+        *,
+        keep: bytes,
+        now: int,
+    ) -> None:
+        """Replace the password and end every link, token and session but `keep`, in one act.
+
+        Raises UserChanged when the account's sessions were ended since it was read: whoever was thrown out
+        meanwhile sets no password.
+        """
+
+
+class ProofStore(Protocol):
+    async def prove_again(self, digest: bytes, fresh: bytes, auth: Auth, entry: Record, now: int) -> bool:
+        """Give a session another secret and note that its owner has just proved himself, in one act.
+
+        False, and nothing recorded, when it has ended: a session that was ended is never revived.
+        """
+
+
+class ExportStore(Protocol):
+    async def everything(self, user_id: str, now: int) -> Everything:
+        """All of it, every record included, as it was at one moment."""
+
+    async def note(self, record: Record) -> None:
+        """Keep the record of an act that changes nothing else."""
+
+
+class ErasureStore(Protocol):
+    async def erase(self, user_id: str, entry: Record, *, even_last_administrator: bool, now: int) -> None:
+        """Remove the account and all that is kept of the person; its id stays spent.
+
+        Audit records about it stay, without their personal parts, and the chain still holds. Raises UserNotFound;
+        and LastAdministrator, also when the last two go at the same moment.
+        """

@@ -1,0 +1,159 @@
+"""What only PostgreSQL has: a pool, a standby that takes over, PgBouncer in between."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from sqlalchemy import func, select
+
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage.notices import LOOK_AGAIN
+from gatehouse.storage.opening import open_storage
+from gatehouse.storage.postgres import PoolLimits
+from gatehouse.storage.statements import Notice, Statement, Verb
+from tests.conformance import test_accounts
+from tests.support.builders import a_record, a_user
+from tests.support.pgbouncer import pooled
+from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_of
+from tests.support.processes import LOOPBACK
+from tests.support.service import Service, running_service
+from tests.support.sessions import PATIENCE, session, until_somebody_waits
+from tests.support.standby import Standby
+
+LOCK: Final = 7
+OURS: Final = "datname = current_database() AND application_name = 'gatehouse'"
+WAIT_FOR_LOCK = Statement(select(func.pg_advisory_xact_lock(LOCK).label("locked")))
+PROMISES: Final = {name: promise for name, promise in vars(test_accounts).items() if name.startswith("test_")}
+
+
+def wait_for_lock() -> Verb[None]:
+    yield WAIT_FOR_LOCK()
+
+
+def wake() -> Verb[None]:
+    yield Notice("things", "news")
+
+
+async def until_it_works(act: Callable[[], Awaitable[object]]) -> None:
+    """Try again and again; refusals must be Unavailable, which becomes a 503, and nothing else."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await act()
+            except Unavailable:
+                continue
+            return
+
+
+async def guess(service: Service) -> int:
+    return (await service.client.get("/setup", params={"token": "guess"})).status_code
+
+
+# -- the pool
+
+
+async def test_who_gets_no_connection_in_time_is_told_so_and_the_next_one_gets_it(
+    migrated_postgres_url: str,
+) -> None:
+    limits = PoolLimits(least=1, most=1, acquire_seconds=0.2)
+    async with (
+        session(migrated_postgres_url) as holder,
+        open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
+    ):
+        await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
+        waiting = asyncio.create_task(storage.runner.act(wait_for_lock))
+        await until_somebody_waits(holder)
+        with pytest.raises(Unavailable):
+            await storage.accounts.setup_is_closed()
+        await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
+        await waiting
+        assert not await storage.accounts.setup_is_closed()
+
+
+async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres_url: str) -> None:
+    limits = PoolLimits(least=0, most=3)
+    async with open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage:
+        await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(40)))
+        async with session(migrated_postgres_url) as watcher:
+            assert await watcher.fetchval(f"SELECT count(*) FROM pg_stat_activity WHERE {OURS}") == 3
+
+
+async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_is(
+    migrated_postgres_url: str,
+) -> None:
+    database = database_of(migrated_postgres_url)
+    async with (
+        session(migrated_postgres_url) as administrator,
+        open_storage(migrated_postgres_url, migrate=False) as storage,
+    ):
+        await administrator.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+        await administrator.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {OURS}")
+        await until_it_works(storage.accounts.setup_is_closed)  # over a new connection, which may only read
+        with pytest.raises(Unavailable, match="ReadOnly"):
+            await storage.accounts.note(a_record())
+        await administrator.execute("SET default_transaction_read_only = off")
+        await administrator.execute(f"ALTER DATABASE {database} RESET default_transaction_read_only")
+        await until_it_works(lambda: storage.accounts.create(a_user(), a_record()))
+
+
+# -- a standby
+
+
+async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Path) -> None:
+    before, after = a_user(), a_user()
+    with PostgresCluster() as primary, Standby(primary) as standby:
+        await standby.follow_closely()
+        database = database_of(await primary.create_database())
+        hosts = f"{LOOPBACK}:{primary.port},{LOOPBACK}:{standby.port}"
+        url = f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
+        async with running_service(url, tmp_path) as service:
+            accounts = service.house.storage.accounts
+            await accounts.create(before, a_record())
+            await asyncio.to_thread(primary.stop, "immediate")
+            assert await guess(service) == 503
+            await standby.promote()
+            await until_it_works(lambda: accounts.create(after, a_record()))
+            assert await guess(service) == 403
+            assert {user.user_id for user in await accounts.all_users()} == {before.user_id, after.user_id}
+
+
+# -- PgBouncer in transaction mode, as docs/operations/postgresql.md sets it up
+
+
+@pytest.fixture(scope="module")
+def pgbouncer(postgres_cluster: PostgresCluster) -> Iterator[int]:
+    with pooled(postgres_cluster) as port:
+        yield port
+
+
+@pytest.fixture
+def pooled_url(pgbouncer: int, migrated_postgres_url: str) -> str:
+    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{pgbouncer}/{database_of(migrated_postgres_url)}"
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+async def test_accounts_keep_their_promises_through_pgbouncer(
+    promise: str, pooled_url: str, migrated_postgres_url: str
+) -> None:
+    limits = PoolLimits(statement_cache=False)
+    async with open_storage(pooled_url, migrate=False, limits=limits, listen_url=migrated_postgres_url) as storage:
+        await PROMISES[promise](storage)
+
+
+async def test_the_service_is_ready_behind_pgbouncer_and_hears_notices_past_it(
+    pooled_url: str, migrated_postgres_url: str, tmp_path: Path
+) -> None:
+    environment = {
+        "GATEHOUSE__DATABASE__LISTEN_URL": migrated_postgres_url,
+        "GATEHOUSE__DATABASE__STATEMENT_CACHE": "false",
+    }
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    async with running_service(pooled_url, tmp_path, environment=environment) as service:
+        assert (await service.client.get("/healthz")).status_code == 200
+        assert await guess(service) == 403
+        service.house.storage.runner.listen("things", heard.put_nowait)
+        await service.house.storage.runner.act(wake)
+        async with asyncio.timeout(PATIENCE):
+            assert await heard.get() in ("news", LOOK_AGAIN)

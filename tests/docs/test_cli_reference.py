@@ -1,0 +1,39 @@
+import re
+
+import click
+import pytest
+from tools.cli_reference import PAGE, commands, own_options, page
+
+COMMANDS = dict(commands())
+WITHOUT_AN_INSTALLATION = {"gatehouse version"}
+
+
+def test_the_reference_page_is_what_the_code_says() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run tools/cli_reference.py"
+
+
+def test_every_command_has_a_section() -> None:
+    sections = re.findall(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sections == [path.removeprefix("gatehouse ") for path in COMMANDS]
+    assert {"backup", "restore", "key rotate", "user token"} <= set(sections)
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_says_what_it_does_in_a_first_sentence(path: str) -> None:
+    first, _, _ = (COMMANDS[path].help or "").partition("\n")
+    assert re.fullmatch(r"[A-Z].{8,115}[.:]", first)
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_option_is_explained(path: str) -> None:
+    context = click.Context(COMMANDS[path])
+    for option in own_options(COMMANDS[path]):
+        flags, meaning = option.get_help_record(context) or ("", "")
+        assert re.match(r"[A-Z].{5,}", meaning), flags  # noqa: TID251 - a beginning is looked for
+
+
+@pytest.mark.parametrize("path", sorted(COMMANDS.keys() - WITHOUT_AN_INSTALLATION))
+def test_every_command_can_be_told_which_installation_it_is_about(path: str) -> None:
+    """R8."""
+    names = {name for option in COMMANDS[path].params for name in option.opts}
+    assert {"--data", "--config", "--dev"} <= names

@@ -1,0 +1,62 @@
+"""Times, spans and secrets as a person reads them."""
+
+import pytest
+
+from gatehouse.web.pages.formats import ago, grouped, moment, qr_code, wait
+from gatehouse.web.pages.words import load_languages
+
+EN, DE = load_languages()["en"], load_languages()["de"]
+NOW = 1_788_000_000  # 2026-08-29T10:40:00Z
+
+
+def test_a_moment_is_told_in_utc_and_for_machines() -> None:
+    assert moment(EN, NOW) == '<time datetime="2026-08-29T10:40:00Z" data-exact>29 August 2026, 10:40 UTC</time>'
+    assert "29. August 2026, 10:40 Uhr UTC" in moment(DE, NOW)
+
+
+@pytest.mark.parametrize(
+    ("past", "words"),
+    [
+        (-5, "just now"),
+        (59, "just now"),
+        (60, "1 minute ago"),
+        (3_599, "59 minutes ago"),
+        (3_600, "1 hour ago"),
+        (86_399, "23 hours ago"),
+        (86_400, "1 day ago"),
+        (30 * 86_400 - 1, "29 days ago"),
+        (30 * 86_400, "30 July 2026, 10:40 UTC"),
+    ],
+)
+def test_the_past_is_told_in_the_unit_that_fits(past: int, words: str) -> None:
+    assert f">{words}</time>" in ago(EN, NOW - past, NOW)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "1 Sekunde"),
+        (1, "1 Sekunde"),
+        (59, "59 Sekunden"),
+        (60, "1 Minute"),
+        (61, "2 Minuten"),
+        (3_599, "60 Minuten"),
+        (3_600, "1 Stunde"),
+        (3_601, "2 Stunden"),
+    ],
+)
+def test_a_wait_is_never_told_shorter_than_it_is(seconds: int, words: str) -> None:
+    assert wait(DE, seconds) == words
+
+
+def test_a_secret_is_read_in_groups_of_four() -> None:
+    assert grouped("JBSWY3DPEH") == "JBSW Y3DP EH"
+
+
+def test_a_qr_code_is_one_inline_picture_without_style_or_script() -> None:
+    drawn = qr_code('otpauth://totp/x?secret=ABC&issuer=<script>"')
+    assert drawn.startswith("<svg")
+    assert drawn.endswith("</svg>")
+    assert "style" not in drawn
+    assert "<script>" not in drawn
+    assert qr_code("another text") != drawn

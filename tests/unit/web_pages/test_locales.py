@@ -1,0 +1,132 @@
+"""The texts themselves: complete, alike in every language, and each of them in use."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
+from string import Formatter
+
+import pytest
+
+from gatehouse.accounts.administration import check_nick
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.logins import check_login
+from gatehouse.accounts.password_rules import PasswordRules
+from gatehouse.audit.events import Event
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.web.pages.words import FALLBACK, load_languages
+from tests.support.pseudo import LANG as PSEUDO
+from tests.support.pseudo import with_pseudo
+
+LANGUAGES = load_languages()
+ENGLISH = LANGUAGES[FALLBACK]
+OTHERS = [lang for lang in LANGUAGES if lang != FALLBACK]
+TAGS = re.compile(r"<(/?)(strong|bdi)>")
+
+# German has the same word, or it is a name.
+ALIKE = {"brand", "field.code", "account.codes", "factor.use_passkey", "method.passkey", "time.month_4"} | {
+    f"time.month_{month}" for month in (8, 9, 11)
+}
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+@pytest.mark.parametrize("lang", OTHERS)
+def test_every_language_has_the_same_texts(lang: str) -> None:
+    assert set(LANGUAGES[lang].texts) == set(ENGLISH.texts)
+
+
+@pytest.mark.parametrize("lang", OTHERS)
+def test_the_same_things_are_filled_in(lang: str) -> None:
+    differing = {
+        key: text
+        for key, text in LANGUAGES[lang].texts.items()
+        if placeholders(text) != placeholders(ENGLISH.texts[key])
+    }
+    assert differing == {}
+
+
+@pytest.mark.parametrize("lang", OTHERS)
+def test_nothing_was_left_in_english(lang: str) -> None:
+    same = {key for key, text in LANGUAGES[lang].texts.items() if text == ENGLISH.texts[key]}
+    assert same == ALIKE
+
+
+@pytest.mark.parametrize("lang", list(with_pseudo()))
+def test_texts_hold_no_markup_but_emphasis_and_isolation(lang: str) -> None:
+    """They are put into pages and attributes as they are: a quote or an ampersand would break out."""
+    for key, text in with_pseudo()[lang].texts.items():
+        assert not set('"&<>') & set(TAGS.sub("", text)), key
+        assert text.strip() == text != "", key
+        opened = [name for closing, name in TAGS.findall(text) if not closing]
+        closed = [name for closing, name in TAGS.findall(text) if closing]
+        assert opened == closed[::-1], key
+
+
+def test_the_german_reader_is_addressed_as_sie() -> None:
+    familiar = re.compile(r"\b([Dd]u|[Dd]ir|[Dd]ich|[Dd]ein(e[mnrs]?)?|[Ee]uer|[Ee]uch)\b")
+    assert {key for key, text in LANGUAGES["de"].texts.items() if familiar.search(text)} == set()
+
+
+def test_what_counts_comes_in_both_forms() -> None:
+    ones = {key.removesuffix("_one") for key in ENGLISH.texts if key.endswith("_one")}
+    assert ones
+    assert ones <= {key.removesuffix("_other") for key in ENGLISH.texts if key.endswith("_other")}
+    assert LANGUAGES["de"]("time.minutes", count=1) == "1 Minute"
+    assert LANGUAGES["de"]("time.minutes", count=0) == "0 Minuten"
+
+
+def test_what_is_filled_in_is_escaped_and_never_filled_in_again() -> None:
+    hostile = "<b>{nick}{0.__class__}{{7*7}}</b>"
+    assert ENGLISH("already.continue", nick=hostile) == "Continue as &lt;b&gt;{nick}{0.__class__}{{7*7}}&lt;/b&gt;"
+
+
+def test_an_unknown_text_and_a_missing_value_are_found_out() -> None:
+    with pytest.raises(KeyError):
+        ENGLISH("sign_in.titel")
+    with pytest.raises(KeyError):
+        ENGLISH("already.continue")
+
+
+def refusals(kind: type[GatehouseError] = GatehouseError) -> Iterator[str]:
+    yield kind.public
+    for narrower in kind.__subclasses__():
+        yield from refusals(narrower)
+
+
+async def complaints() -> AsyncIterator[str]:
+    for check, wrong in ((check_login, "nobody"), (check_nick, "")):
+        with pytest.raises(BadAccount) as raised:
+            check(wrong)
+        yield raised.value.detail
+    for password in ("short", "long" * 1_000):
+        with pytest.raises(BadAccount) as raised:
+            await PasswordRules().check(password)
+        yield raised.value.detail
+
+
+async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> None:
+    import_module("gatehouse.front")  # brings every room, and with it every refusal
+    said = {text for key, text in ENGLISH.texts.items() if key.startswith("said.")}
+    assert said - {*refusals(), *[complaint async for complaint in complaints()]} == set()
+
+
+def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it() -> None:
+    english = "An account with this e-mail address exists already."
+    assert LANGUAGES.said("en", english) == english
+    assert LANGUAGES.said("de", english) == "Ein Konto mit dieser E-Mail-Adresse besteht bereits."
+    assert LANGUAGES.said("en", "Something new.") == "Something new."
+    assert LANGUAGES.said("de", "Something new.") is None
+
+
+def test_every_event_with_words_is_an_event_of_the_audit_log() -> None:
+    told = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
+    assert told <= set(Event)
+
+
+def test_the_pseudo_locale_is_longer_marked_and_fills_in_the_same() -> None:
+    words = with_pseudo()[PSEUDO]
+    shown = words("sign_in.to", application="Atlas")
+    assert shown == "[!! ţö çöñţîñûé ţö <strong><bdi>Atlas</bdi></strong> ~ ~ !!]"
+    assert PSEUDO not in set(load_languages())

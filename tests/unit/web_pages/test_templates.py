@@ -1,0 +1,148 @@
+"""Templates hold structure only; every word, form and script follows the rules of the house."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from markupsafe import Markup
+
+from gatehouse.web.pages import contexts as page
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.formats import DAY, HOUR, MINUTE, ago, moment, wait
+from gatehouse.web.pages.look import Look
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
+from gatehouse.web.pages.words import FALLBACK, Languages, Words, load_languages
+from gatehouse.web.static import DIRECTORY, Assets
+from tests.support.gallery import CSRF, NOW, SIGN_IN, STATES
+
+TEMPLATES = DIRECTORY.parent / "templates"
+NAMES = sorted(
+    path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.html") if path.parent.name != "mail"
+)
+TEXTS = load_languages()[FALLBACK].texts
+JINJA = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+TAG = re.compile(r"<[^>]*>", re.DOTALL)
+READ_ALOUD = re.compile(r"\b(?:aria-label|alt|placeholder|title|content)=\"([^\"]*)\"")
+# The few values of `content` that are for the browser.
+FOR_BROWSERS = {"width=device-width, initial-scale=1", "noindex"}
+USED = re.compile(r"\bt\(\s*[\"']([a-z_0-9.]+)[\"']\s*[,)]")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_template_says_anything_itself(name: str) -> None:
+    bare = JINJA.sub("", (TEMPLATES / name).read_text())
+    spoken = [text for text in READ_ALOUD.findall(bare) if text not in FOR_BROWSERS]
+    seen = TAG.sub("", bare.replace("<!doctype html>", ""))
+    assert not [word for word in [*spoken, re.sub(r"&[a-z]+;", "", seen)] if re.search(r"[^\W\d_]", word)]
+
+
+def test_every_text_a_template_or_module_asks_for_exists() -> None:
+    sources = [TEMPLATES / name for name in NAMES] + list((DIRECTORY.parent / "pages").glob("*.py"))
+    asked = {key for source in sources for key in USED.findall(source.read_text())}
+    assert len(asked) > 100
+    assert {key for key in asked if key not in TEXTS and f"{key}_one" not in TEXTS} == set()
+
+
+def test_every_template_is_the_page_of_one_context_and_every_context_has_its_page() -> None:
+    parts = {"base.html", "parts.html"} | {name for name in NAMES if "/" in name}
+    kinds = {kind.__name__: kind.template for kind in PageContext.__subclasses__()}
+    assert sorted(kinds.values()) == sorted(set(NAMES) - parts)
+    assert {context.template for context in STATES.values()} == set(kinds.values())
+
+
+class Recording(Words):
+    """Remembers what it was asked to say."""
+
+    def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
+        super().__init__(lang, texts)
+        self.said: set[str] = set()
+
+    def __call__(self, key: str, /, **values: object) -> Markup:
+        self.said.add(self._form_of(key, values))
+        return super().__call__(key, **values)
+
+
+def test_every_text_is_said_somewhere() -> None:
+    words = Recording(FALLBACK, TEXTS)
+    pages = Pages(Assets(), languages=Languages({FALLBACK: words}))
+    troubles = [replace(SIGN_IN, problem=Problem(what=what)) for what in Trouble]
+    notices = [replace(SIGN_IN, notice=notice) for notice in Notice]
+    for context in [*STATES.values(), *troubles, *notices]:
+        pages.text(context, Look(lang=FALLBACK, query=""))
+    for month in range(12):
+        moment(words, NOW + month * 30 * DAY)
+    for past in (0, 30, MINUTE, 2 * MINUTE, HOUR, 2 * HOUR, DAY, 2 * DAY, 30 * DAY):
+        ago(words, NOW - past, NOW)
+        wait(words, past)
+    by_status = {key for key in TEXTS if key.startswith(("error.title_", "error.text_"))}
+    elsewhere = {key for key in TEXTS if key.startswith(("said.", "event."))}
+    assert set(TEXTS) - words.said - by_status - elsewhere == set()
+
+
+class Inspector(HTMLParser):
+    """What a page holds that a test asks about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[dict[str, str]] = []
+        self.unsafe: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = {name: value or "" for name, value in attrs}
+        self.ids += [named["id"]] if "id" in named else []
+        self.unsafe += [name for name in named if name == "style" or name.startswith("on")]
+        self.unsafe += [tag] if tag == "style" or (tag == "script" and "src" not in named) else []
+        if tag == "form":
+            self.forms.append({"method": named["method"], "action": named["action"]})
+        elif tag in ("input", "button", "select") and self.forms and named.get("name"):
+            self.forms[-1][f"field {named['name']}"] = named.get("value", "")
+
+
+def inspected() -> Iterator[tuple[str, Inspector]]:
+    pages = Pages(Assets())
+    for state, context in STATES.items():
+        inspector = Inspector()
+        inspector.feed(pages.text(context, Look(lang="en", query="")))
+        yield state, inspector
+
+
+def test_every_form_is_posted_to_a_path_of_ours_with_the_csrf_value() -> None:
+    forms = [(state, form) for state, inspector in inspected() for form in inspector.forms]
+    assert len(forms) > 50
+    for state, form in forms:
+        assert form["method"] == "post", state
+        assert form["action"].startswith("/"), state
+        # The setup page has no session to ride on; its token is the secret.
+        assert form.get("field csrf") == (None if form["action"] == "/setup" else CSRF), (state, form)
+
+
+def test_no_page_has_inline_script_or_style_or_two_elements_of_one_id() -> None:
+    for state, inspector in inspected():
+        assert inspector.unsafe == [], state
+        assert len(inspector.ids) == len(set(inspector.ids)), state
+
+
+def test_the_fields_of_the_sign_in_forms_have_their_stable_names() -> None:
+    """R1: scripts and tests of others rely on them."""
+    by_state = {state: inspector.forms for state, inspector in inspected()}
+    assert {"field login", "field password", "field csrf"} <= set(by_state["sign-in"][0])
+    assert {"field otp", "field csrf"} <= set(by_state["factor-totp"][0])
+
+
+def test_lg_21_what_people_write_is_shown_and_not_obeyed() -> None:
+    hostile = "\"><script>alert(1)</script>{{7*7}}${7*7}'"
+    pages = Pages(Assets())
+    for context in (
+        replace(SIGN_IN, login=hostile, application=hostile, returns_to=hostile, interaction=hostile, csrf=hostile),
+        replace(SIGN_IN, passkey_options=hostile, problem=Problem(what=Trouble.INPUT, text=hostile)),
+        page.ErrorContext(code=400, title=hostile, message=hostile, request_id=hostile),
+        replace(STATES["account-full"], nick=hostile, typed=hostile, user_id=hostile, pending_login=hostile),
+    ):
+        shown = pages.text(context, Look(lang="de", query=hostile))
+        assert "<script>alert" not in shown
+        assert "&lt;script&gt;" in shown
+        assert "{{7*7}}" in shown

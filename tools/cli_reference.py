@@ -1,0 +1,105 @@
+"""Write docs/reference/cli.md from the code; with --check only say whether it is up to date."""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from gatehouse.cli import main as gatehouse
+from gatehouse.cli.common import EX_CONFIG
+
+PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
+COMMON: Final = ("--data", "--config", "--dev", "--json", "--help")
+
+INTRODUCTION: Final = f"""\
+# Command line
+
+<!-- Written by tools/cli_reference.py from the code. Change the code, then run it again. -->
+
+`gatehouse COMMAND --help` prints what stands here. All commands but `serve` work whether the service runs or
+not, and use the same settings ([settings.md](settings.md)).
+
+| option of every command | meaning |
+|---|---|
+| `--data DIRECTORY` | The data directory; `./data` unless given. |
+| `--config FILE` | The settings file; `gatehouse.toml` in the data directory, if there is one, unless given. |
+| `--dev` | Development on this machine: http, own keys, loopback only. |
+| `--json` | Print JSON, on every command that prints data. |
+
+| exit code | meaning |
+|---|---|
+| 0 | It was done; or it was looked for, and nothing bad was found. |
+| 1 | It was refused or failed, and standard error says why; or something bad was found (`audit verify`, \
+`config check`, `doctor`, `healthcheck`, `key rewrap`, `migrate --check`). |
+| 2 | The command line itself is wrong; or, of `apply --dry-run`, there are changes. |
+| {EX_CONFIG} | The settings are refused, and standard error lists everything that is wrong with them. |
+
+Long work shows how far it is on standard error, when that is a terminal.
+"""
+
+
+def page() -> str:
+    return "\n".join([INTRODUCTION, *(section(path, command) for path, command in commands())])
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, with the words that call it."""
+    yield from below("gatehouse", gatehouse)
+
+
+def below(path: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group, info_name=path)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None:
+            raise LookupError(name)
+        if isinstance(command, click.Group):
+            yield from below(f"{path} {name}", command)
+        else:
+            yield f"{path} {name}", command
+
+
+def section(path: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=path)
+    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    lines = [f"## {path.removeprefix('gatehouse ')}", "", f"`{usage}`", "", *paragraphs(command), ""]
+    rows = [row(option, context) for option in own_options(command)]
+    if rows:
+        lines += ["| option | meaning |", "|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def paragraphs(command: click.Command) -> list[str]:
+    return inspect.cleandoc(command.help or "").splitlines()
+
+
+def own_options(command: click.Command) -> list[click.Option]:
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    return [option for option in options if not option.hidden and not set(option.opts) & set(COMMON)]
+
+
+def row(option: click.Option, context: click.Context) -> str:
+    flags, meaning = option.get_help_record(context) or ("", "")
+    return f"| `{escaped(flags)}` | {escaped(re.sub(r'  +', ' ', meaning))} |"
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def main() -> int:
+    if "--check" in sys.argv[1:]:
+        current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page()
+        print("up to date" if current else f"out of date: run {Path(__file__).name}")
+        return 0 if current else 1
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

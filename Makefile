@@ -16,7 +16,7 @@ SOURCES := $(shell find src -not -path '*__pycache__*')
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run install install-dev test test-fast test-deps check format docs-reference lock build clean
+.PHONY: help run install install-dev test test-fast test-deps check format screenshots docs-reference lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ check: $(DEVELOPMENT) ## formatter, linter, types, import rules
 format: $(DEVELOPMENT) ## format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+screenshots: $(DEVELOPMENT) ## photograph every page in every state, into screenshots/
+	$(BIN)/python -m tools.screenshots
 
 docs-reference: $(DEVELOPMENT) ## write the pages of docs/reference that are made from the code
 	@for generator in tools/checklist.py tools/*_reference.py; do echo $$generator; $(BIN)/python $$generator || exit 1; done

@@ -12,6 +12,8 @@ from playwright.async_api import Browser, ViewportSize
 from tests.support.chromium import SCREENSHOTS, launch
 from tests.support.gallery import STATES, running_gallery
 
+from gatehouse import logs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shot:
@@ -47,6 +49,7 @@ async def main() -> None:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--lang", default="en")
     asked = parser.parse_args()
+    logs.configure(dev=True, level="error")
     states = [state for state in STATES if not asked.words or any(word in state for word in asked.words)]
     async with running_gallery() as address, launch() as browser:
         for shot in SHOTS:

@@ -65,8 +65,9 @@ async def test_who_gets_no_connection_in_time_is_told_so_and_the_next_one_gets_i
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waiting = asyncio.create_task(storage.runner.act(wait_for_lock))
         await until_somebody_waits(holder)
-        with pytest.raises(Unavailable):
-            await storage.accounts.setup_is_closed()
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(Unavailable):
+                await storage.accounts.setup_is_closed()
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
         await waiting
         assert not await storage.accounts.setup_is_closed()

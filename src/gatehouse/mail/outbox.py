@@ -71,13 +71,12 @@ class Postman:
 
     async def _deliver(self, courier: Courier, claim: Claim) -> None:
         try:
+            self._refuse_stale(claim.mail)
             await courier.deliver(claim.mail, self._opened(claim.mail))
         except RecipientRefused as refused:
             await self._give_up(claim, refused)
         except Undelivered as trouble:
             await self._put_off(claim, trouble, delay_after(claim.tries))
-            if isinstance(trouble, ServerUnusable):
-                raise
         else:
             await self._store.sent(claim.mail.mail_id)
 

@@ -37,7 +37,7 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(service
     ready = await service.house.storage.accounts.user(invited.user_id)
     assert (ready.nick, ready.email_verified) == ("Bob", True)
     assert (await visitor.sign_in(BOB)).status_code == 303
-    assert (await accept(visitor, link)).status_code == 403
+    assert (await visitor.get(link)).status_code == 403
 
 
 async def test_what_is_wrong_is_said_and_the_invitation_stands(service: Service, visitor: Visitor) -> None:

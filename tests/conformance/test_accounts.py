@@ -104,6 +104,14 @@ async def test_of_many_racing_with_one_setup_link_exactly_one_becomes_administra
     assert await storage.accounts.setup_is_closed()
 
 
+async def test_an_administrator_made_another_way_closes_setup_too(storage: Storage) -> None:
+    await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
+    await storage.accounts.create(a_user(), a_record(), administrator=True)
+    assert not await storage.accounts.setup_link_is_open(b"link", NOW)
+    with pytest.raises(SetupClosed):
+        await storage.accounts.set_up(b"link", a_user(), _records(), NOW)
+
+
 async def test_setup_stays_closed_for_ever(storage: Storage) -> None:
     await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
     await storage.accounts.set_up(b"link", a_user(), _records(), NOW)

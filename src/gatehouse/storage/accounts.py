@@ -131,6 +131,7 @@ def create(user: User, entry: Record, *, administrator: bool = False) -> Verb[No
     yield from add_user(user)
     if administrator:
         yield from assign_root_role(CENTRAL, user.user_id, ADMINISTRATOR)
+        yield from state_once(SETUP_CLOSED, str(entry.at))  # a setup link is dead once there is one
     yield from record(entry)
 
 

@@ -77,6 +77,8 @@ class Postman:
             await self._give_up(claim, refused)
         except Undelivered as trouble:
             await self._put_off(claim, trouble, delay_after(claim.tries))
+            if isinstance(trouble, ServerUnusable):
+                raise
         else:
             await self._store.sent(claim.mail.mail_id)
 

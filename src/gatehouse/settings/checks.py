@@ -7,6 +7,7 @@ nothing is reachable from another machine (R8, checklist OP-01).
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from io import SEEK_END
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ from gatehouse.settings.model import Settings
 from gatehouse.settings.secret import Secret
 
 FEWEST_DIFFERENT_CHARACTERS: Final = 10
+GEOIP_MARK: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
+GEOIP_MARK_WITHIN: Final = 128 * 1_024  # bytes; MaxMind DB format, "Database Metadata"
 WORDS_OF_EXAMPLES: Final = ("changeme", "example", "replaceme", "password", "secret", "12345678")
 
 
@@ -143,6 +146,21 @@ def breached_file_is_such_a_list(candidate: Candidate) -> None:
         raise ValueError(str(error)) from None
 
 
+def geoip_file_is_such_a_database(candidate: Candidate) -> None:
+    path = candidate.settings.accounts.geoip_file
+    try:
+        if path and GEOIP_MARK not in end_of(Path(path), GEOIP_MARK_WITHIN):
+            raise ValueError(f"{path} is no MaxMind database")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def end_of(path: Path, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, SEEK_END) - length))
+        return file.read()
+
+
 def mail_has_a_sender(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and not mail.from_address:
@@ -178,6 +196,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("database.pool_min", pool_bounds_are_in_order),
     ("applications.keys_dir", keys_directory_exists),
     ("accounts.breached_passwords", breached_file_is_such_a_list),
+    ("accounts.geoip_file", geoip_file_is_such_a_database),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_sign_in_is_whole),

@@ -146,6 +146,10 @@ class Accounts:
         str,
         text("File of stolen passwords that nobody may choose, `SHA-1:COUNT` by digest.", grammar.absolute_path),
     ] = ""
+    geoip_file: Annotated[
+        str,
+        text("GeoIP database in MaxMind's format (.mmdb) that tells places by addresses.", grammar.absolute_path),
+    ] = ""
     vendor_nick_field: Annotated[
         str, text("Name of the vendor nickname in login data.", grammar.login_data_field)
     ] = "ghnick"

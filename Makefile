@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 UV := $(shell command -v uv || echo $(BIN)/uv)
 LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE),--upgrade)
 WORKERS ?= 2
+ROUNDS ?= 20
 
 # Stamps: what is installed in the virtual environment, so that a second call is quick.
 RUNTIME := $(VENV)/.runtime
@@ -37,6 +38,12 @@ test-fast: $(DEVELOPMENT) ## unit tests only: no database, no browser
 
 test-deps: $(BIN)/pip ## install PostgreSQL and Chromium for the tests where they are missing
 	@$(BIN)/python -m tools.test_deps
+
+faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20)
+	FAULT_ROUNDS=$(ROUNDS) $(BIN)/pytest tests/faults
+
+bench: $(DEVELOPMENT) ## how fast and how heavy it is, in a minute; kept in bench/results/
+	@$(BIN)/python -m bench.run
 
 check: $(DEVELOPMENT) ## formatter, linter, types, import rules
 	$(BIN)/ruff format --check .

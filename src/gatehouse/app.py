@@ -5,6 +5,7 @@ The only place where everything is known and put together, by hand.
 
 import base64
 import secrets
+import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ from gatehouse.keys.audit_seal import AuditSeal
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
+from gatehouse.mail.outbox import Postman
+from gatehouse.mailing import postman
 from gatehouse.oauth.clients import Clients
 from gatehouse.permissions import central
 from gatehouse.settings import Loaded, Settings
@@ -47,6 +50,7 @@ class House:
     """Every room, built once: what the server serves and the commands use."""
 
     settings: Settings
+    dev: bool
     storage: Storage
     clock: Clock
     masters: MasterKeys
@@ -62,6 +66,12 @@ class House:
     signer: Signer
     user_tokens: UserTokens
     sealer: Sealer
+    postman: Postman
+
+    @property
+    def mail_is_shown(self) -> bool:
+        """Without a mail server, letters are printed in development; elsewhere they wait for one."""
+        return self.dev and not self.settings.mail.host
 
     @property
     def audit_key(self) -> bytes:
@@ -87,7 +97,7 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool) -> AsyncIte
         await ensure_current(storage.runner, database.url.reveal(), migrate=serving or not held)
         settings = await with_base_url(loaded, storage, serving=serving)
         key = await instance_key(storage, masters)
-        house = build(settings, storage=storage, masters=masters, clock=clock, key=key)
+        house = build(settings, storage=storage, masters=masters, clock=clock, key=key, dev=loaded.dev)
         try:
             await move_in(house)
             yield house
@@ -104,7 +114,7 @@ async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> S
     return loaded.settings if remembered is None else loaded.remembering(remembered).settings
 
 
-def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes) -> House:
+def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes, dev: bool) -> House:
     recorder = Recorder(mac_key=expand(key, "audit"), clock=clock)
     passwords = Passwords(
         PasswordCost(
@@ -123,6 +133,7 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
     signer = Signer(keyring=keyring, clock=clock, executor=ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa"))
     return House(
         settings=settings,
+        dev=dev,
         storage=storage,
         clock=clock,
         masters=masters,
@@ -146,6 +157,9 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
             issuer=settings.server.base_url,
             lifetime=settings.tokens.user_jwt_days * DAY,
         ),
+        postman=postman(
+            settings, store=storage.mail, masters=masters, clock=clock, show=print_letter if dev else None
+        ),
         sealer=Sealer(
             store=storage.audit,
             signer=AuditSeal(keyring=keyring, clock=clock),
@@ -153,6 +167,10 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
             clock=clock,
         ),
     )
+
+
+def print_letter(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 async def move_in(house: House) -> None:

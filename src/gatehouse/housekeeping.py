@@ -10,11 +10,13 @@ import structlog
 from gatehouse.app import DAY, THE_SERVICE, House, notice_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
+from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
 
 log = structlog.get_logger()
 
 SEAL_EVERY: Final = 0.5  # seconds
 KEYS_EVERY: Final = 300.0  # well within the time a key is published before it signs
+MAIL_EVERY: Final = 60.0  # how soon a letter that did not get out is tried again
 SWEEP_EVERY: Final = 600.0
 
 
@@ -23,17 +25,23 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
     """Keep house while the body runs; at the end whatever was recorded is sealed."""
     told = asyncio.Event()
     forget = house.storage.runner.listen(KEYS_CHANGED, lambda _: told.set())
+    mail = asyncio.Event()
+    mail.set()  # what an earlier run left in the outbox
+    forget_mail = house.storage.runner.listen(MAIL_QUEUED, lambda _: mail.set())
     await notice_promotion(house)
     duties = [
         asyncio.create_task(repeat(house, SEAL_EVERY, house.sealer.seal_all), name="seal"),
         asyncio.create_task(repeat(house, KEYS_EVERY, lambda: tend_keys(house)), name="keys"),
         asyncio.create_task(repeat(house, SWEEP_EVERY, lambda: sweep(house)), name="sweep"),
+        asyncio.create_task(repeat(house, MAIL_EVERY, house.postman.run_once), name="retry-mail"),
+        asyncio.create_task(deliver_when_told(house, mail), name="mail"),
         asyncio.create_task(look_when_told(house, told), name="look-again"),
     ]
     try:
         yield
     finally:
         forget()
+        forget_mail()
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)
@@ -68,6 +76,13 @@ async def look_when_told(house: House, told: asyncio.Event) -> None:
         told.clear()
         await attempt(house.keyring.reload)
         await attempt(lambda: notice_promotion(house))
+
+
+async def deliver_when_told(house: House, told: asyncio.Event) -> None:
+    while True:
+        await told.wait()
+        told.clear()
+        await attempt(house.postman.run_once)
 
 
 async def sweep(house: House) -> None:

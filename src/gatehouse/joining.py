@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from gatehouse.accounts.invitations import Invitations
 from gatehouse.accounts.links import Links
+from gatehouse.accounts.own.proofs import AddressProofs
 from gatehouse.accounts.recovery import Recovery
 from gatehouse.accounts.registration import Policy, Registration
 from gatehouse.app import House
 from gatehouse.mailing import composer
+from gatehouse.own_account import new_address
 from gatehouse.throttle.allowance import Allowance
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.desk import Desk
@@ -74,10 +76,13 @@ def joining(house: House) -> Joining:
 def joining_pages(house: House, *, browsers: Browsers, pages: Pages) -> list[Endpoint]:
     rooms = joining(house)
     desk = Desk(browsers=browsers, pages=pages)
-    is_logged = not house.settings.mail.host
+    is_logged = house.mail_is_shown
+    proofs = AddressProofs(registration=rooms.registration, new_address=new_address(house))
     return [
         *RegisterPage(registration=rooms.registration, desk=desk, mail_is_logged=is_logged).endpoints(),
-        *VerifyEmailPage(registration=rooms.registration, desk=desk, mail_is_logged=is_logged).endpoints(),
+        *VerifyEmailPage(
+            registration=rooms.registration, proofs=proofs, desk=desk, mail_is_logged=is_logged
+        ).endpoints(),
         *InvitePage(invitations=rooms.invitations, desk=desk).endpoints(),
         *ForgotPage(recovery=rooms.recovery, desk=desk, mail_is_logged=is_logged).endpoints(),
         *ResetPage(recovery=rooms.recovery, desk=desk).endpoints(),

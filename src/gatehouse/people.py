@@ -23,6 +23,7 @@ from gatehouse.joining import joining_pages
 from gatehouse.keys.sealing import expand
 from gatehouse.mail.composer import Composer
 from gatehouse.mailing import composer
+from gatehouse.own_account import account_pages
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.throttle.guesses import Guesses
@@ -181,7 +182,7 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         browsers=browsers,
         guesses=them.guesses,
         pages=pages,
-        mail_is_logged=not house.settings.mail.host,
+        mail_is_logged=house.mail_is_shown,
     )
     return [
         HomePage(browsers=browsers, sign_in=sign_in, short_token=short_token).endpoint(),
@@ -189,4 +190,19 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         *sign_in.endpoints(),
         *second_factor.endpoints(),
         *joining_pages(house, browsers=browsers, pages=pages),
+        *account_pages(
+            house,
+            sessions=them.sessions,
+            sign_in=them.sign_in,
+            devices=them.devices,
+            guesses=them.guesses,
+            totp=them.totp,
+            email_codes=them.email_codes,
+            recovery=them.recovery,
+            passkeys=them.passkeys,
+            factors=them.factors,
+            telling=them.telling,
+            browsers=browsers,
+            pages=pages,
+        ),
     ]

@@ -226,16 +226,12 @@ async def test_lg_16_the_last_letter_of_a_flood_still_works(service: Service, vi
     assert (await choose(visitor, links[-1])).status_code == 303
 
 
-async def test_lg_16_every_door_to_a_mailbox_shares_one_count(service: Service, visitor: Visitor, anna: User) -> None:
+@pytest.mark.usefixtures("anna")
+async def test_lg_16_every_door_to_a_mailbox_shares_one_count(service: Service, visitor: Visitor) -> None:
     for _ in range(4):
         for path in ("/forgot", "/register", "/verify-email/again"):
             assert (await ask(visitor, path, ANNA)).status_code == 200
-    assert {letter.to for letter in await new_letters(service)} == {anna.login}
-    await service.clock.advance(HALF_AN_HOUR)
-    for _ in range(4):
-        for path in ("/forgot", "/register", "/verify-email/again"):
-            await ask(visitor, path, ANNA)
-    assert len(await new_letters(service)) == 5
+    assert [letter.to for letter in await new_letters(service)] == [ANNA] * 5
 
 
 TAIL = "-and-then-some-more-to-get-past-the-place-where-other-hashes-stop-read"
@@ -292,9 +288,7 @@ async def test_lg_18_both_spellings_of_a_password_are_one(
     assert (await visitor.sign_in(ANNA, typed)).status_code == 303
 
 
-@pytest.mark.parametrize(
-    "spelling", [ANNA, "ANNA@studio.example", "Anna@STUDIO.EXAMPLE", f" {ANNA} ", "\u212aanna@studio.example"[1:]]
-)
+@pytest.mark.parametrize("spelling", [ANNA, "ANNA@studio.example", "Anna@STUDIO.EXAMPLE", f" {ANNA} "])
 async def test_lg_19_nobody_registers_a_spelling_of_someone_elses_address(
     service: Service, visitor: Visitor, anna: User, spelling: str
 ) -> None:

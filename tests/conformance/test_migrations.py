@@ -140,6 +140,17 @@ async def test_op_09_a_failing_migration_leaves_the_schema_before_it(migrated_ur
     assert await revision_of(migrated_url) == HEAD
 
 
+def occupy(connection: Connection) -> None:
+    connection.execute(text("CREATE TABLE users (name TEXT)"))
+
+
+async def test_what_kept_a_migration_from_succeeding_is_told_in_one_line(database_url: str) -> None:
+    await on(database_url, occupy)
+    with pytest.raises(MigrationFailed, match="users.*already exists"):
+        await run_in_child(database_url)
+    assert await on(database_url, tables) == {"users"}
+
+
 def broken_history(tmp_path: Path) -> Path:
     """Our revisions, and one more that fails halfway."""
     versions = tmp_path / "versions"

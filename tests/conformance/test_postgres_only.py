@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage.migrations import HEAD, run_in_child
 from gatehouse.storage.notices import LOOK_AGAIN
 from gatehouse.storage.opening import open_storage
 from gatehouse.storage.postgres import PoolLimits
@@ -107,7 +108,7 @@ async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Pa
     with PostgresCluster() as primary, Standby(primary) as standby:
         await standby.follow_closely()
         database = database_of(await primary.create_database())
-        hosts = f"{LOOPBACK}:{primary.port},{LOOPBACK}:{standby.port}"
+        hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"  # the standby first: it must be passed over
         url = f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
         async with running_service(url, tmp_path) as service:
             accounts = service.house.storage.accounts
@@ -130,8 +131,20 @@ def pgbouncer(postgres_cluster: PostgresCluster) -> Iterator[int]:
 
 
 @pytest.fixture
+def pooled_empty_url(pgbouncer: int, postgres_url: str) -> str:
+    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{pgbouncer}/{database_of(postgres_url)}"
+
+
+@pytest.fixture
 def pooled_url(pgbouncer: int, migrated_postgres_url: str) -> str:
     return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{pgbouncer}/{database_of(migrated_postgres_url)}"
+
+
+async def test_a_database_is_migrated_through_pgbouncer_by_one_of_many(pooled_empty_url: str) -> None:
+    await asyncio.gather(*(run_in_child(pooled_empty_url) for _ in range(2)))
+    await run_in_child(pooled_empty_url)
+    async with open_storage(pooled_empty_url, migrate=False, limits=PoolLimits(statement_cache=False)) as storage:
+        assert await storage.runner.revision() == HEAD
 
 
 @pytest.mark.parametrize("promise", PROMISES)

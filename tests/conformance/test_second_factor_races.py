@@ -7,24 +7,12 @@ import pytest
 from gatehouse.accounts.second_factors.model import PASSKEYS_MOST, TRIES_MOST
 from gatehouse.audit.events import Event
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.passkeys import PasskeyStorage
-from gatehouse.storage.second_factors import SecondFactorStorage
 from tests.support import racers
 from tests.support.builders import NOW, a_passkey, a_record, a_user
 from tests.support.racers import RACED, WON, race
 
 TRIES = 20  # four processes, five attempts each
 LOST = "SecondFactorWrong"
-
-
-@pytest.fixture
-def factors(storage: Storage) -> SecondFactorStorage:
-    return SecondFactorStorage(storage.runner)
-
-
-@pytest.fixture
-def passkeys(storage: Storage) -> PasskeyStorage:
-    return PasskeyStorage(storage.runner)
 
 
 async def an_account(storage: Storage, **fields: object) -> None:
@@ -36,60 +24,56 @@ async def test_lg_11_one_totp_step_is_accepted_once(storage: Storage, migrated_u
     assert race(racers.spend_totp_step, migrated_url) == {WON: 1, LOST: TRIES - 1}
 
 
-async def test_one_recovery_code_is_used_once_and_recorded_once(
-    storage: Storage, factors: SecondFactorStorage, migrated_url: str
-) -> None:
+async def test_one_recovery_code_is_used_once_and_recorded_once(storage: Storage, migrated_url: str) -> None:
     await an_account(storage, sealed_totp=b"sealed")
-    await factors.renew_codes(RACED, [b"code", b"other"], a_record(Event.RECOVERY_CODES_MADE), ())
+    await storage.second_factors.renew_codes(RACED, [b"code", b"other"], a_record(Event.RECOVERY_CODES_MADE), ())
     assert race(racers.use_recovery_code, migrated_url) == {WON: 1, LOST: TRIES - 1}
     events = Counter(one.event for one in await storage.audit.unsealed(100))
     assert events["factor.recovery_code_used"] == 1
-    assert (await factors.overview(RACED)).recovery_left == 1
+    assert (await storage.second_factors.overview(RACED)).recovery_left == 1
 
 
-async def test_one_mailed_code_is_taken_once(factors: SecondFactorStorage, migrated_url: str) -> None:
-    await factors.put_email_code(RACED, b"right", (), now=NOW, expires_at=NOW + 600)
+async def test_one_mailed_code_is_taken_once(storage: Storage, migrated_url: str) -> None:
+    await storage.second_factors.put_email_code(RACED, b"right", (), now=NOW, expires_at=NOW + 600)
     assert race(racers.try_right_email_code, migrated_url) == {WON: 1, LOST: TRIES - 1}
 
 
 @pytest.mark.parametrize(("racing", "survives"), [(TRIES_MOST - 1, True), (TRIES_MOST, False)])
 async def test_no_wrong_try_at_a_mailed_code_goes_uncounted(
-    factors: SecondFactorStorage,
+    storage: Storage,
     migrated_url: str,
     racing: int,
     survives: bool,  # noqa: FBT001
 ) -> None:
-    await factors.put_email_code(RACED, b"right", (), now=NOW, expires_at=NOW + 600)
+    await storage.second_factors.put_email_code(RACED, b"right", (), now=NOW, expires_at=NOW + 600)
     assert race(racers.try_wrong_email_code, migrated_url, racers=racing, each=1) == {LOST: racing}
-    assert await factors.try_email_code(RACED, b"right", NOW) is survives
+    assert await storage.second_factors.try_email_code(RACED, b"right", NOW) is survives
 
 
-async def test_one_challenge_is_answered_once(passkeys: PasskeyStorage, migrated_url: str) -> None:
-    await passkeys.put_challenge("passkey-sign-in", b"digest", now=NOW, expires_at=NOW + 300)
+async def test_one_challenge_is_answered_once(storage: Storage, migrated_url: str) -> None:
+    await storage.passkeys.put_challenge("passkey-sign-in", b"digest", now=NOW, expires_at=NOW + 300)
     assert race(racers.take_challenge, migrated_url) == {WON: 1, LOST: TRIES - 1}
 
 
-async def test_one_value_of_a_counter_is_accepted_once(
-    storage: Storage, passkeys: PasskeyStorage, migrated_url: str
-) -> None:
+async def test_one_value_of_a_counter_is_accepted_once(storage: Storage, migrated_url: str) -> None:
     await an_account(storage)
-    await passkeys.add_passkey(a_passkey(user_id=RACED), [], a_record(Event.FACTOR_ADDED), ())
+    await storage.passkeys.add_passkey(a_passkey(user_id=RACED), [], a_record(Event.FACTOR_ADDED), ())
     assert race(racers.use_passkey, migrated_url) == {WON: 1, LOST: TRIES - 1}
     events = Counter(one.event for one in await storage.audit.unsealed(100))
     assert events["factor.passkey_suspected"] == TRIES - 1
 
 
-async def test_twenty_passkeys_at_most(storage: Storage, passkeys: PasskeyStorage, migrated_url: str) -> None:
+async def test_twenty_passkeys_at_most(storage: Storage, migrated_url: str) -> None:
     await an_account(storage)
     for n in range(PASSKEYS_MOST - 3):
-        await passkeys.add_passkey(a_passkey(user_id=RACED, credential_id=bytes([n])), [b"c"], a_record(), ())
+        await storage.passkeys.add_passkey(a_passkey(user_id=RACED, credential_id=bytes([n])), [b"c"], a_record(), ())
     assert race(racers.add_passkey, migrated_url) == {WON: 3, "TooManyPasskeys": TRIES - 3}
     assert (await storage.accounts.user(RACED)).passkeys == PASSKEYS_MOST
 
 
-async def test_the_first_factor_of_many_at_once_brings_the_codes(
-    storage: Storage, factors: SecondFactorStorage, migrated_url: str
-) -> None:
+async def test_the_first_factor_of_many_at_once_brings_the_codes(storage: Storage, migrated_url: str) -> None:
     await an_account(storage)
     assert race(racers.add_passkey, migrated_url) == {WON: TRIES}
-    assert (await factors.overview(RACED)).recovery_left == 1  # each brought one; only the first one's is kept
+    assert (
+        await storage.second_factors.overview(RACED)
+    ).recovery_left == 1  # each brought one; only the first one's is kept

@@ -19,7 +19,6 @@ from gatehouse.accounts.second_factors.totp import CONFIRM_WITHIN
 from gatehouse.kernel.errors import TooMany
 from gatehouse.storage.accounts import change_user
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.second_factors import SecondFactorStorage
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.second_factors import Bench, a_bench, code_at, wrong
 
@@ -96,7 +95,7 @@ async def test_an_enrolment_is_confirmed_once(bench: Bench) -> None:
 async def test_only_the_secret_that_was_checked_is_confirmed(bench: Bench, storage: Storage) -> None:
     user = await bench.person()
     await bench.totp.begin(user)
-    store = SecondFactorStorage(storage.runner)
+    store = storage.second_factors
     with pytest.raises(EnrolmentGone):
         await store.confirm_totp(user.user_id, b"another", 1, [], entry=a_record(), mails=(), now=bench.clock.now())
     assert await bench.totp.pending(user) is not None

@@ -25,11 +25,9 @@ def test_every_command_says_what_it_does_in_a_first_sentence(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_every_option_is_explained(path: str) -> None:
-    context = click.Context(COMMANDS[path])
+def test_every_option_is_explained_unless_its_choices_say_all(path: str) -> None:
     for option in own_options(COMMANDS[path]):
-        flags, meaning = option.get_help_record(context) or ("", "")
-        assert re.match(r"[A-Z].{5,}", meaning), flags  # noqa: TID251 - a beginning is looked for
+        assert isinstance(option.type, click.Choice) or re.fullmatch(r"[A-Z].{5,}", option.help or ""), option.name
 
 
 @pytest.mark.parametrize("path", sorted(COMMANDS.keys() - WITHOUT_AN_INSTALLATION))

@@ -17,8 +17,6 @@ from gatehouse.accounts.second_factors.errors import SecondFactorWrong
 from gatehouse.audit.events import Event
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.passkeys import PasskeyStorage
-from gatehouse.storage.second_factors import SecondFactorStorage
 from gatehouse.throttle.model import GuessLimit
 from tests.support.builders import NOW, a_client, a_client_secret, a_passkey, a_record, a_user
 
@@ -58,37 +56,35 @@ async def claim_mail(storage: Storage, _n: int) -> None:
 
 
 async def spend_totp_step(storage: Storage, _n: int) -> None:
-    unless_won(await SecondFactorStorage(storage.runner).spend_step(RACED, b"sealed", 100))
+    expect(await storage.second_factors.spend_step(RACED, b"sealed", 100))
 
 
 async def use_recovery_code(storage: Storage, _n: int) -> None:
-    store = SecondFactorStorage(storage.runner)
-    unless_won(await store.use_code(RACED, b"code", a_record(Event.RECOVERY_CODE_USED), (), NOW))
+    expect(await storage.second_factors.use_code(RACED, b"code", a_record(Event.RECOVERY_CODE_USED), (), NOW))
 
 
 async def try_right_email_code(storage: Storage, _n: int) -> None:
-    unless_won(await SecondFactorStorage(storage.runner).try_email_code(RACED, b"right", NOW))
+    expect(await storage.second_factors.try_email_code(RACED, b"right", NOW))
 
 
 async def try_wrong_email_code(storage: Storage, _n: int) -> None:
-    unless_won(await SecondFactorStorage(storage.runner).try_email_code(RACED, b"wrong", NOW))
+    expect(await storage.second_factors.try_email_code(RACED, b"wrong", NOW))
 
 
 async def take_challenge(storage: Storage, _n: int) -> None:
-    unless_won(await PasskeyStorage(storage.runner).take_challenge("passkey-sign-in", b"digest", NOW))
+    expect(await storage.passkeys.take_challenge("passkey-sign-in", b"digest", NOW))
 
 
 async def use_passkey(storage: Storage, _n: int) -> None:
-    store = PasskeyStorage(storage.runner)
-    unless_won(await store.use_passkey(b"key", 7, a_record(Event.PASSKEY_SUSPECTED), NOW))
+    expect(await storage.passkeys.use_passkey(b"key", 7, a_record(Event.PASSKEY_SUSPECTED), NOW))
 
 
 async def add_passkey(storage: Storage, _n: int) -> None:
     passkey = a_passkey(user_id=RACED, credential_id=token_bytes(16))
-    await PasskeyStorage(storage.runner).add_passkey(passkey, [token_bytes(8)], a_record(Event.FACTOR_ADDED), ())
+    await storage.passkeys.add_passkey(passkey, [token_bytes(8)], a_record(Event.FACTOR_ADDED), ())
 
 
-def unless_won(won: bool) -> None:  # noqa: FBT001
+def expect(won: bool) -> None:  # noqa: FBT001
     if not won:
         raise SecondFactorWrong
 

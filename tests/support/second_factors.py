@@ -7,7 +7,7 @@ import msgspec
 import pyotp
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.ceremony import relying_party
+from gatehouse.accounts.second_factors.ceremony import RelyingParty
 from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.model import Enrolment
 from gatehouse.accounts.second_factors.passkeys import Passkeys
@@ -17,11 +17,8 @@ from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.audit.recorder import Recorder
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.model import Letter, purpose_of
-from gatehouse.storage.mail import MailStorage
+from gatehouse.mail.model import Letter, Mail, purpose_of
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.passkeys import PasskeyStorage
-from gatehouse.storage.second_factors import SecondFactorStorage
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.throttle.model import GuessLimit
 from tests.support.authenticator import Authenticator
@@ -88,13 +85,8 @@ class Bench:
 
     async def letters(self) -> list[Letter]:
         """What has been put into the outbox since the last look."""
-        post = MailStorage(self.storage.runner)
-        claims = await post.claim(self.clock.now(), 10**9, 100)
-        sealed = [claim.mail for claim in claims]
-        return [
-            msgspec.json.decode(masters().open(mail.sealed, purpose=purpose_of(mail.mail_id)), type=Letter)
-            for mail in sealed
-        ]
+        claims = await self.storage.mail.claim(self.clock.now(), 10**9, 100)
+        return [opened(claim.mail) for claim in claims]
 
     async def events(self, user: User) -> list[str]:
         """What the audit log says of him since his account was made; by name, for a second has no order."""
@@ -103,6 +95,10 @@ class Bench:
 
     def code_of(self, enrolment: Enrolment, *, steps: int = 0) -> str:
         return code_at(pyotp.TOTP(enrolment.secret), self.clock, steps=steps)
+
+
+def opened(mail: Mail) -> Letter:
+    return msgspec.json.decode(masters().open(mail.sealed, purpose=purpose_of(mail.mail_id)), type=Letter)
 
 
 def code_at(app: pyotp.TOTP, clock: MovableClock, *, steps: int = 0) -> str:
@@ -116,7 +112,7 @@ def wrong(code: str) -> str:
 
 def a_bench(storage: Storage) -> Bench:
     clock = MovableClock()
-    store = SecondFactorStorage(storage.runner)
+    store = storage.second_factors
     composer = Composer(sealing=masters(), base_url=BASE_URL, name="Gatehouse", clock=clock)
     telling = Telling(recorder=Recorder(mac_key=AUDIT_KEY, clock=clock), composer=composer)
     recovery = RecoveryCodes(store=store, key=CODE_KEY, telling=telling, clock=clock)
@@ -129,8 +125,8 @@ def a_bench(storage: Storage) -> Bench:
         email_codes=email_codes,
         recovery=recovery,
         passkeys=Passkeys(
-            store=PasskeyStorage(storage.runner),
-            party=relying_party(BASE_URL, "Gatehouse"),
+            store=storage.passkeys,
+            party=RelyingParty(name="Gatehouse", origin=BASE_URL, host="id.studio.example"),
             recovery=recovery,
             telling=telling,
             clock=clock,

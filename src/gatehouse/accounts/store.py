@@ -12,8 +12,8 @@ class AccountStore(Protocol):
     async def create(self, user: User, record: Record, *, administrator: bool = False) -> None:
         """Keep a new account under an id that was never used and a login nobody has, all or nothing.
 
-        With `administrator` it holds that role of application 1 from the same moment on, and setup is closed. Of two callers
-        racing for one login or id exactly one succeeds; the other gets LoginTaken or UserIdTaken.
+        With `administrator` it holds that role of application 1 from the same moment on, and setup is closed.
+        Of two callers racing for one login or id exactly one succeeds; the other gets LoginTaken or UserIdTaken.
         """
 
     async def user(self, user_id: str) -> User:

@@ -12,13 +12,14 @@ from gatehouse.app import House
 from gatehouse.audit.events import Event
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
-from gatehouse.cli.people import PasswordSource, password_options
+from gatehouse.cli.people import PasswordSource, find_user, password_options
+from gatehouse.people import people
 from gatehouse.storage.administrators import create_administrator
 
 
 @click.group()
 def admin() -> None:
-    """Make administrators."""
+    """Make administrators, and let in whoever has lost a second factor."""
 
 
 @admin.command("setup-link")
@@ -67,6 +68,28 @@ def create(
         print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick, "administrator": True})
     else:
         click.echo(f"{made.user_id}  {made.login}  administrator")
+
+
+@admin.command("reset-2fa")
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER")
+def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
+    """Remove every second factor of an account; its sessions and tokens end, and its owner is told by mail.
+
+    USER is a user id or a login, of anyone. Make sure that it is the owner who asks.
+    """
+
+    async def work(house: House) -> User:
+        found = await find_user(house, user_name)
+        await people(house).factors.reset(found, origin=operator())
+        return await find_user(house, found.user_id)
+
+    changed = in_house(invocation, work)
+    if as_json:
+        print_json({"user_id": changed.user_id, "second_factor": changed.has_second_factor, "rev": changed.rev})
+    else:
+        click.echo(f"{changed.user_id} has no second factor now")
 
 
 async def make(house: House, *, login: str, nick: str, password: str) -> User:

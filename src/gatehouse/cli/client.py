@@ -31,7 +31,7 @@ def client() -> None:
     type=click.Choice([profile.value for profile in Profile]),
     default=Profile.NATIVE.value,
     show_default=True,
-    help="native speaks the interface document's own dialect, oidc plain OpenID Connect.",
+    help="Dialect: native is the interface document's own, oidc plain OpenID Connect.",
 )
 @click.option("--redirect-uri", multiple=True, help="Exact redirect URI; may be repeated.")
 @click.option("--redirect-host", multiple=True, help="Host any redirect URI may be on (native); may be repeated.")

@@ -1,4 +1,4 @@
-"""`gatehouse mail`: does mail get out?"""
+"""`gatehouse mail`: whether mail gets out."""
 
 import click
 

@@ -16,13 +16,15 @@ from gatehouse.cli.output import moment, print_facts
 from gatehouse.cli.people import PasswordSource, find_user, password_options
 from gatehouse.joining import joining
 from gatehouse.mail.composer import LANGUAGES
+from gatehouse.own_account import erasure
+from gatehouse.people import people
 
 Facts = dict[str, object]
 
 
 @click.group()
 def user() -> None:
-    """Create, show and block accounts, and issue tokens for scripts."""
+    """Create, show, block and erase accounts, end what is signed in, and issue tokens for scripts."""
 
 
 @user.command()
@@ -151,6 +153,51 @@ def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_jso
         print_json({"user_id": changed.user_id, "blocked": changed.blocked, "rev": changed.rev})
     else:
         click.echo(f"{changed.user_id} is {'blocked' if changed.blocked else 'not blocked'}")
+
+
+@user.command("revoke-all")
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER")
+def revoke_all(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
+    """Sign a person out everywhere; every session, token and JWT ends at once."""
+
+    async def work(house: House) -> User:
+        found = await find_user(house, user_name)
+        await people(house).sessions.sign_out_everywhere(found.user_id, operator())
+        return await find_user(house, found.user_id)
+
+    changed = in_house(invocation, work)
+    if as_json:
+        print_json({"user_id": changed.user_id, "rev": changed.rev})
+    else:
+        click.echo(f"{changed.user_id} is signed out everywhere")
+
+
+@user.command()
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--even-last-administrator", is_flag=True, help="Also when nobody is left who may do everything.")
+def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_administrator: bool, as_json: bool) -> None:
+    """Erase an account and all that is kept about the person, for good.
+
+    The user id is never given out again. Audit records stay, without their personal parts.
+    """
+    if not yes:
+        click.confirm(f"Erase {user_name} for good?", abort=True, err=True)
+
+    async def work(house: House) -> User:
+        found = await find_user(house, user_name)
+        await erasure(house).erase(found, operator(), even_last_administrator=even_last_administrator)
+        return found
+
+    gone = in_house(invocation, work)
+    if as_json:
+        print_json({"user_id": gone.user_id, "erased": True})
+    else:
+        click.echo(f"{gone.user_id} is erased")
 
 
 @user.command()

@@ -83,10 +83,7 @@ SET_LOGIN = Statement(
     .returning(users.c.user_id)
 )
 SET_PASSWORD = Statement(
-    update(users)
-    .where(_MINE, _SEEN)
-    .values(password_hash=bindparam("hash"), **_CHANGED)
-    .returning(users.c.user_id)
+    update(users).where(_MINE, _SEEN).values(password_hash=bindparam("hash"), **_CHANGED).returning(users.c.user_id)
 )
 PROVE_AGAIN = Statement(
     update(sessions)

@@ -9,14 +9,14 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.second_factors.errors import EnrolmentGone, FactorExists, FactorMissing
-from gatehouse.accounts.second_factors.model import TRIES_MOST, Overview
+from gatehouse.accounts.second_factors.model import STEP_SECONDS, TRIES_MOST, Overview
 from gatehouse.audit.model import Record
 from gatehouse.kernel.digests import same_secret, sha256
 from gatehouse.mail.model import Mail
 from gatehouse.storage.accounts import DROP_IDLE_CODES, DROP_TOTP, PUT_TOTP
 from gatehouse.storage.audit import record
 from gatehouse.storage.mail import queue
-from gatehouse.storage.once import take
+from gatehouse.storage.once import find, take
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Ask, Statement, Verb
@@ -24,7 +24,6 @@ from gatehouse.storage.tables import once, passkeys, recovery_codes, totp_factor
 
 ENROLMENT: Final = "totp-enrolment"  # kinds of single-use things, one of each for an account
 EMAIL_CODE: Final = "email-code"
-STEP_SECONDS: Final = 30
 
 _MINE = totp_factors.c.user_id == bindparam("of")
 _UNUSED = (recovery_codes.c.user_id == bindparam("of"), recovery_codes.c.used_at == 0)
@@ -79,7 +78,6 @@ HOLD = Statement(
         set_={name: _hold.excluded[name] for name in ("details", "created_at", "expires_at", "taken_at")},
     )
 )
-HELD = Statement(select(once.c.details).where(*_OPEN))
 HELD_ALONE = Statement(select(once.c.details).where(*_OPEN).with_for_update())
 COUNT_TRY = Statement(update(once).where(*_HELD).values(details=bindparam("counted"), taken_at=bindparam("ended")))
 RELEASE = Statement(delete(once).where(*_HELD))
@@ -104,8 +102,8 @@ def put_enrolment(user_id: str, sealed: bytes, *, now: int, expires_at: int) -> 
 
 
 def enrolment(user_id: str, now: int) -> Verb[bytes | None]:
-    rows = yield HELD(of_kind=ENROLMENT, of_digest=sha256(user_id), now=now)
-    return base64.b64decode(rows[0].details["sealed"]) if rows else None
+    held = yield from find(ENROLMENT, sha256(user_id), now)
+    return None if held is None else base64.b64decode(held.details["sealed"])
 
 
 def confirm_totp(

@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from sqlalchemy import and_, bindparam, delete
+from sqlalchemy import and_, bindparam, delete, or_
 
+from gatehouse.storage import mail
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import attempts, once
+from gatehouse.storage.tables import attempts, interactions, login_tokens, once, sessions
 
 KEPT_AFTER_END: Final = 86_400  # seconds; a second use of something taken is told from an unknown thing
 
@@ -15,8 +16,17 @@ SWEEP_ATTEMPTS = Statement(
         and_(attempts.c.blocked_until <= bindparam("now"), attempts.c.first_at <= bindparam("ended_by"))
     )
 )
+SWEEP_SESSIONS = Statement(
+    delete(sessions).where(or_(sessions.c.ends_at <= bindparam("now"), sessions.c.idle_ends_at <= bindparam("now")))
+)
+SWEEP_TOKENS = Statement(delete(login_tokens).where(login_tokens.c.ends_at <= bindparam("now")))
+SWEEP_INTERACTIONS = Statement(delete(interactions).where(interactions.c.ends_at <= bindparam("now")))
 
 
 def sweep(now: int) -> Verb[None]:
     yield SWEEP_ONCE(ended_by=now - KEPT_AFTER_END)
     yield SWEEP_ATTEMPTS(now=now, ended_by=now - KEPT_AFTER_END)
+    yield SWEEP_SESSIONS(now=now)
+    yield SWEEP_TOKENS(now=now)
+    yield SWEEP_INTERACTIONS(now=now)
+    yield from mail.forget_before(now - mail.KEPT)

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis.strategies import from_regex
 
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.logins import DOMAIN, LOCAL, check_login
 from gatehouse.mail import composer as room
 from gatehouse.mail.composer import LANGUAGES, VALUE_LONGEST, language_of
 from gatehouse.mail.errors import BadLetter, NotMailable
@@ -186,6 +190,8 @@ def test_a_value_is_one_line_of_bounded_length(clock: MovableClock) -> None:
         "anna@studio.example> SIZE=1",
         '"a b"@studio.example',
         "anna@studio.example\u2028",
+        "an\u202ena@studio.example",
+        "an\x00na@studio.example",
         "anna@",
         "@studio.example",
         "anna",
@@ -202,6 +208,15 @@ def test_only_one_plain_address_is_written_to(clock: MovableClock, to: str) -> N
 @pytest.mark.parametrize("to", [TO, "jörg@studio.example", "o'brien+games@mail.studio.example", "root@localhost"])
 def test_ordinary_addresses_are_written_to(clock: MovableClock, to: str) -> None:
     assert a_composer(clock).letter(Template.TEST, to=to, lang="en").to == to
+
+
+@given(local=from_regex(LOCAL, fullmatch=True), domain=from_regex(DOMAIN, fullmatch=True))
+def test_every_login_an_account_can_have_is_written_to(local: str, domain: str) -> None:
+    try:
+        login = check_login(f"{local}@{domain}")
+    except BadAccount:
+        return
+    assert is_mailable(login)
 
 
 @pytest.mark.parametrize(

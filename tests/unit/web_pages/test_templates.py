@@ -16,7 +16,7 @@ from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
 from gatehouse.web.pages.words import FALLBACK, Languages, Words, load_languages
 from gatehouse.web.static import DIRECTORY, Assets
-from tests.support.gallery import CSRF, NOW, SIGN_IN, STATES
+from tests.support.gallery import CSRF, FULL_ACCOUNT, NOW, SIGN_IN, STATES
 
 TEMPLATES = DIRECTORY.parent / "templates"
 NAMES = sorted(
@@ -140,7 +140,7 @@ def test_lg_21_what_people_write_is_shown_and_not_obeyed() -> None:
         replace(SIGN_IN, login=hostile, application=hostile, returns_to=hostile, interaction=hostile, csrf=hostile),
         replace(SIGN_IN, passkey_options=hostile, problem=Problem(what=Trouble.INPUT, text=hostile)),
         page.ErrorContext(code=400, title=hostile, message=hostile, request_id=hostile),
-        replace(STATES["account-full"], nick=hostile, typed=hostile, user_id=hostile, pending_login=hostile),
+        replace(FULL_ACCOUNT, nick=hostile, typed=hostile, user_id=hostile, pending_login=hostile),
     ):
         shown = pages.text(context, Look(lang="de", query=hostile))
         assert "<script>alert" not in shown

@@ -4,6 +4,7 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Origin
+from tests.support.resident import Resident
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD, Visitor
 
@@ -26,5 +27,14 @@ async def visitor(service: Service) -> AsyncIterator[Visitor]:
 @pytest.fixture
 async def other(service: Service) -> AsyncIterator[Visitor]:
     someone = Visitor(service, agent="Mozilla/5.0 (Windows NT 10.0) Chrome/156.0 Safari/537.36")
+    yield someone
+    await someone.client.aclose()
+
+
+@pytest.fixture
+async def resident(service: Service, anna: User) -> AsyncIterator[Resident]:
+    """Anna, just signed in, with her account page in front of her."""
+    someone = Resident(service)
+    await someone.come_home(anna.login or "")
     yield someone
     await someone.client.aclose()

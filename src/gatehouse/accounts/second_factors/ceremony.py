@@ -54,12 +54,12 @@ class RelyingParty:
 
     name: str
     origin: str  # base_url
-    host: str
+    host: str  # of that, without the port
 
     @property
     def is_possible(self) -> bool:
         """Browsers give passkeys to names only, not to addresses."""
-        return parse_address(self.host) is None
+        return not self.host.startswith("[") and parse_address(self.host) is None
 
     def registration_options(self, user: User, challenge: bytes, held: Sequence[Passkey]) -> str:
         options = generate_registration_options(
@@ -122,13 +122,6 @@ class RelyingParty:
                 require_user_verification=True,
             )
         return verified.new_sign_count
-
-
-def relying_party(base_url: str, name: str) -> RelyingParty:
-    authority = base_url.partition("://")[2]
-    bracketed = authority.startswith("[")
-    host = authority[1:].partition("]")[0] if bracketed else authority.partition(":")[0]
-    return RelyingParty(name=name, origin=base_url, host=host)
 
 
 def read_registration(text: str) -> tuple[RegistrationCredential, bytes]:

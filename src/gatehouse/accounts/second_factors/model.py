@@ -8,7 +8,8 @@ from typing import Final
 from gatehouse.accounts.model import User
 from gatehouse.keys.base64url import encode_base64url
 
-TRIES_MOST: Final = 5  # wrong tries an e-mailed code survives, the last one not included
+STEP_SECONDS: Final = 30  # of TOTP; RFC 6238 §5.2
+TRIES_MOST: Final = 5  # wrong tries at one e-mailed code; the last of them ends it
 PASSKEYS_MOST: Final = 20  # of one account
 
 

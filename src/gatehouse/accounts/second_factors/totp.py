@@ -1,17 +1,15 @@
 """Codes of an authenticator app: RFC 6238 with SHA-1, six digits, thirty seconds, as every app has it."""
 
 import base64
-import io
 import re
 import secrets
 from typing import Final
 
 import pyotp
-import segno
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.errors import EnrolmentGone, SecondFactorWrong
-from gatehouse.accounts.second_factors.model import Enrolment, Factor
+from gatehouse.accounts.second_factors.model import STEP_SECONDS, Enrolment, Factor
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
 from gatehouse.accounts.second_factors.store import SecondFactorStore
 from gatehouse.accounts.second_factors.telling import Telling
@@ -21,7 +19,6 @@ from gatehouse.kernel.digests import same_secret
 from gatehouse.keys.sealing import MasterKeys
 
 SECRET_BYTES: Final = 20  # RFC 4226 §4 recommends 160 bits
-STEP_SECONDS: Final = 30
 CONFIRM_WITHIN: Final = 1_800  # seconds a new secret waits for its first code
 SHAPE: Final = re.compile(r"[0-9]{6}")  # not \d, which knows a few hundred more digits
 
@@ -39,23 +36,6 @@ def step_of(secret: str, code: str, now: int) -> int | None:
     app = pyotp.TOTP(secret)
     # Not `app.at`, which goes through local time and is an hour off when that changes.
     return next((step for step in (current, current - 1) if same_secret(code, app.generate_otp(step))), None)
-
-
-def qr_svg(uri: str) -> str:
-    """The QR code as an element to be put into a page: no style, no script, no size; CSS gives it one."""
-    picture = io.BytesIO()
-    segno.make(uri, error="m", micro=False).save(
-        picture,
-        kind="svg",
-        xmldecl=False,
-        svgclass=None,
-        lineclass=None,
-        omitsize=True,
-        nl=False,
-        dark="#000",
-        light="#fff",  # also on a dark page: many readers want dark on light
-    )
-    return picture.getvalue().decode()
 
 
 class Totp:

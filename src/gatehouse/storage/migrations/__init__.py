@@ -6,6 +6,7 @@ process, and a running server need not carry a migration tool in memory.
 
 import asyncio
 import sys
+from itertools import takewhile
 from typing import Final
 
 from gatehouse.kernel.errors import Misconfigured
@@ -50,4 +51,10 @@ async def run_in_child(url: str) -> None:
     )
     _, errors = await child.communicate(url.encode())
     if child.returncode:
-        raise MigrationFailed(errors.decode(errors="replace").strip().rsplit("\n", 1)[-1])
+        raise MigrationFailed(reason(errors.decode(errors="replace")))
+
+
+def reason(errors: str) -> str:
+    """The line below a traceback; SQLAlchemy puts the statement and a link below that one."""
+    below = list(takewhile(lambda line: not line.startswith("  "), reversed(errors.strip().splitlines())))
+    return below[-1] if below else "the migrating process said nothing"

@@ -36,12 +36,21 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 async def on_postgres(url: str) -> None:
-    # The address goes to asyncpg itself: SQLAlchemy's own parser knows no multi-host addresses.
-    engine = create_async_engine("postgresql+asyncpg://", poolclass=NullPool, connect_args={"dsn": url})
+    engine = create_async_engine("postgresql+asyncpg://", poolclass=NullPool, connect_args=connect_args(url))
     async with engine.begin() as connection:
         await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
         await connection.run_sync(migrate)
     await engine.dispose()
+
+
+def connect_args(url: str) -> dict[str, object]:
+    return {
+        "dsn": url,  # to asyncpg itself: SQLAlchemy's own parser knows no multi-host addresses
+        # Behind PgBouncer a named statement would meet those that others left on the same connection.
+        "statement_cache_size": 0,
+        "prepared_statement_cache_size": 0,
+        "prepared_statement_name_func": str,
+    }
 
 
 def main(url: str) -> None:

@@ -112,6 +112,7 @@ class ConfirmContext(PageContext):
     methods: tuple[Method, ...] = ()  # TOTP, EMAIL or RECOVERY show a code field, PASSKEY its button
     passkey_options: str = ""
     problem: Problem | None = None
+    notice: Notice | None = None
 
 
 # -- registration and recovery ------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
 from gatehouse.accounts.links import Asker
+from gatehouse.accounts.own.errors import SameAddress
 from gatehouse.web.browser import Browser, Browsers
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
@@ -44,6 +45,7 @@ TROUBLES: Final = {
     PasswordWeak: Trouble.PASSWORD_WEAK,
     PasswordBreached: Trouble.PASSWORD_BREACHED,
     DomainRefused: Trouble.DOMAIN_REFUSED,
+    SameAddress: Trouble.SAME_ADDRESS,
 }
 
 

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.own.proofs import AddressProofs
 from gatehouse.accounts.registration import Registration
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import CheckMailContext, EmailVerifiedContext, VerifyEmailContext
@@ -22,22 +23,25 @@ class ResendForm(Guarded, frozen=True, kw_only=True):
 
 
 class VerifyEmailPage:
-    def __init__(self, *, registration: Registration, desk: Desk, mail_is_logged: bool) -> None:
+    def __init__(
+        self, *, registration: Registration, proofs: AddressProofs, desk: Desk, mail_is_logged: bool
+    ) -> None:
         self._registration = registration
+        self._proofs = proofs
         self._desk = desk
         self._mail_is_logged = mail_is_logged
 
     async def show(self, request: Request) -> Response:
         """Spends nothing: programs that look through mail open every link in it."""
         token = read_query(request, MailedLink).token
-        owner = await self._registration.unproved(token)
+        owner = await self._proofs.unproved(token)
         browser = await self._desk.visitor(request)
         context = VerifyEmailContext(csrf=self._desk.csrf(browser), token=token, login=owner.login or "")
         return self._desk.hand_out(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
         browser, form = await self._desk.take_back(request, VerifyForm)
-        owner = await self._registration.verify(form.token, origin_of(request, VISITOR))
+        owner = await self._proofs.verify(form.token, origin_of(request, VISITOR))
         return self._desk.hand_out(request, browser, EmailVerifiedContext(login=owner.login or ""))
 
     async def send_again(self, request: Request) -> Response:

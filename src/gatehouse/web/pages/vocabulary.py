@@ -23,6 +23,12 @@ class Trouble(StrEnum):
     DOMAIN_REFUSED = "domain_refused"
     CHANGED_MEANWHILE = "changed_meanwhile"
     LAST_ADMINISTRATOR = "last_administrator"
+    SAME_ADDRESS = "same_address"
+    EMAIL_UNVERIFIED = "email_unverified"  # codes go to confirmed addresses only
+    NO_FACTOR = "no_factor"  # nothing that recovery codes could stand in for
+    ONLY_WAY_IN = "only_way_in"  # the last passkey of an account without a password
+    PASSKEY_NAME = "passkey_name"
+    PASSKEYS_FULL = "passkeys_full"
     FORM_EXPIRED = "form_expired"  # the csrf value is not this browser's
     INPUT = "input"  # text: the detail of a BadInput (too short, no address, …); known ones are translated
 

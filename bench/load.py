@@ -1,0 +1,84 @@
+"""A load generator in a process of its own: keep-alive connections, one request after the other on each.
+
+    python -m bench.load PORT PATH CONNECTIONS SECONDS
+
+prints the requests per second. An answer that is not a 200 ends the run: a server that refuses is quick.
+"""
+
+import asyncio
+import sys
+from time import perf_counter
+from typing import Final
+
+import httptools
+import uvloop
+
+LOOPBACK: Final = "127.0.0.1"
+MOST: Final = 200_000  # requests, however quick the server is
+OK: Final = 200
+
+
+class Visitor(asyncio.Protocol):
+    def __init__(self, request: bytes, load: "Load") -> None:
+        self._request = request
+        self._load = load
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows the type
+        self._transport = transport
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._load.fail("the server closed a connection")
+
+    def on_message_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status != OK:
+            self._load.fail(f"the server answered {status}")
+        elif self._load.answered() and self._transport is not None:
+            self._transport.write(self._request)
+
+
+class Load:
+    def __init__(self, seconds: float) -> None:
+        self.done = asyncio.get_running_loop().create_future()
+        self._answers = 0
+        self._begin = perf_counter()
+        self._end = self._begin + seconds
+
+    def answered(self) -> bool:
+        """Count one; True while there is to be another."""
+        self._answers += 1
+        now = perf_counter()
+        if now < self._end and self._answers < MOST:
+            return True
+        if not self.done.done():
+            self.done.set_result(self._answers / (now - self._begin))
+        return False
+
+    def fail(self, reason: str) -> None:
+        if not self.done.done():
+            self.done.set_exception(ConnectionError(reason))
+
+
+async def run(port: int, path: str, connections: int, seconds: float) -> float:
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    load = Load(seconds)
+    loop = asyncio.get_running_loop()
+    opened = [await loop.create_connection(lambda: Visitor(request, load), LOOPBACK, port) for _ in range(connections)]
+    try:
+        rate: float = await load.done
+    finally:
+        for transport, _ in opened:
+            transport.close()
+    return rate
+
+
+if __name__ == "__main__":
+    uvloop.install()
+    print(asyncio.run(run(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))))

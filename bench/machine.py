@@ -1,0 +1,77 @@
+"""Where it was measured: figures of two machines, or of a busy one, cannot be compared."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import apsw
+from cryptography.hazmat.backends.openssl import backend
+
+from tests.support.finding import find_postgres, version_of
+
+PACKAGES: Final = ("gatehouse", "uvicorn", "starlette", "asyncpg", "cryptography")
+BUSY: Final = 0.5  # processes that want a core, for each there is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    processor: str
+    cores: int
+    system: str
+    python: str
+    versions: dict[str, str]
+    commit: str
+    load: float  # over the last minute, before anything was measured
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.load < BUSY * self.cores
+
+
+def this_machine() -> Machine:
+    return Machine(
+        processor=processor(),
+        cores=len(os.sched_getaffinity(0)),
+        system=platform.platform(),
+        python=platform.python_version(),
+        versions=versions(),
+        commit=commit(),
+        load=os.getloadavg()[0],
+    )
+
+
+def versions() -> dict[str, str]:
+    postgres = find_postgres()
+    return {
+        **{package: version(package) for package in PACKAGES},
+        "SQLite": apsw.sqlite_lib_version(),
+        "OpenSSL": backend.openssl_version_text(),
+        "PostgreSQL": "" if postgres is None else version_of(postgres / "postgres"),
+    }
+
+
+def processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def commit() -> str:
+    told = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return told.stdout.strip()
+
+
+@contextmanager
+def on_core(number: int) -> Iterator[None]:
+    """What is started inside stays on that core, so that client and server do not push each other around."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(allowed)[number % len(allowed)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -1,0 +1,59 @@
+"""`make bench`: measures, prints a table, keeps it under bench/results/."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.figures import ROUNDS, Figure, keep, table
+from bench.kept import storage, synced_write
+from bench.machine import this_machine
+from bench.served import Program, answers, starts
+from bench.signed import signatures
+from gatehouse.kernel.clock import SystemClock
+from tests.support.finding import find_postgres
+from tests.support.postgres import PostgresCluster
+
+
+def main() -> None:
+    machine = this_machine()
+    if not machine.is_quiet:
+        print(f"This machine is busy (load {machine.load:.1f} on {machine.cores} cores): only ratios mean anything.")
+    figures = []
+    for figure in measured():
+        print(table([figure]), flush=True)
+        figures.append(figure)
+    print(f"\n{machine.processor}, {machine.cores} cores, Python {machine.python}")
+    print(f"Kept as {keep(figures, machine, SystemClock().now())}")
+
+
+def measured() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(prefix="gatehouse-bench-") as place:
+        scratch = Path(place)
+        yield from signatures()
+        yield synced_write(scratch)
+        yield from on_sqlite(scratch)
+        if find_postgres() is None:
+            print("No PostgreSQL here: see `make test-deps`.", file=sys.stderr)
+        else:
+            yield from on_postgres(scratch)
+
+
+def on_sqlite(scratch: Path) -> Iterator[Figure]:
+    program = Program(scratch)
+    yield from storage(f"sqlite:///{scratch}/kept.db", "SQLite")
+    with program.serving(scratch / "data", f"sqlite:///{scratch}/served.db"):
+        pass  # its bytecode is made now
+    yield from starts(program, scratch, [f"sqlite:///{scratch}/start-{n}.db" for n in range(ROUNDS)], "SQLite")
+    yield from answers(program, scratch / "data", f"sqlite:///{scratch}/served.db")
+
+
+def on_postgres(scratch: Path) -> Iterator[Figure]:
+    with PostgresCluster(durable=True) as cluster:
+        yield from storage(cluster.create_database_now(), "PostgreSQL")
+        urls = [cluster.create_database_now() for _ in range(ROUNDS)]
+        yield from starts(Program(scratch), scratch, urls, "PostgreSQL")
+
+
+if __name__ == "__main__":
+    main()

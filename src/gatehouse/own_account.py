@@ -1,0 +1,130 @@
+"""The part of the composition root that is about a person's own account."""
+
+from gatehouse.accounts.devices import Devices
+from gatehouse.accounts.links import Links
+from gatehouse.accounts.own.confirmation import Confirmation
+from gatehouse.accounts.own.erasure import Erasure
+from gatehouse.accounts.own.export import Export
+from gatehouse.accounts.own.new_address import NewAddress
+from gatehouse.accounts.own.new_password import NewPassword
+from gatehouse.accounts.own.profile import Profile
+from gatehouse.accounts.second_factors.email_code import EmailCodes
+from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.recovery import RecoveryCodes
+from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.accounts.second_factors.totp import Totp
+from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.accounts.sign_in import SignIn
+from gatehouse.app import House
+from gatehouse.mailing import composer
+from gatehouse.throttle.allowance import Allowance
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.web.browser import Browsers
+from gatehouse.web.pages.account import AccountPage
+from gatehouse.web.pages.account_data import DataForms
+from gatehouse.web.pages.account_factors import FactorForms
+from gatehouse.web.pages.account_profile import ProfileForms
+from gatehouse.web.pages.account_sessions import SessionForms
+from gatehouse.web.pages.confirm import ConfirmPage
+from gatehouse.web.pages.notices import Notices
+from gatehouse.web.pages.owner_desk import OwnerDesk
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.places import places
+from gatehouse.web.routes.table import Endpoint
+
+
+def new_address(house: House) -> NewAddress:
+    letters = composer(house.settings, masters=house.masters, clock=house.clock)
+    return NewAddress(
+        store=house.storage.profile,
+        links=Links(
+            store=house.storage.registration,
+            composer=letters,
+            recorder=house.recorder,
+            allowance=Allowance(store=house.storage.throttle, clock=house.clock),
+            clock=house.clock,
+        ),
+        composer=letters,
+        recorder=house.recorder,
+        clock=house.clock,
+        domains=house.settings.accounts.allowed_domains,
+    )
+
+
+def erasure(house: House) -> Erasure:
+    return Erasure(store=house.storage.profile, recorder=house.recorder, clock=house.clock)
+
+
+def account_pages(
+    house: House,
+    *,
+    sessions: Sessions,
+    sign_in: SignIn,
+    devices: Devices,
+    guesses: Guesses,
+    totp: Totp,
+    email_codes: EmailCodes,
+    recovery: RecoveryCodes,
+    passkeys: Passkeys,
+    factors: SecondFactors,
+    telling: Telling,
+    browsers: Browsers,
+    pages: Pages,
+) -> list[Endpoint]:
+    store, clock, recorder = house.storage.profile, house.clock, house.recorder
+    base_url = house.settings.server.base_url
+    notices = Notices(https=base_url.startswith("https:"))
+    desk = OwnerDesk(browsers=browsers, sessions=sessions, pages=pages, notices=notices)
+    profile = Profile(store=store, recorder=recorder, clock=clock)
+    account = AccountPage(
+        profile=profile,
+        desk=desk,
+        pages=pages,
+        notices=notices,
+        places=places(house.settings.accounts.geoip_file),
+        clock=clock,
+        mail_is_logged=house.mail_is_shown,
+    )
+    new_password = NewPassword(
+        store=store,
+        sign_in=sign_in,
+        passwords=house.passwords,
+        rules=house.password_rules,
+        telling=telling,
+        clock=clock,
+    )
+    confirmation = Confirmation(
+        store=store, sign_in=sign_in, factors=factors, passkeys=passkeys, recorder=recorder, clock=clock
+    )
+    return [
+        *account.endpoints(),
+        *ProfileForms(
+            profile=profile,
+            new_address=new_address(house),
+            new_password=new_password,
+            account=account,
+            desk=desk,
+            pages=pages,
+        ).endpoints(),
+        *FactorForms(
+            totp=totp, passkeys=passkeys, email_codes=email_codes, recovery=recovery, account=account, desk=desk
+        ).endpoints(),
+        *SessionForms(sessions=sessions, desk=desk).endpoints(),
+        *DataForms(
+            export=Export(store=store, recorder=recorder, clock=clock, service=base_url),
+            erasure=erasure(house),
+            browsers=browsers,
+            desk=desk,
+        ).endpoints(),
+        *ConfirmPage(
+            confirmation=confirmation,
+            email_codes=email_codes,
+            passkeys=passkeys,
+            devices=devices,
+            guesses=guesses,
+            browsers=browsers,
+            desk=desk,
+            notices=notices,
+        ).endpoints(),
+    ]

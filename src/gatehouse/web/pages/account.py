@@ -1,0 +1,127 @@
+"""The account page: all that its owner may see of the account, on one page."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import Session
+from gatehouse.accounts.own import activity
+from gatehouse.accounts.own.model import Act, Holdings
+from gatehouse.accounts.own.profile import Profile
+from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.kernel.clock import Clock
+from gatehouse.web.agents import device_of
+from gatehouse.web.pages import account_contexts as shown
+from gatehouse.web.pages.account_contexts import AccountContext
+from gatehouse.web.pages.notices import Notices
+from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.vocabulary import Notice, Problem, Section
+from gatehouse.web.places import Places
+from gatehouse.web.routes.table import Endpoint
+
+
+class AccountPage:
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        desk: OwnerDesk,
+        pages: Pages,
+        notices: Notices,
+        places: Places,
+        clock: Clock,
+        mail_is_logged: bool,
+    ) -> None:
+        self._profile = profile
+        self._desk = desk
+        self._pages = pages
+        self._notices = notices
+        self._places = places
+        self._clock = clock
+        self._mail_is_logged = mail_is_logged
+
+    async def show(self, request: Request, visit: Visit) -> Response:
+        notice = self._notices.read(request)
+        page = self._desk.show(request, visit, await self._context(request, visit, notice=notice))
+        return page if notice is None else self._notices.forget(page)
+
+    async def with_problem(
+        self, request: Request, visit: Visit, section: Section, problem: Problem, *, status: int, typed: str = ""
+    ) -> Response:
+        """The page again, with what was wrong where it was wrong."""
+        context = await self._context(request, visit, problem=problem, at=section, typed=typed)
+        answer = self._desk.show(request, visit, context, status=status)
+        if problem.seconds:
+            answer.headers["Retry-After"] = str(problem.seconds)
+        return answer
+
+    async def _context(
+        self,
+        request: Request,
+        visit: Visit,
+        *,
+        problem: Problem | None = None,
+        at: Section | None = None,
+        typed: str = "",
+        notice: Notice | None = None,
+    ) -> AccountContext:
+        user = visit.user
+        held = await self._profile.holdings(user)
+        lang = self._pages.language_of(request, account_lang=user.lang)
+        return AccountContext(
+            csrf=self._desk.csrf(visit),
+            now=self._clock.now(),
+            user_id=user.user_id,
+            nick=user.nick,
+            login=user.login or "",
+            email_verified=user.email_verified,
+            has_password=user.password_hash is not None,
+            pending_login=held.pending_login,
+            typed=typed,
+            problem=problem,
+            problem_at=at,
+            notice=notice,
+            passkeys=passkeys(held.passkeys),
+            totp_since=held.overview.totp_since,
+            email_code=user.email_code,
+            recovery_left=held.overview.recovery_left,
+            sessions=self._sessions(held, visit.session, lang),
+            activity=tuple(line(act) for act in activity.acts(held.records, user.user_id)),
+            lang=lang,
+            theme=self._pages.theme_of(request),
+            mail_is_logged=self._mail_is_logged,
+            may_administer=held.is_administrator,
+        )
+
+    def _sessions(self, held: Holdings, current: Session, lang: str) -> tuple[shown.Session, ...]:
+        return tuple(
+            shown.Session(
+                session_id=session.session_id,
+                device=device_of(session.agent),
+                place=self._places.name(session.address, lang),
+                address=session.address,
+                created_at=session.created_at,
+                seen_at=session.seen_at,
+                is_current=session.session_id == current.session_id,
+            )
+            for session in held.sessions
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        return [self._desk.shown(Path.ACCOUNT, self.show, name="account.show", summary="The account page")]
+
+
+def passkeys(held: Sequence[Passkey]) -> tuple[shown.Passkey, ...]:
+    return tuple(
+        shown.Passkey(
+            passkey_id=passkey.passkey_id, name=passkey.name, created_at=passkey.created_at, used_at=passkey.used_at
+        )
+        for passkey in held
+    )
+
+
+def line(act: Act) -> shown.Activity:
+    return shown.Activity(at=act.at, event=act.event, address=act.address)

@@ -1,0 +1,37 @@
+"""What has just been done, carried to the page that comes next and shown there once.
+
+In a cookie, not in the address: then nobody can send a person a link to a page that claims something.
+"""
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.web.pages.vocabulary import Notice
+
+NAME: Final = "gh_notice"
+LIFETIME: Final = 60  # seconds; it is read by the very next request
+NOTICES: Final = {notice.value: notice for notice in Notice}
+
+
+class Notices:
+    def __init__(self, *, https: bool) -> None:
+        self._https = https
+        self._name = f"__Host-{NAME}" if https else NAME  # R8: plain names on loopback
+
+    def leave(self, response: Response, notice: Notice) -> Response:
+        self._set(response, notice.value, LIFETIME)
+        return response
+
+    def read(self, request: Request) -> Notice | None:
+        return NOTICES.get(request.cookies.get(self._name, ""))
+
+    def forget(self, response: Response) -> Response:
+        self._set(response, "", 0)
+        return response
+
+    def _set(self, response: Response, value: str, max_age: int) -> None:
+        response.set_cookie(
+            self._name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
+        )

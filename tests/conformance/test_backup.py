@@ -1,0 +1,162 @@
+"""Everything read from one snapshot, and put back whole or not at all."""
+
+import base64
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gatehouse.audit.events import Event
+from gatehouse.kernel.errors import Conflict
+from gatehouse.storage.archive import BackupDamaged, Closing, Rows
+from gatehouse.storage.backup import CHUNK, FLEETING, TABLES, DatabaseNotEmpty, Fence, dump, put_back
+from gatehouse.storage.opening import Storage
+from tests.support.builders import NOW, ORIGIN, RECORDER, a_client, a_record, a_setup_link, a_user
+
+CLOSING = Closing(counts={}, sha256="", mac="")
+Held = dict[str, list[tuple[Any, ...]]]
+
+
+async def contents(storage: Storage) -> Held:
+    held: Held = {}
+
+    def put(table: str, rows: Sequence[Any]) -> None:
+        assert len(rows) <= CHUNK
+        held.setdefault(table, []).extend(map(tuple, rows))
+
+    await storage.runner.survey(partial(dump, put))
+    return held
+
+
+def chunks(held: Held) -> Generator[Rows, None, Closing]:
+    for table, rows in held.items():
+        yield Rows(table=table, rows=tuple(tuple(map(written, row)) for row in rows))
+    return CLOSING
+
+
+def written(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+async def restore(storage: Storage, held: Held, *, replace: bool = False, now: int = NOW) -> Closing:
+    entry = a_record(Event.RESTORED, subject="installation")
+    return await storage.runner.act(partial(put_back, partial(chunks, held), Fence(now=now), entry, replace=replace))
+
+
+def column(held: Held, table: str, name: str) -> list[Any]:
+    place = TABLES[table].columns.index(name)
+    return [row[place] for row in held.get(table, [])]
+
+
+async def test_every_row_is_read_once_however_many_there_are(storage: Storage) -> None:
+    tags = frozenset(f"tag-{number:04}" for number in range(2 * CHUNK + 1))
+    users = [a_user(tags=tags), a_user(tags=frozenset({"ä", "tag-0000"}), sealed_totp=b"\x00\xff", meta={"a": "ü"})]
+    for user in users:
+        await storage.accounts.create(user, a_record())
+    held = await contents(storage)
+    assert len(column(held, "user_tags", "tag")) == 2 * CHUNK + 3
+    assert set(column(held, "user_tags", "tag")) == tags | {"ä"}
+    assert set(column(held, "users", "user_id")) == {user.user_id for user in users}
+
+
+async def test_what_was_read_is_put_back_as_it_was(storage: Storage) -> None:
+    user = a_user(tags=frozenset({"x"}), sealed_totp=b"\x00\xff", meta={"a": 'ü "quoted"'}, email_verified=True)
+    await storage.accounts.create(user, a_record(login="anna@studio.example"))
+    await storage.oauth.create(a_client(), a_record())
+    before = await contents(storage)
+    await storage.accounts.create(a_user(), a_record())
+    assert await restore(storage, before, replace=True) == CLOSING
+    after = await contents(storage)
+    for table in before.keys() - {"users", "audit_events", "installation"}:
+        assert after[table] == before[table], table
+    assert set(before["audit_events"]) < set(after["audit_events"])
+    restored = await storage.accounts.user(user.user_id)
+    assert (restored.meta, restored.tags, restored.sealed_totp) == (user.meta, user.tags, user.sealed_totp)
+    assert (await storage.oauth.client("web")).secrets == a_client().secrets
+
+
+async def test_a_database_that_holds_anything_is_left_alone_unless_told(storage: Storage) -> None:
+    await storage.installation.state("base_url", "https://login.studio.example")
+    before = await contents(storage)
+    with pytest.raises(DatabaseNotEmpty, match="installation"):
+        await restore(storage, {"user_ids": [("1",)]})
+    assert await contents(storage) == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        ({"user_ids": [("1",), ("1",)]}, Conflict),
+        ({"user_ids": [("1",)], "role_assignments": [(1, "1", "", "", "", "none", None, 0, 0)]}, Conflict),
+        ({"user_ids": [("1",)], "roles": [(9, "r", "r", "", False, False, None, "", 0, "", "{}", 1)]}, Conflict),
+    ],
+)
+async def test_rows_that_cannot_be_leave_everything_as_it_was(
+    storage: Storage, rows: Held, error: type[Exception]
+) -> None:
+    await storage.accounts.create(a_user(), a_record())
+    before = await contents(storage)
+    with pytest.raises(error):
+        await restore(storage, rows, replace=True)
+    assert await contents(storage) == before
+    assert await storage.installation.epoch() == 0
+
+
+async def test_a_file_that_turns_out_damaged_at_its_end_leaves_everything_as_it_was(storage: Storage) -> None:
+    await storage.accounts.create(a_user(), a_record())
+    before = await contents(storage)
+
+    def damaged() -> Generator[Rows, None, Closing]:
+        yield Rows(table="user_ids", rows=(("1",),))
+        raise BackupDamaged("at the end")
+
+    verb = partial(put_back, damaged, Fence(now=NOW), a_record(Event.RESTORED), replace=True)
+    with pytest.raises(BackupDamaged):
+        await storage.runner.act(verb)
+    assert await contents(storage) == before
+
+
+async def test_every_revocation_epoch_ends_above_any_that_was_given_out(storage: Storage) -> None:
+    """R3: a token issued after the backup carries a rev of before the restore, also when clocks ran ahead."""
+    old, recent, ahead = a_user(rev=0), a_user(rev=(NOW - 5) * 1_000), a_user(rev=(NOW + 7_200) * 1_000)
+    for user in (old, recent, ahead):
+        await storage.accounts.create(user, a_record())
+    before = await contents(storage)
+    blocked = [
+        await storage.accounts.set_blocked(user.user_id, a_record(), blocked=True, now=NOW + 30)
+        for user in (old, recent, ahead)
+    ]
+    await restore(storage, before, replace=True, now=NOW + 1)
+    for user in blocked:
+        assert (await storage.accounts.user(user.user_id)).rev > user.rev
+    assert await storage.installation.epoch() == (NOW + 1) * 1_000
+
+
+async def test_what_could_be_used_once_is_spent_and_what_was_under_way_is_gone(storage: Storage) -> None:
+    await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
+    before = await contents(storage)
+    before["recovery_codes"] = [("1000000001", b"unused", 0), ("1000000001", b"used", NOW - 9)]
+    before["login_tokens"] = [(b"token", *(1 for _ in TABLES["login_tokens"].columns[1:]))]
+    await restore(storage, before, replace=True)
+    after = await contents(storage)
+    assert column(after, "once", "taken_at") == [NOW]
+    assert sorted(column(after, "recovery_codes", "used_at")) == [NOW - 9, NOW]
+    assert not await storage.accounts.setup_link_is_open(b"link", NOW)
+    assert not after.keys() & FLEETING
+    assert TABLES.keys() >= FLEETING
+
+
+async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: Storage) -> None:
+    refusals = [(number, f"r{number}", NOW, "e", "why", "s", "", "{}", "{}") for number in (3, 7)]
+    await restore(storage, {"audit_refusals": refusals})
+    assert [one.event for one in await storage.audit.unsealed(9)] == ["installation.restored"]
+    refusal = RECORDER.refusal("game.poll", ORIGIN, reason="no", subject="s")
+    await storage.audit.refuse(refusal, kept=100)
+    assert column(await contents(storage), "audit_refusals", "position") == [3, 7, 8]
+
+
+async def test_a_timeline_is_left_to_the_database_it_belongs_to(storage: Storage) -> None:
+    await restore(storage, {"installation": [("timeline", "7"), ("base_url", "https://login.studio.example")]})
+    assert await storage.installation.fact("timeline") is None
+    assert await storage.installation.fact("base_url") == "https://login.studio.example"

@@ -1,0 +1,120 @@
+"""A new master key takes over while others write: stopped anywhere, repeated, never undoing a change (R-24)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gatehouse import rewrapping
+from gatehouse.app import House, open_house
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.keys.sealing import key_id_of
+from gatehouse.oauth.model import SecretKind
+from gatehouse.rewrapping import SEALED, left_elsewhere, rewrap_all, rewrap_column, rewrapped
+from tests.support.builders import ORIGIN, a_client, a_record, a_user
+from tests.support.command_line import Place
+
+MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
+PREVIOUS = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
+OLD = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"
+NEW = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
+[CLIENT_SECRETS] = [place for place in SEALED if place.name == "client_secrets"]
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.fixture
+def url(migrated_url: str) -> str:
+    return migrated_url
+
+
+@asynccontextmanager
+async def house_under(url: str, data: Path, *keys: str) -> AsyncIterator[House]:
+    given = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
+    place = Place(data=data, url=url, environment={name: value for name, value in given.items() if value})
+    async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
+        yield house
+
+
+@pytest.fixture
+async def house(url: str, tmp_path: Path) -> AsyncIterator[House]:
+    """Three clients and a TOTP secret sealed under the old key; opened with the new one, and the old beside it."""
+    async with house_under(url, tmp_path, OLD) as before:
+        for client_id in ("a", "b", "c"):
+            await before.clients.create(a_client(client_id), ORIGIN)
+        user = a_user()
+        sealed = before.masters.seal(b"secret", purpose=f"totp:{user.user_id}")
+        await before.storage.accounts.create(a_user(user_id=user.user_id, sealed_totp=sealed), a_record())
+    async with house_under(url, tmp_path, NEW, OLD) as after:
+        yield after
+
+
+async def key_ids(house: House) -> dict[str, str]:
+    return {client.client_id: key_id_of(client.secrets[0].secret) for client in await house.clients.list()}
+
+
+async def test_everything_moves_once(house: House) -> None:
+    kinds = {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 1}
+    assert await left_elsewhere(house.storage, house.masters) == kinds
+    told: list[int] = []
+    outcome = await rewrap_all(house, ORIGIN, told.append)
+    assert (outcome.moved, outcome.left) == (kinds, {})
+    assert sum(told) == 10
+    assert set((await key_ids(house)).values()) == {house.masters.primary_id}
+    again = await rewrap_all(house, ORIGIN)
+    assert (again.moved, again.left) == ({}, {})
+
+
+async def test_it_goes_on_where_it_was_stopped(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrapping, "BATCH", 1)
+
+    def stop(_moved: int) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        await rewrap_column(house, CLIENT_SECRETS, ORIGIN, stop)
+    assert sorted((await key_ids(house)).values()).count(house.masters.primary_id) == 1
+    assert (await left_elsewhere(house.storage, house.masters))["client_secrets"] == 2
+    outcome = await rewrap_all(house, ORIGIN)
+    assert (outcome.moved["client_secrets"], outcome.left) == (2, {})
+
+
+async def test_a_secret_replaced_meanwhile_stays(house: House) -> None:
+    primary = rewrapping.beginning(house.masters)
+    rows = await house.storage.runner.survey(partial(CLIENT_SECRETS.page, primary, None, 10))
+    moved = [one for row in rows if (one := rewrapped(CLIENT_SECRETS, row, house.masters)) is not None]
+    fresh = (await house.clients.list())[0]
+    await house.storage.oauth.rotate_secret(
+        fresh.client_id, house.clients.kept_secret(fresh, "first"), a_record(), old_ends_at=1
+    )
+    await house.storage.oauth.rotate_secret(
+        fresh.client_id, house.clients.kept_secret(fresh, "second"), a_record(), old_ends_at=1
+    )
+    before = (await house.storage.oauth.client(fresh.client_id)).secrets
+    assert {secret.kind for secret in before} == {SecretKind.SEALED}
+    await house.storage.runner.act(partial(CLIENT_SECRETS.move, moved, a_record()))
+    assert (await house.storage.oauth.client(fresh.client_id)).secrets == before
+
+
+async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(house: House) -> None:
+    kept = house.clients.kept_secret(a_client("d"), "text")
+    broken = replace(kept, secret=kept.secret[:1] + bytes(8) + kept.secret[9:])
+    await house.storage.oauth.create(replace(a_client("d"), secrets=(broken,)), a_record())
+    outcome = await rewrap_all(house, ORIGIN)
+    assert outcome.left == {"client_secrets": 1}
+    assert outcome.moved["client_secrets"] == 3
+
+
+async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: str, tmp_path: Path) -> None:
+    async with house_under(url, tmp_path, OLD) as house:
+        await house.clients.create(a_client("a"), ORIGIN)
+    async with house_under(url, tmp_path, NEW, OLD) as house:
+        await rewrap_column(house, CLIENT_SECRETS, ORIGIN, lambda _: None)
+    with pytest.raises(rewrapping.WrongMasterKey):
+        async with house_under(url, tmp_path, NEW):
+            pytest.fail("the rest is still under the old key")

@@ -1,0 +1,83 @@
+"""A person at home in his account: sends the very forms that the page in front of him holds."""
+
+import re
+from typing import Final
+
+import httpx2
+import pyotp
+
+from tests.support.second_factors import code_at
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+
+LOGIN: Final = "anna@studio.example"
+SECRET: Final = re.compile(r'id="secret"[^>]*>([A-Z2-7 ]+)<')
+RECOVERY_CODE: Final = re.compile(r"<li><code>([0-9a-z]{5}-[0-9a-z]{5})</code></li>")
+NOTICE: Final = re.compile(r'role="status" class="notice">([^<]+)<')
+PROBLEM: Final = re.compile(r'role="alert" class="problem">([^<]+)<')
+
+
+class Resident(Visitor):
+    async def come_home(self, login: str = LOGIN, password: str = PASSWORD) -> httpx2.Response:
+        """Sign in, and look at the account page."""
+        await self.sign_in(login, password)
+        return await self.follow()
+
+    async def submit(self, path: str, holding: str = "", **fields: str) -> httpx2.Response:
+        """Send the form of the present page that goes there, and holds that text if there are several."""
+        assert self.page is not None
+        forms = re.findall(rf'<form method="post" action="{re.escape(path)}".*?</form>', self.page.text, re.DOTALL)
+        form = next(form for form in forms if holding in form)
+        self.page = await self.client.post(path, data={**hidden_fields(form), **fields})
+        return self.page
+
+    async def send(self, path: str, **fields: str) -> httpx2.Response:
+        """Send fields that no form of ours holds, with the right csrf value."""
+        await self.get("/account")
+        assert self.page is not None
+        csrf = hidden_fields(self.page.text)["csrf"]
+        self.page = await self.client.post(path, data={"csrf": csrf, **fields})
+        return self.page
+
+    async def do(self, path: str, holding: str = "", **fields: str) -> str:
+        """Send a form of the account page and return what is said to have been done."""
+        await self.get("/account")
+        answer = await self.submit(path, holding, **fields)
+        assert answer.status_code == 303, answer.text
+        assert answer.headers["location"].startswith("/account"), answer.headers["location"]
+        return self.notice_in(await self.follow())
+
+    async def confirm(self, **proof: str) -> httpx2.Response:
+        """Answer the page that asks for a fresh proof, to which the last answer has sent us."""
+        page = await self.follow()
+        assert page.url.path == "/confirm"
+        return await self.submit("/confirm", **proof)
+
+    async def set_up_totp(self, service: Service) -> tuple[str, list[str]]:
+        """Read the secret, type its first code; returns the secret and the recovery codes shown."""
+        page = await self.get("/account/totp")
+        secret = self.secret_in(page)
+        shown = await self.submit("/account/totp", otp=code_of(secret, service))
+        return secret, RECOVERY_CODE.findall(shown.text)
+
+    def secret_in(self, page: httpx2.Response) -> str:
+        found = SECRET.search(page.text)
+        assert found is not None, page.text
+        return found.group(1).replace(" ", "")
+
+    def notice_in(self, page: httpx2.Response) -> str:
+        found = NOTICE.search(page.text)
+        assert found is not None, page.text
+        return found.group(1)
+
+    def problem_in(self, page: httpx2.Response) -> str:
+        found = PROBLEM.search(page.text)
+        assert found is not None, page.text
+        return found.group(1)
+
+    async def is_signed_in(self) -> bool:
+        return (await self.client.get("/account")).status_code == 200
+
+
+def code_of(secret: str, service: Service, *, steps: int = 0) -> str:
+    return code_at(pyotp.TOTP(secret), service.clock, steps=steps)

@@ -1,0 +1,88 @@
+"""What `gatehouse doctor` finds without a database."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gatehouse.cli.findings import Level, about_files, about_settings, about_space
+from tests.unit.settings.installation import SOUND, Installation
+
+PREFIX = "GATEHOUSE__"
+
+
+def risks(installation: Installation, environment: Mapping[str, str], *, dev: bool = False) -> list[str]:
+    found = list(about_settings(installation.load({**SOUND, **environment} if not dev else environment, dev=dev)))
+    assert all(one.level is Level.WARN for one in found) or [one.level for one in found] == [Level.OK]
+    return [one.text for one in found if one.level is Level.WARN]
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    return Installation(tmp_path)
+
+
+def test_sound_settings_carry_no_risk(installation: Installation) -> None:
+    assert risks(installation, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("SERVER__HOST", "0.0.0.0", "trusts no proxy"),  # noqa: S104
+        ("SERVER__HOST", "::", "trusts no proxy"),
+        ("SERVER__TRUSTED_PROXIES", "0.0.0.0/0", "trusts most of the internet"),
+        ("SERVER__TRUSTED_PROXIES", "10.0.0.0/8,::/0", "trusts most of the internet"),
+        ("OPERATIONS__BIND", "0.0.0.0:9090", "shows metrics to whoever"),
+        ("OPERATIONS__BIND", "[::]:9090", "shows metrics to whoever"),
+        ("RATES__ENABLED", "false", "nothing limits"),
+        ("OUTBOUND__ALLOW", "0.0.0.0/0", "outbound.allow opens"),
+        ("TOKENS__JWT_WITHOUT_FACTOR", "true", "bound to nothing"),
+        ("LOG__LEVEL", "debug", "writes a lot"),
+    ],
+)
+def test_each_risky_setting_is_named(installation: Installation, variable: str, value: str, told: str) -> None:
+    [risk] = risks(installation, {f"{PREFIX}{variable}": value})
+    assert told in risk
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"SERVER__HOST": "0.0.0.0", "SERVER__TRUSTED_PROXIES": "10.0.0.0/8"},  # noqa: S104
+        {"OPERATIONS__BIND": "127.0.0.1:9090"},
+        {"OPERATIONS__BIND": "[::1]:9090"},
+        {"OUTBOUND__ALLOW": "10.1.0.0/16"},
+    ],
+)
+def test_what_is_as_it_should_be_is_no_risk(installation: Installation, settings: Mapping[str, str]) -> None:
+    assert risks(installation, {f"{PREFIX}{name}": value for name, value in settings.items()}) == []
+
+
+def test_dev_is_a_risk_by_itself(installation: Installation) -> None:
+    assert risks(installation, {}, dev=True) == ["--dev is for development on this machine only"]
+
+
+def test_files_in_a_closed_directory_need_no_look(installation: Installation) -> None:
+    installation.data.chmod(0o700)
+    installation.write("gatehouse.db", "", mode=0o644)
+    [found] = about_files(installation.load())
+    assert found.level is Level.OK
+    installation.data.chmod(0o750)
+    assert [one.text.split()[0] for one in about_files(installation.load())] == [
+        str(installation.data),
+        f"{installation.data}/gatehouse.db",
+    ]
+
+
+@pytest.mark.parametrize(("free", "level"), [(50, Level.BAD), (500, Level.WARN), (5_000, Level.OK)])
+def test_space_that_runs_out_is_told(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, free: int, level: Level
+) -> None:
+    usage = shutil.disk_usage(os.devnull)._replace(free=free * 2**20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    [found] = about_space(installation.load())
+    assert found.level is level
+    assert f"{free:,} MiB are free in {installation.data}" in found.text

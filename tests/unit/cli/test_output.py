@@ -1,0 +1,60 @@
+"""What people see, and what scripts get."""
+
+import io
+import sys
+
+import click
+import pytest
+
+from gatehouse.cli.output import moment, print_facts, print_table, progress, shown
+from gatehouse.cli.people import PasswordSource, one_line
+
+
+def test_a_table_is_not_folded_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 300
+    print_table(("name", "value"), [("a", long), ("[red]:smile:", 1)])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines] == [["name", "value"], ["a", long], ["[red]:smile:", "1"]]
+
+
+def test_facts_are_words(capsys: pytest.CaptureFixture[str]) -> None:
+    print_facts({"blocked": False, "password": True, "tags": ["a", "b"], "country": None, "rev": 0})
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line.split(maxsplit=1) for line in lines] == [
+        ["blocked", "no"],
+        ["password", "yes"],
+        ["tags", "a, b"],
+        ["country"],
+        ["rev", "0"],
+    ]
+    assert shown(()) == ""
+
+
+def test_a_time_is_in_utc_and_no_time_is_nothing() -> None:
+    assert moment(1_800_000_000) == "2027-01-15T08:00:00Z"
+    assert moment(0) == ""
+
+
+def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("Working", 10) as tell:
+        tell(5)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "password"), [(b"secret\n", "secret"), (b"secret\r\n", "secret"), (b" a b ", " a b ")]
+)
+def test_a_password_is_one_line_as_it_stands(given: bytes, password: str) -> None:
+    assert one_line(given) == password
+
+
+@pytest.mark.parametrize("given", [b"", b"\n", b"two\nlines\n", b"\xff\xfe"])
+def test_what_is_no_line_is_no_password(given: bytes) -> None:
+    with pytest.raises(click.ClickException):
+        one_line(given)
+
+
+def test_a_script_that_gives_no_password_is_not_left_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with pytest.raises(click.UsageError, match="nobody to ask"):
+        PasswordSource(file=None, stdin=False).read()

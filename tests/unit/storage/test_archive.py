@@ -1,0 +1,157 @@
+"""The file a backup is: whole, or not believed."""
+
+import gzip
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gatehouse.storage.archive import (
+    Archive,
+    ArchiveWriter,
+    BackupDamaged,
+    BackupForeign,
+    Closing,
+    FileExists,
+    Manifest,
+    Rows,
+    new_file,
+    refuse_unkeyed,
+)
+
+KEY = b"k" * 32
+MANIFEST = Manifest(
+    format=1,
+    gatehouse="1.0",
+    revision="0001",
+    created_at=1_800_000_000,
+    base_url="https://login.studio.example",
+    master_key="id",
+    instance_key="sealed",
+    tables={"users": ("user_id", "blocked", "digest"), "empty": ("id",)},
+)
+ANNA = ("1000000001", True, b"\x00\xff")
+BOB = ("1000000002", False, None)
+
+
+def written(path: Path, manifest: Manifest = MANIFEST) -> Closing:
+    with new_file(path) as file:
+        writer = ArchiveWriter(file, manifest)
+        writer.put("users", [ANNA])
+        writer.put("users", [BOB])
+        return writer.close(KEY)
+
+
+def read(path: Path) -> tuple[list[Rows], Closing]:
+    chunks = Archive(path).chunks()
+    found = []
+    while True:
+        try:
+            found.append(next(chunks))
+        except StopIteration as end:
+            return found, end.value
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "backup.gz"
+
+
+def test_what_is_written_is_read_again(file: Path) -> None:
+    closing = written(file)
+    chunks, read_closing = read(file)
+    assert Archive(file).manifest() == MANIFEST
+    assert [chunk.rows for chunk in chunks] == [
+        (("1000000001", True, "AP8="),),
+        (("1000000002", False, None),),
+    ]
+    assert read_closing == closing
+    assert closing.counts == {"users": 2, "empty": 0}
+    refuse_unkeyed(closing, KEY)
+
+
+def test_the_file_is_its_owners_and_has_its_name_only_when_whole(file: Path) -> None:
+    with new_file(file) as out:
+        out.write(b"half")
+        assert not file.exists()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in file.parent.iterdir()] == ["backup.gz"]
+
+
+def test_a_backup_that_fails_leaves_nothing_and_overwrites_nothing(file: Path) -> None:
+    with pytest.raises(OSError, match="full"), new_file(file):
+        raise OSError("the disk is full")
+    assert list(file.parent.iterdir()) == []
+    file.write_text("mine")
+    with pytest.raises(FileExists), new_file(file):
+        pytest.fail("nothing may be written")
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines[:-1],  # the end is gone
+        lambda lines: lines[:1] + lines[2:],  # a chunk is gone
+        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],  # two are exchanged
+        lambda lines: [*lines, lines[-1]],
+        lambda lines: [*lines, b"x"],
+        lambda lines: lines[1:],
+        lambda lines: [lines[0], *lines],
+        lambda lines: [line.replace(b"true", b"false") for line in lines],
+        lambda lines: [line.replace(b'"users":2', b'"users":3') for line in lines],
+        lambda lines: [line.replace(b'"table":"users"', b'"table":"roles"') for line in lines],
+        lambda lines: [line.replace(b',"AP8="', b"") for line in lines],
+        lambda lines: [line.replace(b'"AP8="', b"[]") for line in lines],
+        lambda lines: [lines[0], b"\xff\n", *lines[1:]],
+        lambda _: [],
+        lambda _: [b"{}\n"],
+    ],
+)
+def test_a_file_that_was_changed_is_not_believed(file: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    written(file)
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    assert change(lines) != lines
+    file.write_bytes(gzip.compress(b"".join(change(lines))))
+    with pytest.raises(BackupDamaged):
+        read(file)
+
+
+@pytest.mark.parametrize("part", [0, 1, 9, 20, 60, 99])
+def test_a_file_that_was_cut_off_is_not_believed(file: Path, part: int) -> None:
+    written(file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) * part // 100])
+    with pytest.raises(BackupDamaged):
+        read(file)
+
+
+def test_no_flipped_bit_of_what_was_written_is_overlooked(file: Path) -> None:
+    written(file)
+    plain = gzip.decompress(file.read_bytes())
+    for place in range(len(plain)):
+        flipped = plain[:place] + bytes([plain[place] ^ 1 << place % 8]) + plain[place + 1 :]
+        file.write_bytes(gzip.compress(flipped, 1))
+        with pytest.raises((BackupDamaged, BackupForeign)):
+            refuse_unkeyed(read(file)[1], KEY)
+
+
+def test_a_backup_of_a_later_format_names_the_version_that_reads_it(file: Path) -> None:
+    written(file, Manifest(**{name: getattr(MANIFEST, name) for name in MANIFEST.__struct_fields__} | {"format": 2}))
+    with pytest.raises(BackupForeign, match=r"restore it with Gatehouse 1\.0"):
+        Archive(file).manifest()
+
+
+def test_nobody_closes_a_backup_without_the_key(file: Path) -> None:
+    closing = written(file)
+    with pytest.raises(BackupDamaged, match="not written by the installation"):
+        refuse_unkeyed(closing, b"another key".ljust(32))
+
+
+def test_how_far_reading_has_got_is_told(file: Path) -> None:
+    written(file)
+    told: list[int] = []
+    for _ in Archive(file).chunks(told.append):
+        pass
+    assert told[-1] == Archive(file).size

@@ -1,0 +1,190 @@
+"""The account page, from outside."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from tests.support.builders import a_passkey, a_record
+from tests.support.geoip import write_geoip
+from tests.support.resident import LOGIN, Resident
+from tests.support.service import Service, running_service
+from tests.support.visitor import PASSWORD, Visitor
+
+HERE = {
+    "city": {"names": {"en": "Vienna", "de": "Wien"}},
+    "country": {"names": {"en": "Austria", "de": "Österreich"}},
+}
+
+
+async def now(service: Service, user: User) -> User:
+    return await service.house.storage.accounts.user(user.user_id)
+
+
+async def test_a_stranger_is_sent_to_the_sign_in_whatever_he_asks_for(visitor: Visitor) -> None:
+    for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
+        answer = await visitor.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    answer = await visitor.post("/account/profile", nick="Mallory")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_limited_session_is_asked_for_a_whole_sign_in(service: Service, visitor: Visitor) -> None:
+    body = {"login": LOGIN, "password": PASSWORD, "short_token": "1"}
+    stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
+    await visitor.get(f"/?stoken={stoken}")
+    await visitor.post("/sign-in/stoken")
+    assert "gh_session" in visitor.cookies
+    for path in ("/account", "/confirm", "/account/totp"):
+        answer = await visitor.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+
+
+async def test_its_owner_sees_everything_on_one_page(service: Service, resident: Resident, anna: User) -> None:
+    await service.house.storage.passkeys.add_passkey(
+        a_passkey(user_id=anna.user_id, name="Blue key"), [bytes(32)], a_record(), ()
+    )
+    page = (await resident.get("/account")).text
+    for text in ("Anna", LOGIN, "not confirmed", "A password is set", "Blue key", "never used", "1 code left"):
+        assert text in page
+    for text in ("Firefox on Linux", "this device", "127.0.0.1", "Account created", "Signed in", anna.user_id):
+        assert text in page
+    assert "/console" not in page
+    assert anna.password_hash is not None
+    assert anna.password_hash not in page
+
+
+async def test_an_administrator_is_offered_the_console(service: Service, visitor: Visitor) -> None:
+    await service.house.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test"), administrator=True
+    )
+    await visitor.sign_in(LOGIN)
+    assert 'href="/console"' in (await visitor.follow()).text
+
+
+async def test_the_page_costs_two_reads_however_much_there_is_to_show(
+    service: Service, resident: Resident, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = service.house.storage
+    for _ in range(5):
+        someone = Visitor(service)
+        await someone.sign_in(LOGIN)
+        await someone.client.aclose()
+    for number in range(5):
+        key = a_passkey(user_id=anna.user_id, credential_id=bytes([number]))
+        await store.passkeys.add_passkey(key, [bytes(32)], a_record(), ())
+    reads: list[str] = []
+
+    def counted(kind: str) -> Callable[..., Any]:
+        run = getattr(store.runner, kind)
+
+        async def counting(make: Callable[[], Any]) -> Any:
+            reads.append(kind)
+            return await run(make)
+
+        return counting
+
+    for kind in ("look", "act", "survey"):
+        monkeypatch.setattr(store.runner, kind, counted(kind))
+    page = await resident.get("/account")
+    assert page.text.count("last seen") == 6
+    assert reads == ["look", "look"]
+
+
+async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    async def happens(event: Event, origin: Origin) -> None:
+        await service.clock.advance(1)
+        record = service.house.recorder.record(event, origin, subject=anna.user_id)
+        await service.house.storage.accounts.note(record)
+
+    await happens(Event.USER_CHANGED, Origin(actor="1234567890", address="203.0.113.9"))
+    await happens(Event.RESET_ASKED, Origin(actor="visitor", address="192.0.2.44"))
+    page = (await resident.get("/account")).text
+    assert "Account changed by an administrator" in page
+    assert "203.0.113.9" not in page
+    assert "192.0.2.44" in page
+    for _ in range(49):
+        await happens(Event.PASSKEY_RENAMED, Origin(actor=anna.user_id))
+    page = (await resident.get("/account")).text
+    assert page.count("Passkey renamed") == 49
+    assert "Link for a new password sent" in page
+    assert "Account changed by an administrator" not in page
+
+
+async def test_a_new_name_is_kept_told_once_and_on_record(service: Service, resident: Resident, anna: User) -> None:
+    assert await resident.do("/account/profile", nick="  Änne ") == "Your name is changed."
+    assert (await now(service, anna)).nick == "Änne"
+    again = await resident.get("/account")
+    assert "Your name is changed." not in again.text
+    assert "Name or language changed" in again.text
+    (entry,) = await service.house.storage.audit.newest(1, anna.user_id, "user.profile_changed")
+    assert (entry.actor, entry.details, entry.personal) == (
+        anna.user_id,
+        {"field": "nick"},
+        {"address": "127.0.0.1", "nick": "Änne"},
+    )
+
+
+@pytest.mark.parametrize("nick", ["", " ", "x" * 65, "Anna‮", "two\nlines"])
+async def test_a_name_that_cannot_be_is_refused_beside_its_field(
+    service: Service, resident: Resident, anna: User, nick: str
+) -> None:
+    answer = await resident.submit("/account/profile", nick=nick)
+    assert answer.status_code == 400
+    assert "the nick must be" in resident.problem_in(answer)
+    assert (await now(service, anna)).nick == "Anna"
+
+
+async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    said = await resident.do("/account/look", lang="de", theme="dark")
+    assert said == "Sprache und Darstellung sind gespeichert."
+    assert resident.page is not None
+    assert '<html lang="de" data-theme="dark">' in resident.page.text
+    assert (await now(service, anna)).lang == "de"
+    elsewhere = Resident(service)
+    assert '<html lang="de">' in (await elsewhere.come_home()).text
+    await elsewhere.client.aclose()
+    for wrong in ({"lang": "xx", "theme": "dark"}, {"lang": "de", "theme": "pink"}):
+        assert (await resident.send("/account/look", **wrong)).status_code == 400
+
+
+async def test_a_page_about_somebody_elses_words_shows_no_notice(resident: Resident) -> None:
+    """The notice travels in a cookie of ours: no link can make the page claim something."""
+    page = await resident.get("/account?notice=password_changed&done=password_changed")
+    assert "Your password is changed" not in page.text
+    resident.client.cookies.set("gh_notice", "<script>", domain="127.0.0.1", path="/")
+    assert 'role="status" class="notice"' not in (await resident.get("/account")).text
+
+
+async def test_password_managers_find_the_form(resident: Resident) -> None:
+    answer = await resident.get("/.well-known/change-password")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/account#password")
+
+
+async def test_places_come_from_the_operators_file_in_the_readers_language(migrated_url: str, tmp_path: Path) -> None:
+    file = write_geoip(tmp_path / "city.mmdb", {"127.0.0.0/8": HERE})
+    environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)}
+    async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
+        await service.house.administration.create(
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        )
+        resident = Resident(service)
+        assert "Vienna, Austria" in (await resident.come_home()).text
+        assert "Wien, Österreich" in (await resident.get("/account?lang=de")).text
+        await resident.client.aclose()
+
+
+async def test_a_blocked_account_is_signed_out_at_its_next_request(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    assert (await resident.get("/account")).headers["location"] == "/sign-in"

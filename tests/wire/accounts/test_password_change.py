@@ -1,0 +1,144 @@
+"""Another password, from the account page."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.people import people
+from gatehouse.storage.accounts import change_user
+from tests.support.letters import mailed_link, new_letters
+from tests.support.resident import LOGIN, Resident, code_of
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+NEW = "a quite different phrase"
+CHANGE = {"current": PASSWORD, "password": NEW, "repeated": NEW}
+
+
+async def now(service: Service, user: User) -> User:
+    return await service.house.storage.accounts.user(user.user_id)
+
+
+async def forget_password(service: Service, user: User) -> None:
+    """Make it an account that was never given one."""
+    without = replace(await now(service, user), password_hash=None)
+    await service.house.storage.runner.act(partial(change_user, without))
+
+
+async def test_the_new_password_works_and_the_old_one_does_not(resident: Resident, visitor: Visitor) -> None:
+    said = await resident.do("/account/password", **CHANGE)
+    assert said == "Your password is changed. All other devices are signed out."
+    assert (await visitor.sign_in(LOGIN)).status_code == 403
+    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+
+
+async def test_this_session_stays_and_every_other_one_ends_with_every_token(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    elsewhere = Resident(service, agent="curl/8")
+    await elsewhere.come_home()
+    before = (await now(service, anna)).rev
+    await resident.do("/account/password", **CHANGE)
+    assert await resident.is_signed_in()
+    assert not await elsewhere.is_signed_in()
+    assert (await now(service, anna)).rev > before
+    await elsewhere.client.aclose()
+
+
+async def test_its_owner_is_told_by_mail_and_it_is_on_record(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await resident.do("/account/password", **CHANGE)
+    (letter,) = await new_letters(service)
+    assert (letter.to, letter.subject) == (LOGIN, "Your password was changed")
+    assert "127.0.0.1" in letter.text
+    assert "Firefox on Linux" in letter.text
+    (entry,) = await service.house.storage.audit.newest(1, anna.user_id, "password.changed")
+    assert (entry.actor, entry.details) == (anna.user_id, {"first": False})
+    assert NEW not in repr(entry)
+
+
+async def test_it_needs_no_fresh_proof_for_the_present_password_is_one(service: Service, resident: Resident) -> None:
+    await service.clock.advance(3_600)
+    assert "changed" in await resident.do("/account/password", **CHANGE)
+
+
+async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the_sign_in(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    for _ in range(10):
+        answer = await resident.submit("/account/password", **{**CHANGE, "current": "not this one"})
+        assert answer.status_code == 403
+        assert resident.problem_in(answer) == "The present password is wrong."
+    closed = await resident.submit("/account/password", **CHANGE)
+    assert closed.status_code == 429
+    assert int(closed.headers["retry-after"]) > 0
+    assert (await now(service, anna)).password_hash == anna.password_hash
+    await resident.get("/sign-in")
+    assert (await resident.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 429
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"repeated": "another phrase altogether"}, "the two passwords differ"),
+        ({"password": "short", "repeated": "short"}, "at least 10 characters"),
+        ({"password": "gatehouse-anna", "repeated": "gatehouse-anna"}, "too easy to guess"),
+    ],
+)
+async def test_a_password_that_breaks_the_rules_is_refused(
+    service: Service, resident: Resident, anna: User, fields: dict[str, str], words: str
+) -> None:
+    answer = await resident.submit("/account/password", **{**CHANGE, **fields})
+    assert answer.status_code == 400
+    assert words in resident.problem_in(answer)
+    assert NEW not in answer.text
+    kept = await now(service, anna)
+    assert (kept.password_hash, kept.rev) == (anna.password_hash, anna.rev)
+
+
+async def test_links_mailed_before_are_dead_afterwards(
+    service: Service, resident: Resident, visitor: Visitor
+) -> None:
+    await visitor.get("/forgot")
+    await visitor.post("/forgot", login=LOGIN)
+    link = await mailed_link(service)
+    assert (await visitor.get(link)).status_code == 200
+    await resident.do("/account/password", **CHANGE)
+    assert (await visitor.get(link)).status_code == 403
+
+
+async def test_whoever_is_thrown_out_while_his_password_is_being_hashed_sets_none(
+    service: Service, resident: Resident, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashing = service.house.passwords.hash
+
+    async def slow(password: str) -> str:
+        await people(service.house).sessions.sign_out_everywhere(anna.user_id, Origin(actor="test"))
+        return await hashing(password)
+
+    monkeypatch.setattr(service.house.passwords, "hash", slow)
+    answer = await resident.submit("/account/password", **CHANGE)
+    assert answer.status_code == 409
+    assert (await now(service, anna)).password_hash == anna.password_hash
+
+
+async def test_an_account_without_a_password_gets_one_after_a_fresh_proof(
+    service: Service, resident: Resident, visitor: Visitor, anna: User
+) -> None:
+    secret, _ = await resident.set_up_totp(service)
+    await forget_password(service, anna)
+    page = await resident.get("/account")
+    assert "This account has no password." in page.text
+    await service.clock.advance(601)
+    asked = await resident.submit("/account/password", password=NEW, repeated=NEW)
+    assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fpassword"
+    back = await resident.confirm(otp=code_of(secret, service))
+    assert back.headers["location"] == "/account#password"
+    assert "changed" in await resident.do("/account/password", password=NEW, repeated=NEW)
+    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+    (entry,) = await service.house.storage.audit.newest(1, anna.user_id, "password.changed")
+    assert entry.details == {"first": True}

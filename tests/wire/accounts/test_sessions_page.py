@@ -1,0 +1,74 @@
+"""Ending sessions from the account page."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from tests.support.resident import LOGIN, Resident
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD
+
+PHONE = "Mozilla/5.0 (iPhone) Safari/605.1"
+
+
+@pytest.fixture
+async def phone(service: Service, anna: User) -> AsyncIterator[Resident]:
+    someone = Resident(service, agent=PHONE)
+    await someone.come_home(anna.login or "")
+    yield someone
+    await someone.client.aclose()
+
+
+async def test_every_device_is_listed_and_this_one_is_marked(
+    service: Service, resident: Resident, phone: Resident
+) -> None:
+    await service.clock.advance(120)
+    page = (await resident.get("/account")).text
+    assert page.count("last seen") == 2
+    assert page.index("this device") < page.index("Safari on iPhone")
+    assert page.count("this device") == 1
+    assert "2 minutes ago" in page
+    assert await phone.is_signed_in()
+
+
+async def test_one_device_is_signed_out_at_once(resident: Resident, phone: Resident) -> None:
+    assert await resident.do("/account/sessions/end", "Safari on iPhone") == "The device is signed out."
+    assert not await phone.is_signed_in()
+    assert await resident.is_signed_in()
+
+
+async def test_everything_else_is_signed_out_at_once(service: Service, resident: Resident, phone: Resident) -> None:
+    body = {"login": LOGIN, "password": PASSWORD, "short_token": "1"}
+    stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
+    assert await resident.do("/account/sessions/end-others") == "All other devices are signed out."
+    assert await resident.is_signed_in()
+    assert not await phone.is_signed_in()
+    assert (await service.client.get(f"/?stoken={stoken}")).status_code == 403
+
+
+async def test_nobody_ends_somebody_elses_session(service: Service, resident: Resident, anna: User) -> None:
+    bob = await service.house.administration.create(
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
+    )
+    guest = Resident(service)
+    await guest.come_home("bob@studio.example")
+    (session,) = await service.house.storage.sessions.of_user(bob.user_id, service.clock.now())
+    answer = await resident.send("/account/sessions/end", session_id=session.session_id)
+    assert answer.status_code == 303
+    assert await guest.is_signed_in()
+    assert await service.house.storage.audit.newest(9, bob.user_id, "session.ended") == []
+    await guest.client.aclose()
+
+
+async def test_both_are_on_record_by_their_owner(service: Service, resident: Resident, phone: Resident) -> None:
+    assert await phone.is_signed_in()
+    await resident.do("/account/sessions/end", "Safari on iPhone")
+    again = Resident(service, agent=PHONE)
+    await again.come_home()
+    await again.client.aclose()
+    await resident.do("/account/sessions/end-others")
+    page = (await resident.get("/account")).text
+    assert "Signed out everywhere" in page
+    assert "Signed out</strong>" in page

@@ -1,0 +1,41 @@
+"""Clients in a process of their own: connected and ready, they all send at the word, and tell what they got.
+
+Run as a program by test_race.py, with the standard library alone: it starts quickly and shares nothing with
+the service.
+"""
+
+import json
+import socket
+import sys
+from http.client import HTTPResponse
+from typing import Final
+
+LOOPBACK: Final = "127.0.0.1"
+PATIENCE: Final = 30  # seconds
+
+
+def main() -> None:
+    """Standard input: a JSON list of [port, request], then an empty line when to send."""
+    connections = [(connected(port), request.encode()) for port, request in json.loads(sys.stdin.readline())]
+    print("ready", flush=True)  # noqa: T201
+    sys.stdin.readline()
+    for connection, request in connections:
+        connection.sendall(request)
+    print(json.dumps([status(connection) for connection, _ in connections]))  # noqa: T201
+
+
+def connected(port: int) -> socket.socket:
+    connection = socket.create_connection((LOOPBACK, port), timeout=PATIENCE)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def status(connection: socket.socket) -> int:
+    with connection:
+        answer = HTTPResponse(connection)
+        answer.begin()
+        return answer.status
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""One setup link, several processes on either side of HTTP: one administrator, one record of it (S-28, R-12)."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+from tests.support.aftermath import administrators, audit_log, house_of
+from tests.support.processes import Node, run_command, two_nodes
+from tests.support.service import QUICK
+
+CLIENTS: Final = 3  # processes
+EACH: Final = 3  # requests; all together fewer than the guesses that close the door to one address
+LINK: Final = r"/setup\?token=(\S+)"
+
+
+@contextmanager
+def serving_nodes(url: str, data: Path) -> Iterator[Sequence[Node]]:
+    """SQLite takes one serving process, PostgreSQL has two."""
+    if url.startswith("sqlite:"):
+        with Node(data=data, database_url=url, environment=QUICK) as node:
+            yield [node]
+    else:
+        with two_nodes(data=data, database_url=url, environment=QUICK) as nodes:
+            yield nodes
+
+
+def submission(token: str, login: str) -> str:
+    form = {"login": login, "nick": "Anna", "password": "correct horse battery", "repeated": "correct horse battery"}
+    body = urlencode({**form, "token": token})
+    return (
+        "POST /setup HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    )
+
+
+def race(requests: Sequence[Sequence[tuple[int, str]]]) -> list[int]:
+    """Send them all at once, each inner list from a process of its own; the statuses, in order."""
+    command = [sys.executable, "-I", str(Path(__file__).parent / "racing_client.py")]
+    clients = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        for _ in requests
+    ]
+    for client, mine in zip(clients, requests, strict=True):
+        print(json.dumps(mine), file=client.stdin, flush=True)  # noqa: T201
+    assert [client.stdout.readline() for client in clients if client.stdout] == ["ready\n"] * len(clients)
+    for client in clients:
+        print(file=client.stdin, flush=True)  # noqa: T201
+    return [status for client in clients for status in json.loads(client.communicate(timeout=60)[0])]
+
+
+async def test_of_many_clients_with_one_link_exactly_one_becomes_administrator(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    logins = [[f"racer{client}{n}@studio.example" for n in range(EACH)] for client in range(CLIENTS)]
+    with serving_nodes(migrated_url, tmp_path) as nodes:
+        newest = nodes[-1].process  # the link of the node that started last is the one that lives
+        token = newest.wait_for_line(LINK, newest.stdout)[1]
+        ports = [nodes[n % len(nodes)].port for n in range(EACH)]
+        statuses = race(
+            [
+                [(port, submission(token, login)) for port, login in zip(ports, mine, strict=True)]
+                for mine in logins
+            ]
+        )
+    assert Counter(statuses) == {200: 1, 403: CLIENTS * EACH - 1}
+    winner = [login for mine in logins for login in mine][statuses.index(200)]
+    async with house_of(migrated_url, tmp_path) as house:
+        assert await administrators(house) == [winner]
+        assert [user.login for user in await house.storage.accounts.all_users()] == [winner]
+        events = Counter(record.event for record in await audit_log(house))
+        assert (events["setup.closed"], events["user.created"]) == (1, 1)
+    told = run_command(
+        *("audit", "verify", "--json", "--dev", "--data", tmp_path),
+        environment={"GATEHOUSE__DATABASE__URL": migrated_url},
+    )
+    assert json.loads(told)["problems"] == []

@@ -17,7 +17,7 @@ SOURCES := $(shell find src -not -path '*__pycache__*')
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run install install-dev test test-fast test-deps check format screenshots docs-reference lock build clean
+.PHONY: help run install install-dev test test-fast test-deps faults bench check format screenshots docs-reference lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,7 +59,7 @@ screenshots: $(DEVELOPMENT) ## photograph every page in every state, into screen
 	$(BIN)/python -m tools.screenshots
 
 docs-reference: $(DEVELOPMENT) ## write the pages of docs/reference that are made from the code
-	@for generator in tools/checklist.py tools/*_reference.py; do echo $$generator; $(BIN)/python $$generator || exit 1; done
+	@for generator in tools/checklist.py tools/rooms.py tools/*_reference.py; do echo $$generator; $(BIN)/python $$generator || exit 1; done
 
 lock: ## write both lock files anew; UPGRADE=1 takes the newest of everything (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv (pip install uv)"; exit 1; }

@@ -14,6 +14,17 @@ from gatehouse.storage.backup import CHUNK, FLEETING, TABLES, DatabaseNotEmpty, 
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_client, a_record, a_setup_link, a_user
 
+# A new table is written here once it is decided whether anything in it could end between backup and restore.
+# If so a fence belongs to it (storage/backup.py).
+RESTORED_AS_IT_WAS = frozenset(
+    {
+        *("application_schemas", "applications", "attempts", "audit_events", "audit_refusals", "audit_seals"),
+        *("client_secrets", "clients", "email_secrets", "passkeys", "role_assignments", "roles", "signing_keys"),
+        *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
+    }
+)
+FENCED = frozenset({"installation", "once", "recovery_codes", "users"})
+
 CLOSING = Closing(counts={}, sha256="", mac="")
 Held = dict[str, list[tuple[Any, ...]]]
 
@@ -47,6 +58,10 @@ async def restore(storage: Storage, held: Held, *, replace: bool = False, now: i
 def column(held: Held, table: str, name: str) -> list[Any]:
     place = TABLES[table].columns.index(name)
     return [row[place] for row in held.get(table, [])]
+
+
+def test_of_every_table_it_is_known_what_a_restore_may_bring_back() -> None:
+    assert TABLES.keys() == RESTORED_AS_IT_WAS | FENCED | FLEETING
 
 
 async def test_every_row_is_read_once_however_many_there_are(storage: Storage) -> None:
@@ -144,7 +159,6 @@ async def test_what_could_be_used_once_is_spent_and_what_was_under_way_is_gone(s
     assert sorted(column(after, "recovery_codes", "used_at")) == [NOW - 9, NOW]
     assert not await storage.accounts.setup_link_is_open(b"link", NOW)
     assert not after.keys() & FLEETING
-    assert TABLES.keys() >= FLEETING
 
 
 async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: Storage) -> None:

@@ -57,7 +57,7 @@ async def waiting(storage: Storage) -> int:
     return (await storage.mail.waiting()).waiting
 
 
-@pytest.fixture(params=list(LinkKind))
+@pytest.fixture(params=list(SPENDING))
 def kind(request: pytest.FixtureRequest) -> LinkKind:
     return LinkKind(request.param)
 
@@ -67,7 +67,7 @@ async def test_a_link_names_its_owner_and_looking_takes_nothing(storage: Storage
     await mail_to(storage, user, a_link(kind))
     for _ in range(2):
         assert await storage.registration.owner(kind, b"link", NOW) == user
-    for other in set(LinkKind) - {kind}:
+    for other in SPENDING.keys() - {kind}:
         assert await storage.registration.owner(other, b"link", NOW) is None
     assert await waiting(storage) == 1
 
@@ -94,7 +94,7 @@ async def test_a_link_ends_at_its_time(storage: Storage, kind: LinkKind) -> None
 
 async def test_a_newer_link_of_a_kind_ends_the_older_and_no_other(storage: Storage, kind: LinkKind) -> None:
     user, bystander = await someone(storage), await someone(storage)
-    for other in set(LinkKind) - {kind}:
+    for other in SPENDING.keys() - {kind}:
         await mail_to(storage, user, a_link(other, b"other"))
     await mail_to(storage, bystander, a_link(kind, b"bystander"))
     await mail_to(storage, user, a_link(kind, b"old"))
@@ -102,7 +102,7 @@ async def test_a_newer_link_of_a_kind_ends_the_older_and_no_other(storage: Stora
     assert await storage.registration.owner(kind, b"old", NOW) is None
     assert await storage.registration.owner(kind, b"new", NOW) == user
     assert await storage.registration.owner(kind, b"bystander", NOW) == bystander
-    for other in set(LinkKind) - {kind}:
+    for other in SPENDING.keys() - {kind}:
         assert await storage.registration.owner(other, b"other", NOW) == user
 
 
@@ -193,12 +193,12 @@ async def test_the_proof_confirms_the_address_and_nothing_else(storage: Storage)
 
 async def test_accepting_sets_name_and_first_password_and_ends_every_link(storage: Storage) -> None:
     user = await someone(storage)
-    for kind in LinkKind:
+    for kind in SPENDING:
         await mail_to(storage, user, a_link(kind))
     await accept(storage, b"link", NOW)
     after = await storage.accounts.user(user.user_id)
     assert after == replace(user, nick="Chosen", password_hash="$new", email_verified=True, version=2)
-    assert [await storage.registration.owner(kind, b"link", NOW) for kind in LinkKind] == [None, None, None]
+    assert [await storage.registration.owner(kind, b"link", NOW) for kind in SPENDING] == [None, None, None]
 
 
 async def test_an_invitation_never_replaces_a_password(storage: Storage) -> None:

@@ -15,8 +15,8 @@ def create_administrator(user: User, records: Mapping[str, Record], now: int) ->
 
     True when setup was still open. `records` holds the entries `created` and `closed`.
     """
+    closed = yield from state_once(SETUP_CLOSED, str(now))  # first, so that of two who race one keeps the record
     yield from create(user, records["created"], administrator=True)
-    closed = yield from state_once(SETUP_CLOSED, str(now))
     if closed:
         yield from record(records["closed"])
     return closed

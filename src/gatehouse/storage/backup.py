@@ -29,7 +29,7 @@ from gatehouse.audit.model import Record
 from gatehouse.kernel.errors import Conflict
 from gatehouse.storage.archive import BackupDamaged, Closing, Rows, Value
 from gatehouse.storage.audit import record
-from gatehouse.storage.installation import EPOCH, state
+from gatehouse.storage.installation import EPOCH, epoch, state
 from gatehouse.storage.paging import Pages
 from gatehouse.storage.promotion import TIMELINE
 from gatehouse.storage.statements import Document, Row, Statement, Verb
@@ -199,7 +199,7 @@ def put_back(chunks: Chunks, fence: Fence, entry: Record, *, replace: bool) -> V
     for table in reversed(TABLES.values()):  # what refers to others before what is referred to
         yield table.empty()
     closing = yield from _insert(chunks(), fence)
-    yield from state(EPOCH, str(fence.epoch))
+    yield from state(EPOCH, str(max(fence.epoch, (yield from epoch()))))  # never back, though a clock may be
     yield from record(entry)
     for count_on in COUNT_ON:
         yield count_on()

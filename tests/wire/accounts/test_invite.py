@@ -34,6 +34,7 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(service
     answer = await accept(visitor, link)
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=welcome")
     assert "gh_session" not in visitor.cookies
+    assert "Your account is ready" in (await visitor.follow()).text
     ready = await service.house.storage.accounts.user(invited.user_id)
     assert (ready.nick, ready.email_verified) == ("Bob", True)
     assert (await visitor.sign_in(BOB)).status_code == 303

@@ -48,7 +48,7 @@ async def test_everything_else_is_signed_out_at_once(service: Service, resident:
     assert (await service.client.get(f"/?stoken={stoken}")).status_code == 403
 
 
-async def test_nobody_ends_somebody_elses_session(service: Service, resident: Resident, anna: User) -> None:
+async def test_nobody_ends_somebody_elses_session(service: Service, resident: Resident) -> None:
     bob = await service.house.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
     )

@@ -20,7 +20,9 @@ from gatehouse.storage.opening import open_storage
 from gatehouse.storage.sqlite import serving_alone
 from tests.support.builders import ORIGIN, RECORDER
 from tests.support.command_line import CommandLine, Place
+from tests.support.postgres import database_of
 from tests.support.processes import GATEHOUSE, inherited_environment
+from tests.wire.cli.test_audit import change
 
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
 OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
@@ -159,7 +161,9 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
     place: Place, lived_in: CommandLine, tmp_path: Path
 ) -> None:
     gatehouse = lived_in
-    gatehouse("admin", "create", "--login", "a@x.example", "--nick", "A", "--password-stdin", stdin="long enough")
+    gatehouse(
+        "admin", "create", "--login", "a@x.example", "--nick", "A", "--password-stdin", stdin="correct horse battery"
+    )
     file = tmp_path / "backup.gz"
     gatehouse("backup", file)
     gatehouse("user", "create", "--login", "later@studio.example", "--nick", "Later", "--no-password")
@@ -209,6 +213,37 @@ async def restored_beside_another(place: Place, gatehouse: CommandLine, file: Pa
         await heard.wait()  # now it listens, as every process of the service does
         told = await asyncio.to_thread(gatehouse.refused, "restore", file, "--replace")
         assert "another Gatehouse process is connected" in told
+
+
+def test_restoring_takes_the_role_that_owns_the_tables(
+    migrated_postgres_url: str, gatehouse_elsewhere: CommandLine, tmp_path: Path
+) -> None:
+    role = f"limited_{database_of(migrated_postgres_url)}"
+    change(
+        migrated_postgres_url,
+        [
+            f"CREATE ROLE {role} LOGIN",
+            f"GRANT USAGE ON SCHEMA public TO {role}",
+            f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO {role}",
+        ],
+    )
+    file = tmp_path / "backup.gz"
+    gatehouse_elsewhere("backup", file)
+    limited = {"GATEHOUSE__DATABASE__URL": migrated_postgres_url.replace("postgres@", f"{role}@")}
+    try:
+        told = gatehouse_elsewhere.refused("restore", file, environment=limited)
+        assert "restoring takes the role that owns the tables" in told
+        assert "this role may change" not in gatehouse_elsewhere.try_("doctor", environment=limited).out
+        assert contents(migrated_postgres_url) == {}
+    finally:
+        change(migrated_postgres_url, [f"DROP OWNED BY {role}", f"DROP ROLE {role}"])
+
+
+@pytest.fixture
+def gatehouse_elsewhere(tmp_path: Path, migrated_sqlite_url: str) -> CommandLine:
+    commands = Place(data=tmp_path / "sqlite", url=migrated_sqlite_url).commands()
+    commands("key", "list")
+    return commands
 
 
 def test_a_backup_never_overwrites_and_is_never_made_of_nothing(gatehouse: CommandLine, tmp_path: Path) -> None:

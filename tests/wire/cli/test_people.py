@@ -96,3 +96,19 @@ def test_a_client_is_made_listed_and_given_a_new_secret(gatehouse: CommandLine) 
     assert "needs a redirect URI" in gatehouse.refused("client", "create", "bare", "--name", "Bare")
     events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "web")]
     assert sorted(events) == ["client.created", "client.secret_rotated"]
+
+
+def test_a_person_is_invited_by_mail_and_the_link_is_not_printed(gatehouse: CommandLine) -> None:
+    invited = gatehouse.json("user", "invite", "eve@studio.example", "--nick", "Eve", "--lang", "de")
+    shown = gatehouse.json("user", "show", "eve@studio.example")
+    assert (shown["user_id"], shown["nick"], shown["lang"]) == (invited["user_id"], "Eve", "de")
+    assert (shown["password"], shown["email_verified"]) == (False, False)
+    assert invited["expires_in"] == 7 * 86_400
+    printed = gatehouse.try_("user", "invite", "eve@studio.example")
+    assert (printed.out.strip(), "token" in printed.out + printed.err) == (invited["user_id"], False)
+    assert "eve@studio.example" in printed.err
+    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", invited["user_id"])]
+    assert events == ["user.invited", "user.invited"]
+    gatehouse("user", "create", *BOB, "--password-stdin", stdin=PASSWORD)
+    assert "exists already" in gatehouse.refused("user", "invite", "bob@studio.example")
+    assert "must be an e-mail address" in gatehouse.refused("user", "invite", "bob")

@@ -24,16 +24,19 @@ from gatehouse.web.pages.contexts import SignedOutContext, SignInContext
 from gatehouse.web.pages.entrance import Entrance
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Problem, Trouble
+from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.routes.table import Endpoint, RateClass
 
 REFUSED: Final = 403
 TOO_MANY: Final = 429
+# What may have brought someone here; an address cannot make the page say anything else.
+ARRIVALS: Final = {notice.value: notice for notice in (Notice.WELCOME, Notice.PASSWORD_RESET)}
 
 
 class SignInQuery(msgspec.Struct, frozen=True, kw_only=True):
     interaction: str = ""
+    notice: str = ""
 
 
 class SignInForm(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +80,8 @@ class SignInPages:
 
     async def show(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
-        return await self.form(request, browser, interaction=read_query(request, SignInQuery).interaction)
+        query = read_query(request, SignInQuery)
+        return await self.form(request, browser, query.interaction, notice=ARRIVALS.get(query.notice))
 
     async def submit(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
@@ -135,6 +139,7 @@ class SignInPages:
         login: str = "",
         problem: Problem | None = None,
         *,
+        notice: Notice | None = None,
         status: int = 200,
     ) -> Response:
         possible = self._passkeys.are_possible
@@ -143,6 +148,7 @@ class SignInPages:
             interaction=interaction,
             login=login,
             problem=problem,
+            notice=notice,
             register_enabled=self._register_enabled,
             passkeys_enabled=possible,
             passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.name)) if possible else "",

@@ -1,0 +1,41 @@
+"""Who may have an account, and which passwords nobody may have."""
+
+import pytest
+
+from tests.unit.settings.installation import SOUND, Installation
+
+DOMAINS = "GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS"
+REGISTRATION = "GATEHOUSE__ACCOUNTS__REGISTRATION"
+BREACHED = "GATEHOUSE__ACCOUNTS__BREACHED_PASSWORDS"
+
+
+def test_registration_is_closed_unless_it_is_opened_or_developed(installation: Installation) -> None:
+    assert not installation.load().settings.accounts.registration
+    assert installation.load(SOUND | {REGISTRATION: "true"}).settings.accounts.registration
+    assert installation.load({}, dev=True).settings.accounts.registration
+    assert not installation.load({REGISTRATION: "false"}, dev=True).settings.accounts.registration
+
+
+def test_domains_are_a_list(installation: Installation) -> None:
+    loaded = installation.load(SOUND | {DOMAINS: "studio.example, partner.example"})
+    assert loaded.settings.accounts.allowed_domains == ("studio.example", "partner.example")
+    toml = '[accounts]\nallowed_domains = ["studio.example"]\n'
+    assert installation.load(toml=toml).settings.accounts.allowed_domains == ("studio.example",)
+    assert installation.load(toml="").settings.accounts.allowed_domains == ()
+
+
+@pytest.mark.parametrize("domain", ["Studio.example", "@studio.example", "*.example", "studio.example.", "a b", "10"])
+def test_what_could_never_match_an_address_is_refused(installation: Installation, domain: str) -> None:
+    [problem] = installation.problems(SOUND | {DOMAINS: f"partner.example,{domain}"})
+    assert problem.startswith(f"{DOMAINS}: must be a domain like studio.example")
+
+
+def test_the_list_of_stolen_passwords_must_be_one(installation: Installation) -> None:
+    right = installation.write("breached.txt", f"{'0' * 40}:1\n")
+    assert installation.load(SOUND | {BREACHED: str(right)}).settings.accounts.breached_passwords == str(right)
+    wrong = installation.write("words.txt", "password\nletmein\n")
+    for path, words in ((wrong, "does not begin with"), (installation.data / "none.txt", "cannot be read")):
+        [problem] = installation.problems(SOUND | {BREACHED: str(path)})
+        assert problem.startswith(f"{BREACHED}: {path} {words}")
+    [relative] = installation.problems(SOUND | {BREACHED: "breached.txt"})
+    assert "must be an absolute path" in relative

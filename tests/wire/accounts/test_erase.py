@@ -1,0 +1,183 @@
+"""A copy of everything kept about a person, and the end of it (checklist OP-14)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.errors import UserIdTaken, UserNotFound
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.cli.audit import verified
+from tests.support.builders import a_passkey, a_record, a_user
+from tests.support.letters import new_letters
+from tests.support.resident import LOGIN, Resident
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+from tests.support.whole_database import tables_that_mention, whole_database
+
+TRACES = ("anna", "Anna", "studio.example", "127.0.0.1", "Firefox", "Blue key")
+GONE = "Your account is deleted."
+
+
+async def copy_of(resident: Resident) -> Any:
+    await resident.get("/account")
+    answer = await resident.submit("/account/export")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["content-disposition"].startswith('attachment; filename="gatehouse-')
+    return json.loads(answer.text)
+
+
+async def delete(resident: Resident, login: str = LOGIN) -> str:
+    await resident.get("/account/delete")
+    return (await resident.submit("/account/delete", login=login)).text
+
+
+# -- a copy -------------------------------------------------------------------------------------------
+
+
+async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    secret, codes = await resident.set_up_totp(service)
+    key = a_passkey(user_id=anna.user_id, name="Blue key", public_key=b"the-public-key")
+    await service.house.storage.passkeys.add_passkey(key, (), a_record(), ())
+    await resident.do("/account/email", login="anna@new.example")
+    written = await copy_of(resident)
+    account = written["account"]
+    assert (account["user_id"], account["login"], account["nick"]) == (anna.user_id, LOGIN, "Anna")
+    assert (account["new_login"], account["has_password"]) == ("anna@new.example", True)
+    assert account["tags"] == ["2step", "2step_passkey", "2step_totp"]
+    assert account["registered"] == "2027-01-15T08:00:00Z"
+    factors = written["second_factors"]
+    assert (factors["totp_since"], factors["recovery_codes_left"]) == ("2027-01-15T08:00:00Z", 10)
+    assert factors["passkeys"][0]["name"] == "Blue key"
+    (session,) = written["sessions"]
+    assert session["address"] == "127.0.0.1"
+    assert "Firefox" in session["browser"]
+    assert {one["event"] for one in written["activity"]} == {
+        "user.created",
+        "session.opened",
+        "factor.added",
+        "user.email_change_asked",
+        "user.data_exported",
+    }
+    text = json.dumps(written)
+    session_cookie = resident.cookies["gh_session"]
+    for hidden in (secret, *codes, session_cookie, "argon2", "the-public-key", anna.password_hash or ""):
+        assert hidden not in text
+
+
+async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    for _ in range(60):
+        await service.clock.advance(1)
+        await resident.send("/account/profile", nick="Anna")
+    assert len([one for one in (await copy_of(resident))["activity"] if one["event"] == "user.profile_changed"]) == 60
+    assert len(await service.house.storage.audit.newest(100, anna.user_id, "")) == 63
+
+
+async def test_the_copy_tells_roles_and_leaves_other_people_out(service: Service) -> None:
+    await service.house.administration.create(
+        login=LOGIN,
+        nick="Anna",
+        password=PASSWORD,
+        origin=Origin(actor="1234567890", address="203.0.113.9"),
+        administrator=True,
+    )
+    resident = Resident(service)
+    await resident.come_home()
+    written = await copy_of(resident)
+    assert written["roles"] == [{"application_id": 1, "role": "administrator", "project_id": "", "ends": ""}]
+    assert "203.0.113.9" not in json.dumps(written)
+    assert "1234567890" not in json.dumps(written)
+    await resident.client.aclose()
+
+
+# -- the end ------------------------------------------------------------------------------------------
+
+
+async def test_op_14_nothing_of_the_person_is_left_but_a_number(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await resident.set_up_totp(service)
+    key = a_passkey(user_id=anna.user_id, name="Blue key")
+    await service.house.storage.passkeys.add_passkey(key, (), a_record(subject=anna.user_id), ())
+    await resident.do("/account/email", login="anna@new.example")
+    await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
+    await resident.get("/account/totp")
+    await service.house.sealer.seal_all()
+    before = await whole_database(service.house.storage)
+    assert tables_that_mention(before, *TRACES) >= {"users", "sessions", "passkeys", "audit_events", "once"}
+    assert GONE in await delete(resident)
+    await new_letters(service)
+    after = await whole_database(service.house.storage)
+    assert tables_that_mention(after, *TRACES) == set()
+    assert tables_that_mention(after, anna.user_id) == {"user_ids", "audit_events"}
+
+
+async def test_op_14_the_audit_log_keeps_its_records_about_a_number_and_still_verifies(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await service.house.sealer.seal_all()
+    before = [record.record_id for record in await service.house.storage.audit.newest(99, anna.user_id, "")]
+    await delete(resident)
+    await service.house.sealer.seal_all()
+    records = await service.house.storage.audit.newest(99, anna.user_id, "")
+    assert {record.event for record in records} == {"user.created", "session.opened", "user.erased"}
+    assert set(before) < {record.record_id for record in records}
+    assert [record.personal for record in records if record.event != "user.erased"] == [None, None]
+    verdict = await verified(service.house)
+    assert (verdict.problems, verdict.unsealed) == ((), 0)
+
+
+async def test_the_browser_is_signed_out_and_told_so(service: Service, resident: Resident) -> None:
+    page = await delete(resident)
+    assert GONE in page
+    assert 'name="password"' in page
+    assert "gh_session" not in resident.cookies
+    assert not await resident.is_signed_in()
+    assert (await resident.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
+    assert (await service.client.get("/sign-in")).status_code == 200
+
+
+async def test_the_id_is_never_given_out_again_but_the_address_is_free(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await delete(resident)
+    store = service.house.storage.accounts
+    with pytest.raises(UserNotFound):
+        await store.user(anna.user_id)
+    with pytest.raises(UserIdTaken):
+        await store.create(a_user(user_id=anna.user_id), a_record())
+    await service.house.administration.create(login=LOGIN, nick="New", password=None, origin=Origin(actor="test"))
+
+
+@pytest.mark.parametrize("typed", ["", "anna", "bob@studio.example", "anna@studio.example.evil"])
+async def test_whoever_does_not_type_the_address_keeps_the_account(
+    service: Service, resident: Resident, anna: User, typed: str
+) -> None:
+    assert "This is not the address of the account." in await delete(resident, typed)
+    assert (await service.house.storage.accounts.user(anna.user_id)).login == LOGIN
+    assert await resident.is_signed_in()
+
+
+async def test_the_last_administrator_stays(service: Service, visitor: Visitor) -> None:
+    admin = await service.house.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test"), administrator=True
+    )
+    second = await service.house.administration.create(
+        login="bob@studio.example", nick="Bob", password=None, origin=Origin(actor="test"), administrator=True
+    )
+    await service.house.administration.block(second.user_id, Origin(actor="test"))
+    resident = Resident(service)
+    await resident.come_home()
+    assert "You are the last administrator" in await delete(resident)
+    assert await service.house.storage.accounts.user(admin.user_id) == admin
+    await service.house.administration.unblock(second.user_id, Origin(actor="test"))
+    assert GONE in await delete(resident)
+    assert (await visitor.sign_in(LOGIN)).status_code == 403
+    await resident.client.aclose()

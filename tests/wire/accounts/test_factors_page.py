@@ -1,0 +1,407 @@
+"""Second factors on the account page, and the fresh proof that changing them needs."""
+
+import re
+from dataclasses import replace
+from functools import partial
+from html import unescape
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.storage.accounts import change_user
+from tests.support.authenticator import Authenticator
+from tests.support.letters import new_letters
+from tests.support.resident import LOGIN, RECOVERY_CODE, Resident, code_of
+from tests.support.second_factors import wrong
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+OPTIONS = re.compile(r'data-options="([^"]+)"')
+STALE = 601  # seconds after which a proof is no longer fresh
+
+
+async def now(service: Service, user: User) -> User:
+    return await service.house.storage.accounts.user(user.user_id)
+
+
+async def change(service: Service, user: User, **fields: object) -> None:
+    changed = replace(await now(service, user), **fields)  # type: ignore[arg-type]
+    await service.house.storage.runner.act(partial(change_user, changed))
+
+
+def options_in(page: httpx2.Response) -> str:
+    found = OPTIONS.search(page.text)
+    assert found is not None, page.text
+    return unescape(found.group(1))
+
+
+async def add_passkey(service: Service, resident: Resident, name: str = "Laptop") -> Authenticator:
+    authenticator = Authenticator(service.base_url)
+    options = options_in(await resident.get("/account/passkey"))
+    await resident.submit("/account/passkey", name=name, credential=authenticator.create(options))
+    return authenticator
+
+
+# -- authenticator app --------------------------------------------------------------------------------
+
+
+async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
+    service: Service, resident: Resident, visitor: Visitor, anna: User
+) -> None:
+    secret, codes = await resident.set_up_totp(service)
+    assert len(set(codes)) == 10
+    assert (await now(service, anna)).kept_tags == {"2step", "2step_totp"}
+    page = (await resident.get("/account")).text
+    assert "on since" in page
+    assert "10 codes left" in page
+    (letter,) = await new_letters(service)
+    assert (letter.to, letter.subject) == (LOGIN, "A way to prove that it is you was added")
+    await service.clock.advance(30)
+    assert "/sign-in/factor" in (await visitor.sign_in(LOGIN)).headers["location"]
+    await visitor.follow()
+    assert (await visitor.post("/sign-in/factor", otp=code_of(secret, service))).status_code == 303
+    assert (await visitor.get("/account")).status_code == 200
+
+
+async def test_the_secret_stays_the_same_until_its_code_is_right(service: Service, resident: Resident) -> None:
+    first = resident.secret_in(await resident.get("/account/totp"))
+    answer = await resident.submit("/account/totp", otp=wrong(code_of(first, service)))
+    assert answer.status_code == 403
+    assert resident.problem_in(answer) == "This code is not right."
+    assert resident.secret_in(answer) == first
+    assert (
+        len(RECOVERY_CODE.findall((await resident.submit("/account/totp", otp=code_of(first, service))).text)) == 10
+    )
+
+
+async def test_a_set_up_that_waited_too_long_starts_anew(service: Service, resident: Resident, anna: User) -> None:
+    secret = resident.secret_in(await resident.get("/account/totp"))
+    page = resident.page
+    await service.clock.advance(1_800)
+    await prove_again(resident, password=PASSWORD)
+    await resident.get("/account/totp")
+    assert resident.page is not None
+    assert resident.secret_in(resident.page) != secret
+    assert page is not None
+    assert (await resident.submit("/account/totp", otp=code_of(secret, service))).status_code == 403
+    assert not (await now(service, anna)).has_second_factor
+
+
+async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await resident.set_up_totp(service)
+    await new_letters(service)
+    assert await resident.do("/account/totp/remove") == "The authenticator app is removed."
+    assert not (await now(service, anna)).has_second_factor
+    assert (await service.house.storage.second_factors.overview(anna.user_id)).recovery_left == 0
+    (letter,) = await new_letters(service)
+    assert letter.to == LOGIN
+    again = await resident.send("/account/totp/remove")
+    assert again.status_code == 409
+    assert "changed meanwhile" in resident.problem_in(again)
+
+
+async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await resident.set_up_totp(service)
+    kept = (await now(service, anna)).sealed_totp
+    assert (await resident.get("/account/totp")).headers["location"] == "/account#factors"
+    assert (await resident.send("/account/totp", otp="000000")).headers["location"] == "/account#factors"
+    assert (await now(service, anna)).sealed_totp == kept
+
+
+# -- passkeys -----------------------------------------------------------------------------------------
+
+
+async def test_a_passkey_is_added_named_used_and_removed(
+    service: Service, resident: Resident, visitor: Visitor, anna: User
+) -> None:
+    authenticator = await add_passkey(service, resident)
+    assert resident.page is not None
+    assert len(RECOVERY_CODE.findall(resident.page.text)) == 10
+    assert "never used" in (await resident.get("/account")).text
+    await visitor.get("/sign-in")
+    assert visitor.page is not None
+    credential = authenticator.get(options_in(visitor.page))
+    await visitor.post("/sign-in/passkey", credential=credential)
+    page = (await visitor.follow()).text
+    assert "used <time" in page
+    said = await resident.do("/account/passkey/rename", name="Blue key")
+    assert said == "The passkey is renamed."
+    assert "Blue key" in (await resident.get("/account")).text
+    assert await resident.do("/account/passkey/remove") == "The passkey is removed."
+    assert (await now(service, anna)).passkeys == 0
+
+
+async def test_a_second_passkey_brings_no_new_recovery_codes(service: Service, resident: Resident) -> None:
+    await add_passkey(service, resident)
+    await add_passkey(service, resident, "Phone")
+    page = await resident.follow()
+    assert resident.notice_in(page) == "The passkey is added."
+    assert "10 codes left" in page.text
+
+
+@pytest.mark.parametrize("lie", [{"origin": "https://evil.example"}, {"user_verified": False}, {"challenge": "AAAA"}])
+async def test_what_no_browser_of_ours_made_is_refused(
+    service: Service, resident: Resident, anna: User, lie: dict[str, object]
+) -> None:
+    options = options_in(await resident.get("/account/passkey"))
+    credential = Authenticator(service.base_url).create(options, **lie)
+    answer = await resident.submit("/account/passkey", name="Laptop", credential=credential)
+    assert answer.status_code == 403
+    assert "was not accepted" in resident.problem_in(answer)
+    assert 'value="Laptop"' in answer.text
+    assert (await now(service, anna)).passkeys == 0
+
+
+async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    options = options_in(await resident.get("/account/passkey"))
+    credential = Authenticator(service.base_url).create(options)
+    elsewhere = Resident(service)
+    await elsewhere.come_home()
+    await elsewhere.get("/account/passkey")
+    refused = await elsewhere.submit("/account/passkey", name="Laptop", credential=credential)
+    assert refused.status_code == 403
+    await elsewhere.client.aclose()
+    assert (await resident.submit("/account/passkey", name="Laptop", credential=credential)).status_code == 200
+    await resident.get("/account/passkey")
+    assert (await resident.submit("/account/passkey", name="Again", credential=credential)).status_code == 403
+    assert (await now(service, anna)).passkeys == 1
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "key\u202e"])
+async def test_a_name_that_cannot_be_is_refused(service: Service, resident: Resident, name: str) -> None:
+    options = options_in(await resident.get("/account/passkey"))
+    credential = Authenticator(service.base_url).create(options)
+    answer = await resident.submit("/account/passkey", name=name, credential=credential)
+    assert answer.status_code == 400
+    assert "1 to 64 visible characters" in resident.problem_in(answer)
+    await add_passkey(service, resident)
+    await resident.get("/account")
+    answer = await resident.submit("/account/passkey/rename", name=name)
+    assert answer.status_code == 400
+    assert "1 to 64 visible characters" in resident.problem_in(answer)
+
+
+async def test_nobody_renames_or_removes_somebody_elses_passkey(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await add_passkey(service, resident)
+    (key,) = await service.house.storage.passkeys.passkeys(anna.user_id)
+    await service.house.administration.create(
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
+    )
+    bob = Resident(service)
+    await bob.come_home("bob@studio.example")
+    for path, fields in (("/account/passkey/rename", {"name": "Mine"}), ("/account/passkey/remove", {})):
+        for passkey_id in (key.passkey_id, "", "!"):
+            assert (await bob.send(path, passkey_id=passkey_id, **fields)).status_code == 409
+    assert await service.house.storage.passkeys.passkeys(anna.user_id) == [key]
+    await bob.client.aclose()
+
+
+async def test_the_only_way_in_is_not_removed(service: Service, resident: Resident, anna: User) -> None:
+    await add_passkey(service, resident)
+    await change(service, anna, password_hash=None)
+    await resident.get("/account")
+    answer = await resident.submit("/account/passkey/remove")
+    assert answer.status_code == 409
+    assert "Please set a password first" in resident.problem_in(answer)
+    assert (await now(service, anna)).passkeys == 1
+
+
+# -- codes --------------------------------------------------------------------------------------------
+
+
+async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_only(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    answer = await resident.submit("/account/email-code")
+    assert answer.status_code == 409
+    assert resident.problem_in(answer) == "Please confirm your e-mail address first."
+    await change(service, anna, email_verified=True)
+    await resident.get("/account")
+    assert len(RECOVERY_CODE.findall((await resident.submit("/account/email-code")).text)) == 10
+    assert (await now(service, anna)).email_code
+    assert (await resident.send("/account/email-code", on="1")).status_code == 409
+    assert await resident.do("/account/email-code") == "Codes by e-mail are switched off."
+    assert not (await now(service, anna)).email_code
+    assert (await resident.send("/account/email-code", on="yes")).status_code == 400
+
+
+async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
+    service: Service, resident: Resident, visitor: Visitor
+) -> None:
+    refused = await resident.submit("/account/recovery-codes")
+    assert refused.status_code == 409
+    assert "Please set up a second step first" in resident.problem_in(refused)
+    _, old = await resident.set_up_totp(service)
+    await resident.get("/account")
+    new = RECOVERY_CODE.findall((await resident.submit("/account/recovery-codes")).text)
+    assert len(new) == 10
+    assert not set(new) & set(old)
+    assert not RECOVERY_CODE.findall((await resident.get("/account")).text)
+    await visitor.sign_in(LOGIN)
+    await visitor.follow()
+    assert (await visitor.post("/sign-in/factor", method="recovery", otp=old[0])).status_code == 403
+    assert (await visitor.post("/sign-in/factor", method="recovery", otp=new[0])).status_code == 303
+
+
+# -- a fresh proof ------------------------------------------------------------------------------------
+
+
+async def prove_again(resident: Resident, **proof: str) -> httpx2.Response:
+    await resident.get("/confirm?next=/account/totp")
+    return await resident.submit("/confirm", **proof)
+
+
+FRESH_PAGES = ["/account/totp", "/account/passkey", "/account/delete"]
+FRESH_ACTS: list[tuple[str, dict[str, str], str]] = [
+    ("/account/email", {"login": "new@studio.example"}, "/account#email"),
+    ("/account/totp", {"otp": "000000"}, "/account/totp"),
+    ("/account/totp/remove", {}, "/account#factors"),
+    ("/account/passkey", {"name": "x", "credential": "{}"}, "/account/passkey"),
+    ("/account/passkey/remove", {"passkey_id": "x"}, "/account#factors"),
+    ("/account/email-code", {"on": "1"}, "/account#factors"),
+    ("/account/recovery-codes", {}, "/account#factors"),
+    ("/account/sessions/end", {"session_id": "x"}, "/account#sessions"),
+    ("/account/sessions/end-others", {}, "/account#sessions"),
+    ("/account/delete", {"login": LOGIN}, "/account/delete"),
+]
+
+
+@pytest.mark.parametrize("act", FRESH_ACTS, ids=lambda act: str(act[0]))
+async def test_what_changes_how_one_signs_in_needs_a_fresh_proof_and_leads_back(
+    service: Service, resident: Resident, anna: User, act: tuple[str, dict[str, str], str]
+) -> None:
+    path, fields, back = act
+    before = await now(service, anna)
+    await service.clock.advance(STALE)
+    asked = await resident.send(path, **fields)
+    assert (asked.status_code, asked.headers["location"].partition("=")[0]) == (303, "/confirm?next")
+    assert (await now(service, anna)) == before
+    proved = await resident.confirm(password=PASSWORD)
+    assert (proved.status_code, proved.headers["location"]) == (303, back)
+
+
+async def test_pages_behind_a_fresh_proof_show_nothing_before_it(service: Service, resident: Resident) -> None:
+    await service.clock.advance(STALE)
+    for path in FRESH_PAGES:
+        asked = await resident.get(path)
+        assert asked.status_code == 303
+        assert (await resident.follow()).url.path == "/confirm"
+    await prove_again(resident, password=PASSWORD)
+    for path in FRESH_PAGES:
+        assert (await resident.get(path)).status_code == 200
+
+
+async def test_a_proof_that_is_still_fresh_is_not_asked_for(resident: Resident) -> None:
+    answer = await resident.get("/confirm?next=/account/delete")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/account/delete")
+
+
+async def test_whoever_has_a_second_factor_proves_both(service: Service, resident: Resident) -> None:
+    secret, codes = await resident.set_up_totp(service)
+    await service.clock.advance(STALE)
+    wrong_password = await prove_again(resident, password="not it", otp=code_of(secret, service))
+    assert (wrong_password.status_code, resident.problem_in(wrong_password)) == (
+        403,
+        "The present password is wrong.",
+    )
+    for otp in ("", wrong(code_of(secret, service)), codes[0][::-1]):
+        answer = await prove_again(resident, password=PASSWORD, otp=otp)
+        assert (answer.status_code, resident.problem_in(answer)) == (403, "This code is not right.")
+    assert (await resident.get("/account/totp/")).status_code == 404
+    assert (await resident.get("/account/delete")).status_code == 303
+    assert (await prove_again(resident, password=PASSWORD, otp=code_of(secret, service))).status_code == 303
+    assert (await resident.get("/account/delete")).status_code == 200
+    await service.clock.advance(STALE)
+    assert (await prove_again(resident, password=PASSWORD, otp=codes[0])).status_code == 303
+
+
+async def test_a_passkey_alone_is_proof_enough(service: Service, resident: Resident) -> None:
+    authenticator = await add_passkey(service, resident)
+    await service.clock.advance(STALE)
+    options = options_in(await resident.get("/confirm?next=/account/passkey"))
+    lie = authenticator.get(options, user_verified=False)
+    refused = await resident.submit("/confirm", credential=lie)
+    assert (refused.status_code, "was not accepted" in resident.problem_in(refused)) == (403, True)
+    proved = await resident.submit("/confirm", credential=authenticator.get(options_in(refused)))
+    assert (proved.status_code, proved.headers["location"]) == (303, "/account/passkey")
+
+
+async def test_a_code_by_mail_can_be_sent_for_it(service: Service, resident: Resident, anna: User) -> None:
+    await change(service, anna, email_verified=True)
+    await resident.get("/account")
+    await resident.submit("/account/email-code")
+    await service.clock.advance(STALE)
+    await new_letters(service)
+    await resident.get("/confirm?next=/account/email-code")
+    sent = await resident.submit("/confirm", method="email")
+    assert sent.headers["location"] == "/confirm?next=%2Faccount%2Femail-code"
+    page = await resident.follow()
+    assert resident.notice_in(page) == "A new code is on its way."
+    (letter,) = await new_letters(service)
+    found = re.search(r"\b[0-9]{6}\b", letter.text)
+    assert found is not None
+    proved = await resident.submit("/confirm", password=PASSWORD, otp=found.group())
+    assert (proved.status_code, proved.headers["location"]) == (303, "/account#factors")
+
+
+async def test_letters_with_codes_are_limited(service: Service, resident: Resident, anna: User) -> None:
+    await change(service, anna, email_verified=True)
+    await resident.get("/account")
+    await resident.submit("/account/email-code")
+    await service.clock.advance(STALE)
+    await new_letters(service)
+    for _ in range(7):
+        await resident.get("/confirm")
+        last = await resident.submit("/confirm", method="email")
+    assert last.status_code == 429
+    assert len(await new_letters(service)) == 5
+
+
+async def test_guesses_are_counted_with_those_at_the_sign_in(service: Service, resident: Resident) -> None:
+    await service.clock.advance(STALE)
+    for _ in range(10):
+        assert (await prove_again(resident, password="a guess")).status_code == 403
+    closed = await prove_again(resident, password=PASSWORD)
+    assert closed.status_code == 429
+    assert int(closed.headers["retry-after"]) > 0
+    assert (await resident.sign_in(LOGIN)).status_code == 429
+
+
+async def test_an_account_with_nothing_to_prove_is_led_to_a_link_by_mail(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await change(service, anna, password_hash=None)
+    await service.clock.advance(STALE)
+    answer = await resident.get("/confirm?next=/account/totp")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/forgot")
+    assert (await resident.send("/confirm", password=PASSWORD)).status_code == 403
+
+
+async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
+    service: Service, resident: Resident, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.clock.advance(STALE)
+    await resident.get("/confirm?next=/account/totp")
+    matches = service.house.passwords.matches
+
+    async def slow(password: str, kept: str) -> bool:
+        found = await service.house.storage.sessions.of_user(anna.user_id, service.clock.now())
+        entry = service.house.recorder.record(Event.SIGNED_OUT, Origin(actor="test"), subject=anna.user_id)
+        assert await service.house.storage.sessions.end(anna.user_id, found[0].session_id, entry)
+        return await matches(password, kept)
+
+    monkeypatch.setattr(service.house.passwords, "matches", slow)
+    answer = await resident.submit("/confirm", password=PASSWORD)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    assert not await resident.is_signed_in()

@@ -1,0 +1,95 @@
+"""`gatehouse user revoke-all`, `user erase` and `admin reset-2fa`: with no server running."""
+
+import asyncio
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.app import House, open_house
+from gatehouse.audit.events import Event
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.people import people
+from gatehouse.settings import load
+from tests.support.builders import ORIGIN, a_passkey
+from tests.support.command_line import CommandLine, Place
+
+BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
+
+
+@pytest.fixture
+def bob(gatehouse: CommandLine) -> str:
+    return gatehouse("user", "create", *BOB).strip()
+
+
+def with_passkey(place: Place, user_id: str) -> None:
+    async def work() -> None:
+        loaded = load(data=place.data, config=None, dev=True, environment=place.settings, flags={})
+        async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+            await add_passkey(house, user_id)
+
+    asyncio.run(work())
+
+
+async def add_passkey(house: House, user_id: str) -> None:
+    entry = house.recorder.record(Event.FACTOR_ADDED, ORIGIN, subject=user_id)
+    await house.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
+    user: User = await house.storage.accounts.user(user_id)
+    assert (await people(house).factors.of(user)).recovery_left == 1
+    await house.user_tokens.issue_for_script(user_id, factor="f", origin=ORIGIN)
+
+
+def events(gatehouse: CommandLine, user_id: str) -> list[str]:
+    return [one["event"] for one in gatehouse.json("audit", "show", "--subject", user_id)]
+
+
+def test_revoke_all_raises_the_epoch_and_is_on_record(gatehouse: CommandLine, bob: str) -> None:
+    before = gatehouse.json("user", "show", bob)["rev"]
+    assert gatehouse("user", "revoke-all", "BOB@studio.example") == f"{bob} is signed out everywhere\n"
+    after = gatehouse.json("user", "revoke-all", bob)["rev"]
+    assert gatehouse.json("user", "show", bob)["rev"] == after > before + 1
+    assert events(gatehouse, bob).count("session.all_ended") == 2
+    assert "there is no user 1000000009" in gatehouse.refused("user", "revoke-all", "1000000009")
+
+
+def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
+    place: Place, gatehouse: CommandLine, bob: str
+) -> None:
+    with_passkey(place, bob)
+    assert "2step_passkey" in gatehouse.json("user", "show", bob)["tags"]
+    told = gatehouse.json("admin", "reset-2fa", "bob@studio.example")
+    shown = gatehouse.json("user", "show", bob)
+    assert (told["user_id"], told["second_factor"], told["rev"]) == (bob, False, shown["rev"])
+    assert shown["tags"] == []
+    (record,) = gatehouse.json("audit", "show", "--subject", bob, "--event", "factor.all_removed")
+    assert record["actor"].startswith("cli:")
+    assert gatehouse("admin", "reset-2fa", bob) == f"{bob} has no second factor now\n"
+
+
+def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
+    place: Place, gatehouse: CommandLine, bob: str
+) -> None:
+    with_passkey(place, bob)
+    kept = gatehouse.try_("user", "erase", bob, stdin="n\n")
+    assert (kept.code, kept.out) == (1, "")
+    assert "Erase" in kept.err
+    assert gatehouse.json("user", "show", bob)["user_id"] == bob
+    assert gatehouse("user", "erase", "bob@studio.example", stdin="y\n") == f"{bob} is erased\n"
+    assert f"there is no user {bob}" in gatehouse.refused("user", "show", bob)
+    assert f"there is no user {bob}" in gatehouse.refused("user", "erase", bob, "--yes")
+    records = gatehouse.json("audit", "show", "--subject", bob)
+    assert "user.erased" in {one["event"] for one in records}
+    assert "bob@" not in str(records)
+    assert gatehouse.json("audit", "verify")["problems"] == []
+
+
+def test_the_last_administrator_is_erased_by_an_explicit_word_only(gatehouse: CommandLine) -> None:
+    made = gatehouse.try_(
+        "admin", "create", "--login", "a@x.example", "--nick", "A", "--password-stdin", stdin="correct horse battery"
+    )
+    user_id = made.out.split()[0]
+    assert "last administrator" in gatehouse.refused("user", "erase", user_id, "--yes")
+    assert gatehouse.json("user", "erase", user_id, "--yes", "--even-last-administrator") == {
+        "user_id": user_id,
+        "erased": True,
+    }
+    assert "setup is closed" in gatehouse.refused("admin", "setup-link")

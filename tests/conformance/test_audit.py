@@ -1,7 +1,7 @@
 """The promises of audit/store.py, and the chain built on them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,10 +12,11 @@ from sqlalchemy import bindparam, delete, update
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.audit.errors import SealedMeanwhile
 from gatehouse.audit.events import Event
-from gatehouse.audit.model import Seal
+from gatehouse.audit.model import Record, Seal
 from gatehouse.audit.sealer import Sealer
 from gatehouse.audit.verification import Verdict, Verification
 from gatehouse.kernel.errors import Conflict
+from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.statements import Ask, Statement, Verb
 from gatehouse.storage.tables import audit_events
@@ -198,3 +199,18 @@ async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -
         old.record_id,
     ]
     assert [one.record_id for one in await storage.audit.newest(10, "", "user.blocked")] == [new.record_id]
+
+
+async def test_what_a_running_service_seals_meanwhile_is_no_damage(storage: Storage) -> None:
+    class SealingMeanwhile(AuditStorage):
+        async def records_from(self, place: int, limit: int) -> Sequence[Record]:
+            await record(storage, 1)
+            await sealer(storage).seal_all()
+            return await super().records_from(place, limit)
+
+    await record(storage, 3)
+    await sealer(storage).seal_all()
+    busy = SealingMeanwhile(storage.runner)
+    verdict = await Verification(store=busy, mac_key=AUDIT_KEY, verify_seal=KEY.is_ours).verify()
+    assert verdict.problems == ()
+    assert verdict.records == 3

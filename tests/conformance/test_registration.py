@@ -235,8 +235,8 @@ async def test_a_reset_keeps_second_factors(storage: Storage) -> None:
 async def test_pretending_leaves_no_letter_no_record_and_no_link_that_opens_anything(
     storage: Storage, kind: LinkKind
 ) -> None:
-    await storage.registration.pretend(a_link(kind), "nobody@studio.example", [a_mail()])
-    await storage.registration.pretend(a_link(kind, b"again"), "nobody@studio.example", [a_mail()])
+    await storage.registration.pretend(a_user(), a_link(kind), a_record(), [a_mail()])
+    await storage.registration.pretend(a_user(), a_link(kind, b"again"), a_record(), [a_mail()])
     assert await waiting(storage) == 0
     assert await storage.audit.unsealed(10) == []
     for digest in (b"link", b"again"):
@@ -247,7 +247,7 @@ async def test_pretending_leaves_no_letter_no_record_and_no_link_that_opens_anyt
 
 def test_pretending_takes_as_many_statements_as_sending() -> None:
     sent = list(registration.send_link(a_user(), a_link(), a_record(), [a_mail()]))
-    pretended = list(registration.pretend(a_link(), "nobody@studio.example", [a_mail()]))
+    pretended = list(registration.pretend(a_user(), a_link(), a_record(), [a_mail()]))
     assert len(sent) == len(pretended)
 
 

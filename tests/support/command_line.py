@@ -1,5 +1,6 @@
 """The command line in a process of its own, which takes many commands: each is real, and costs no new start."""
 
+import asyncio
 import atexit
 import json
 import subprocess
@@ -12,6 +13,8 @@ from traceback import format_exception
 from types import MappingProxyType
 from typing import Any, Final
 
+import apsw
+import asyncpg
 from click.testing import CliRunner
 
 from gatehouse.cli import main as gatehouse
@@ -112,6 +115,23 @@ class Place:
 
     def commands(self) -> CommandLine:
         return CommandLine(("--dev", "--data", self.data), self.settings)
+
+
+def change(url: str, statements: Sequence[str]) -> None:
+    """What someone with the database's password could do."""
+    if url.startswith("sqlite:"):
+        with apsw.Connection(url.removeprefix("sqlite:///")) as connection:
+            for statement in statements:
+                connection.execute(statement)
+    else:
+        asyncio.run(change_postgres(url, statements))
+
+
+async def change_postgres(url: str, statements: Sequence[str]) -> None:
+    connection = await asyncpg.connect(url)
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.close()
 
 
 def carry_out(asked: Mapping[str, Any]) -> Finished:

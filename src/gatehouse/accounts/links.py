@@ -4,7 +4,7 @@ Single use; a new one of a kind ends the older ones; good only while the account
 mailed to. What strangers can have sent is limited, and looks the same whether there is an account or not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import Link, LinkKind, User
 from gatehouse.accounts.store import LinkStore
 from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import Origin, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -34,6 +34,10 @@ A_WEEK: Final = 7 * DAY  # seconds for which an invitation stands
 # somebody else still finds one among the letters that works.
 PER_ADDRESS: Final[GuessLimit] = at_most(5, HALF_AN_HOUR)
 PER_SOURCE: Final[GuessLimit] = at_most(100, 3_600)  # an office, a school, a mobile carrier's gateway
+
+
+NOBODY: Final = "nobody"
+Keep = Callable[[User, Link, Record, Sequence[Mail]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +98,20 @@ class Links:
 
     async def send(self, kind: LinkKind, owner: User, origin: Origin) -> None:
         """Mail a link to the account's own address."""
-        prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin)
-        entry = self._recorder.record(TERMS[kind].event, origin, subject=owner.user_id)
-        await self._store.send_link(owner, prepared.link, entry, prepared.mails)
+        await self._send(self._store.send_link, kind, owner, origin)
 
     async def send_or_pretend(self, kind: LinkKind, owner: User | None, login: str, asker: Asker) -> None:
         """Mail a link if there is somebody to get it; else do the same for nothing (LG-05)."""
         if owner is not None:
             await self.send(kind, owner, asker.origin)
-            return
-        prepared = self.prepare(kind, to=login, lang=asker.lang, origin=asker.origin)
-        await self._store.pretend(prepared.link, login_key(login), prepared.mails)
+        else:
+            nobody = User(user_id=NOBODY, login=login, nick="", lang=asker.lang, reg_time=0)
+            await self._send(self._store.pretend, kind, nobody, asker.origin)
+
+    async def _send(self, keep: Keep, kind: LinkKind, owner: User, origin: Origin) -> None:
+        prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin)
+        entry = self._recorder.record(TERMS[kind].event, origin, subject=owner.user_id)
+        await keep(owner, prepared.link, entry, prepared.mails)
 
     def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: Origin) -> Prepared:
         terms = TERMS[kind]

@@ -84,7 +84,7 @@ class LinkStore(Protocol):
     async def send_link(self, owner: User, link: Link, entry: Record, mails: Sequence[Mail]) -> None:
         """Keep the link, bound to the account and its address; older ones of its kind die with it."""
 
-    async def pretend(self, link: Link, seen: str, mails: Sequence[Mail]) -> None:
+    async def pretend(self, nobody: User, link: Link, entry: Record, mails: Sequence[Mail]) -> None:
         """Do what `send_link` does, step by step, and leave nothing that anyone could find or read.
 
         For addresses without an account: how long it takes tells nothing (LG-05).

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from gatehouse.app import House
-from gatehouse.audit.model import Record, Refusal, Seal
+from gatehouse.audit.model import Record, Refusal
 from gatehouse.audit.verification import Verdict, Verification
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house
@@ -14,8 +14,6 @@ from gatehouse.cli.output import moment, print_table, progress
 from gatehouse.cli.people import find_user
 from gatehouse.kernel.errors import NotFound
 from gatehouse.keys.audit_seal import AuditSeal
-from gatehouse.storage.audit import AuditStorage
-from gatehouse.storage.runner import Runner
 
 LISTED: Final = ("at", "event", "subject", "actor", "details", "personal", "record")
 
@@ -42,27 +40,12 @@ def verify(invocation: Invocation, *, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-class LogUpTo(AuditStorage):
-    """The log up to one place: what a running service seals meanwhile is verified the next time."""
-
-    def __init__(self, runner: Runner, last: int) -> None:
-        super().__init__(runner)
-        self._last = last
-
-    async def records_from(self, place: int, limit: int) -> Sequence[Record]:
-        found = await super().records_from(place, limit)
-        return [record for record in found if (record.place or 0) <= self._last]
-
-    async def seals_from(self, place: int, limit: int) -> Sequence[Seal]:
-        return [seal for seal in await super().seals_from(place, limit) if seal.place <= self._last]
-
-
 async def verified(house: House) -> Verdict:
     head = await house.storage.audit.newest_seal()
     last = head.place if head else 0
     with progress("Verifying, records", last) as tell:
         verification = Verification(
-            store=LogUpTo(house.storage.runner, last),
+            store=house.storage.audit,
             mac_key=house.audit_key,
             verify_seal=AuditSeal(keyring=house.keyring, clock=house.clock).is_ours,
             progress=tell,

@@ -38,7 +38,7 @@ def serve(
     loaded = load_settings(
         invocation, {name: value for name, value in given.items() if value is not None}, purpose=Purpose.SERVE
     )
-    invocation.data.mkdir(parents=True, exist_ok=True)
+    invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     logs.configure(dev=loaded.settings.log.format == "console", level=loaded.settings.log.level)
     if loaded.settings.server.workers > 1 and worker is None:
         raise SystemExit(supervise(loaded))

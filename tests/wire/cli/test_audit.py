@@ -1,34 +1,13 @@
 """`gatehouse audit`."""
 
 import asyncio
-from collections.abc import Sequence
-
-import apsw
-import asyncpg
 
 from gatehouse.storage.opening import open_storage
 from tests.support.builders import ORIGIN, RECORDER
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, Place, change
 from tests.support.processes import Node
 
 BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
-
-
-def change(url: str, statements: Sequence[str]) -> None:
-    """What someone with the database's password could do."""
-    if url.startswith("sqlite:"):
-        with apsw.Connection(url.removeprefix("sqlite:///")) as connection:
-            for statement in statements:
-                connection.execute(statement)
-    else:
-        asyncio.run(change_postgres(url, statements))
-
-
-async def change_postgres(url: str, statements: Sequence[str]) -> None:
-    connection = await asyncpg.connect(url)
-    for statement in statements:
-        await connection.execute(statement)
-    await connection.close()
 
 
 def test_a_log_that_was_changed_is_found_out_and_the_place_named(place: Place, gatehouse: CommandLine) -> None:

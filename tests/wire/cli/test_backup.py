@@ -19,10 +19,9 @@ from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.opening import open_storage
 from gatehouse.storage.sqlite import serving_alone
 from tests.support.builders import ORIGIN, RECORDER
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import CommandLine, Place, change
 from tests.support.postgres import database_of
 from tests.support.processes import GATEHOUSE, inherited_environment
-from tests.wire.cli.test_audit import change
 
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
 OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import CommandLine, Place
-from tests.wire.cli.test_audit import change
+from tests.support.command_line import CommandLine, Place, change
 
 ANNA = ("--login", "anna@studio.example", "--nick", "Anna", "--password-stdin")
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"

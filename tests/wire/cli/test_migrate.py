@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from gatehouse.storage.migrations import HEAD
-from tests.support.command_line import Place
+from tests.support.command_line import Place, change
 from tests.support.processes import LOOPBACK, Node, free_port
-from tests.wire.cli.test_audit import change
 
 
 def test_an_empty_database_is_brought_up_once(database_url: str, tmp_path: Path) -> None:

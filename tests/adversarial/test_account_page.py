@@ -1,0 +1,401 @@
+"""The account page against people who mean harm (checklist section 4, and OP-14)."""
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from sqlalchemy import and_, bindparam, func, select
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.people import people
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import login_tokens, users
+from gatehouse.web.pages.owner_desk import BACK_TO
+from tests.support.letters import mailed_link, new_letters
+from tests.support.resident import LOGIN, Resident
+from tests.support.service import Service, running_service
+from tests.support.visitor import PASSWORD, hidden_fields
+from tests.support.whole_database import tables_that_mention, whole_database
+
+NEW: Final = "a quite different phrase"
+OURS: Final = Origin(actor="test")
+STALE: Final = 601
+FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
+
+# Every form of the account page, filled in so that it would do something.
+FORMS: Final[dict[str, dict[str, str]]] = {
+    "/account/profile": {"nick": "Mallory"},
+    "/account/email": {"login": "mallory@evil.example"},
+    "/account/password": {"current": PASSWORD, "password": NEW, "repeated": NEW},
+    "/account/totp": {"otp": "000000"},
+    "/account/totp/remove": {},
+    "/account/passkey": {"name": "Mallory", "credential": "{}"},
+    "/account/passkey/rename": {"passkey_id": "AA", "name": "Mallory"},
+    "/account/passkey/remove": {"passkey_id": "AA"},
+    "/account/email-code": {"on": "1"},
+    "/account/recovery-codes": {},
+    "/account/sessions/end": {"session_id": "x"},
+    "/account/sessions/end-others": {},
+    "/account/look": {"lang": "de", "theme": "dark"},
+    "/account/export": {},
+    "/account/delete": {"login": LOGIN},
+    "/confirm": {"password": PASSWORD},
+}
+
+
+@pytest.fixture
+async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(migrated_url, tmp_path, environment=FREE) as running:
+        yield running
+
+
+async def create(service: Service, login: str = LOGIN, *, administrator: bool = False) -> User:
+    return await service.house.administration.create(
+        login=login, nick="Anna", password=PASSWORD, origin=OURS, administrator=administrator
+    )
+
+
+@pytest.fixture
+async def anna(service: Service) -> User:
+    return await create(service)
+
+
+@asynccontextmanager
+async def at_home(service: Service, login: str = LOGIN) -> AsyncIterator[Resident]:
+    someone = Resident(service)
+    await someone.come_home(login)
+    yield someone
+    await someone.client.aclose()
+
+
+@pytest.fixture
+async def resident(service: Service, anna: User) -> AsyncIterator[Resident]:
+    async with at_home(service, anna.login or "") as someone:
+        yield someone
+
+
+async def now(service: Service, user: User) -> User:
+    return await service.house.storage.accounts.user(user.user_id)
+
+
+# -- LG-20: everything is dead on every node at the answer ---------------------------------------------
+
+STILL_GOOD: Final = Statement(
+    select(func.count().label("found"))
+    .select_from(login_tokens)
+    .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
+    .where(login_tokens.c.user_id == bindparam("of"), users.c.blocked.is_(False))
+)
+Ending = Callable[[Service, Resident, User], Awaitable[None]]
+
+
+def good_tokens(user_id: str) -> Verb[int]:
+    return int((yield STILL_GOOD(of=user_id))[0].found)
+
+
+async def block(node: Service, _: Resident, user: User) -> None:
+    await node.house.administration.block(user.user_id, OURS)
+
+
+async def delete(_: Service, resident: Resident, __: User) -> None:
+    await resident.get("/account/delete")
+    assert (await resident.submit("/account/delete", login=LOGIN)).status_code == 200
+
+
+async def change_password(_: Service, resident: Resident, __: User) -> None:
+    await resident.do("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
+
+
+async def sign_out_everywhere(node: Service, _: Resident, user: User) -> None:
+    await people(node.house).sessions.sign_out_everywhere(user.user_id, OURS)
+
+
+async def end_others(_: Service, resident: Resident, __: User) -> None:
+    await resident.do("/account/sessions/end-others")
+
+
+async def reset_factors(node: Service, _: Resident, user: User) -> None:
+    await people(node.house).factors.reset(user, origin=OURS)
+
+
+@pytest.fixture
+async def nodes(migrated_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, Service]]:
+    async with (
+        running_service(migrated_postgres_url, tmp_path) as one,
+        running_service(migrated_postgres_url, tmp_path, clock=one.clock) as other,
+    ):
+        yield one, other
+
+
+def claims_of(jwt: str) -> dict[str, Any]:
+    payload = jwt.split(".")[1]
+    claims: dict[str, Any] = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return claims
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [block, delete, change_password, sign_out_everywhere, end_others, reset_factors],
+    ids=lambda e: e.__name__,
+)
+async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_answer(
+    nodes: tuple[Service, Service], ending: Ending
+) -> None:
+    here, there = nodes
+    anna = await create(here)
+    async with at_home(here) as resident, at_home(there) as elsewhere:
+        asked = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
+        told = (await here.client.post("/proxy/api/login", json=asked)).json()
+        assert await elsewhere.is_signed_in()
+        assert await there.house.storage.runner.survey(lambda: good_tokens(anna.user_id)) == 1
+        await ending(here, resident, anna)
+        assert not await elsewhere.is_signed_in()
+        assert await there.house.storage.runner.survey(lambda: good_tokens(anna.user_id)) == 0
+        assert (await there.client.get(f"/?stoken={told['stoken']}")).status_code == 403
+        assert await is_refused(there, claims_of(told["jwt"]))
+
+
+async def is_refused(node: Service, claims: dict[str, Any]) -> bool:
+    """A user JWT with an older epoch than its user's is refused everywhere (R2), and one of nobody too."""
+    try:
+        user = await node.house.storage.accounts.user(claims["uid"])
+    except UserNotFound:
+        return True
+    return bool(claims["rev"] < user.rev)
+
+
+async def test_lg_20_a_session_that_works_on_one_node_works_on_the_other_until_then(
+    nodes: tuple[Service, Service],
+) -> None:
+    here, there = nodes
+    await create(here)
+    async with at_home(here) as resident:
+        cookie = {"Cookie": f"gh_session={resident.cookies['gh_session']}"}
+        assert (await there.client.get("/account", headers=cookie)).status_code == 200
+        await resident.do("/account/sessions/end-others")
+        assert (await there.client.get("/account", headers=cookie)).status_code == 200
+        await resident.submit("/sign-out")
+        assert (await there.client.get("/account", headers=cookie)).status_code == 303
+
+
+# -- LG-28: people end their own sessions, with a fresh proof, at once ---------------------------------
+
+
+async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_proof(
+    nodes: tuple[Service, Service],
+) -> None:
+    here, there = nodes
+    await create(here)
+    async with at_home(here) as resident, at_home(there) as stolen:
+        await here.clock.advance(STALE)
+        page = (await resident.get("/account")).text
+        assert page.count("last seen") == 2
+        asked = await resident.submit("/account/sessions/end")
+        assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fsessions%2Fend"
+        assert await stolen.is_signed_in()
+        await resident.confirm(password=PASSWORD)
+        await resident.do("/account/sessions/end")
+        assert not await stolen.is_signed_in()
+        assert await resident.is_signed_in()
+
+
+# -- LG-24: nothing is left to look at -----------------------------------------------------------------
+
+
+async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(resident: Resident) -> None:
+    for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
+        answer = await resident.get(path)
+        assert answer.headers["cache-control"] == "no-store"
+    await resident.get("/account")
+    answer = await resident.submit("/sign-out")
+    assert (answer.headers["cache-control"], answer.headers["clear-site-data"]) == ("no-store", '"cache"')
+    assert (await resident.get("/account")).headers["location"] == "/sign-in"
+
+
+async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
+    service: Service, resident: Resident
+) -> None:
+    await resident.get("/account/delete")
+    answer = await resident.submit("/account/delete", login=LOGIN)
+    assert answer.headers["clear-site-data"] == '"cache"'
+    assert LOGIN not in answer.text
+    assert (await service.client.get("/account")).status_code == 303
+
+
+# -- OP-14: a copy, and the end ------------------------------------------------------------------------
+
+
+async def test_op_14_nobody_gets_a_copy_of_somebody_else(service: Service, resident: Resident) -> None:
+    bob = await create(service, "bob@studio.example")
+    assert (await resident.send("/account/export", user_id=bob.user_id)).status_code == 400
+    written = await resident.send("/account/export")
+    assert "bob@" not in written.text
+    assert (await service.client.post("/account/export")).headers["location"] == "/sign-in"
+
+
+async def test_op_14_the_person_is_gone_from_every_table_and_others_are_not(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    bob = await create(service, "bob@studio.example")
+    async with at_home(service, "bob@studio.example") as other:
+        await resident.get("/account/delete")
+        await resident.submit("/account/delete", login=LOGIN)
+        rows = await whole_database(service.house.storage)
+        assert tables_that_mention(rows, "anna@") == set()
+        assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events"}
+        assert tables_that_mention(rows, "bob@") == {"users", "audit_events"}
+        assert await now(service, bob) == bob
+        assert await other.is_signed_in()
+
+
+# -- LG-01, LG-03, LG-04, LG-19, LG-21 on these pages --------------------------------------------------
+
+
+async def test_lg_01_a_fresh_proof_changes_the_session_id_and_kills_the_old_one(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    before = resident.cookies["gh_session"]
+    (listed,) = await service.house.storage.sessions.of_user(anna.user_id, service.clock.now())
+    await service.clock.advance(STALE)
+    await resident.get("/confirm?next=/account/totp")
+    await resident.submit("/confirm", password=PASSWORD)
+    assert resident.cookies["gh_session"] != before
+    old = await service.client.get("/account", headers={"Cookie": f"gh_session={before}"})
+    assert old.headers["location"] == "/sign-in"
+    (renewed,) = await service.house.storage.sessions.of_user(anna.user_id, service.clock.now())
+    assert (renewed.session_id, renewed.created_at, renewed.ends_at) == (
+        listed.session_id,
+        listed.created_at,
+        listed.ends_at,
+    )
+
+
+async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_token(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await create(service, "bob@studio.example")
+    before = await now(service, anna)
+    async with at_home(service, "bob@studio.example") as bob:
+        foreign = hidden_fields((await bob.get("/account")).text)["csrf"]
+    strange = Resident(service)
+    unsigned = hidden_fields((await strange.get("/sign-in")).text)["csrf"]
+    await strange.client.aclose()
+    for path, fields in FORMS.items():
+        for csrf in ("", foreign, unsigned, "é"):
+            answer = await resident.client.post(path, data={**fields, "csrf": csrf})
+            assert answer.status_code == 403, path
+        own = hidden_fields((await resident.get("/account")).text)["csrf"]
+        for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+            answer = await resident.client.post(path, data={**fields, "csrf": own}, headers=headers)
+            assert answer.status_code == 403, path
+        plain = await resident.client.post(
+            path, content=f"csrf={own}".encode(), headers={"Content-Type": "text/plain"}
+        )
+        assert plain.status_code == 415, path
+        assert (await resident.client.get(path + "?csrf=" + own)).status_code in (200, 303, 405)
+    assert await now(service, anna) == before
+    assert await resident.is_signed_in()
+    assert await new_letters(service) == []
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "/%09/evil.example",
+        "https:evil.example",
+        "/%5cevil.example",
+        "///evil.example",
+        "javascript:alert(1)",
+        "/@evil.example",
+        "/..//evil.example",
+        "%2f%2fevil.example",
+        "https://evil.example/account/totp",
+        "/account/totp/../../../evil",
+        "/account/totp\r\nX: y",
+        "x" * 7_000,
+        "/console",
+        "/sign-out",
+    ],
+)
+async def test_lg_04_a_fresh_proof_leads_to_an_address_of_our_own_list_only(
+    service: Service, resident: Resident, goal: str
+) -> None:
+    fresh = await resident.client.get("/confirm", params={"next": goal})
+    assert fresh.headers["location"] == "/account"
+    await service.clock.advance(STALE)
+    page = await resident.client.get("/confirm", params={"next": goal})
+    assert page.status_code == 200
+    assert "interaction" not in hidden_fields(page.text)
+    resident.page = page
+    proved = await resident.submit("/confirm", password=PASSWORD, interaction=goal)
+    assert (proved.status_code, proved.headers["location"]) == (303, "/account")
+
+
+def test_lg_04_that_list_names_pages_of_the_account_only() -> None:
+    assert all(address.startswith("/account") for address in BACK_TO.values())
+
+
+async def test_lg_19_no_form_says_that_an_address_is_verified_or_names_a_field_it_does_not_have(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    before = await now(service, anna)
+    for path, fields in FORMS.items():
+        for more in ({"email_verified": "true"}, {"user_id": "1"}, {"rev": "0"}, {"tags": "staff"}):
+            assert (await resident.send(path, **fields, **more)).status_code == 400, path
+    assert await now(service, anna) == before
+
+
+@pytest.mark.parametrize("taken", ["bob@studio.example", "BOB@Studio.Example", " bob@STUDIO.example "])
+async def test_lg_19_no_spelling_takes_over_somebody_elses_address(
+    service: Service, resident: Resident, anna: User, taken: str
+) -> None:
+    bob = await create(service, "bob@studio.example")
+    await resident.do("/account/email", login=taken)
+    (letter,) = await new_letters(service)
+    assert letter.to == "bob@studio.example"
+    assert "/verify-email" not in letter.text
+    assert [(await now(service, one)).login for one in (anna, bob)] == [LOGIN, "bob@studio.example"]
+
+
+async def test_lg_19_the_new_address_counts_only_after_its_own_proof_and_the_old_one_is_told(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await resident.do("/account/email", login="anna@new.example")
+    waiting = await now(service, anna)
+    assert (waiting.login, waiting.email_verified) == (LOGIN, False)
+    await resident.get(await mailed_link(service))
+    assert (await now(service, anna)).login == LOGIN
+    await resident.submit("/verify-email")
+    moved = await now(service, anna)
+    assert (moved.login, moved.email_verified) == ("anna@new.example", True)
+    assert LOGIN in {letter.to for letter in await new_letters(service)}
+
+
+HOSTILE: Final = "\"><script>alert(1)</script>{{7*7}}${7*7}'"
+
+
+async def test_lg_21_whatever_a_person_calls_things_is_shown_escaped_and_never_evaluated(
+    service: Service, resident: Resident
+) -> None:
+    await resident.do("/account/profile", nick=HOSTILE[:64])
+    intruder = Resident(service, agent=f"Firefox/1 {HOSTILE}")
+    await intruder.come_home()
+    await intruder.client.aclose()
+    await resident.do("/account/email", login="{{7*7}}@new.example")
+    page = (await resident.get("/account")).text
+    typed = (await resident.submit("/account/email", login=HOSTILE)).text
+    for shown in (page, typed):
+        assert "<script>alert" not in shown
+        assert "&lt;script&gt;alert" in shown
+        assert (
+            "49" not in shown.replace(resident.cookies["gh_browser"], "").partition('<section id="profile"')[2][:400]
+        )
+    assert "{{7*7}}@new.example" in page

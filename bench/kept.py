@@ -9,14 +9,15 @@ from time import perf_counter
 from typing import Final
 
 import uvloop
-
 from bench.figures import ROUNDS, Figure, cost, per_second
-from gatehouse.storage.opening import Storage, open_storage
 from tests.support.builders import a_record, a_user
+
+from gatehouse.storage.opening import Storage, open_storage
 
 MANY: Final = 64  # callers at a time
 SECONDS: Final = 1.0
 USERS: Final = 1_000
+PAGE: Final = 4_096
 
 Act = Callable[[], Awaitable[object]]
 
@@ -24,8 +25,13 @@ Act = Callable[[], Awaitable[object]]
 def synced_write(place: Path) -> Figure:
     """What the disk takes by itself: the floor under every durable write."""
     file = os.open(place / "synced", os.O_RDWR | os.O_CREAT)
+
+    def write() -> None:
+        os.pwrite(file, bytes(PAGE), 0)
+        os.fdatasync(file)
+
     try:
-        return cost("write and fdatasync of 4 KiB", lambda: (os.pwrite(file, bytes(4096), 0), os.fdatasync(file)))
+        return cost("write and fdatasync of 4 KiB", write)
     finally:
         os.close(file)
 

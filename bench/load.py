@@ -70,7 +70,9 @@ async def run(port: int, path: str, connections: int, seconds: float) -> float:
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     load = Load(seconds)
     loop = asyncio.get_running_loop()
-    opened = [await loop.create_connection(lambda: Visitor(request, load), LOOPBACK, port) for _ in range(connections)]
+    opened = [
+        await loop.create_connection(lambda: Visitor(request, load), LOOPBACK, port) for _ in range(connections)
+    ]
     try:
         async with asyncio.timeout(seconds + PATIENCE):
             rate: float = await load.done

@@ -12,7 +12,6 @@ from typing import Final
 
 import apsw
 from cryptography.hazmat.backends.openssl import backend
-
 from tests.support.finding import find_postgres, version_of
 
 PACKAGES: Final = ("gatehouse", "uvicorn", "starlette", "asyncpg", "cryptography")

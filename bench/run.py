@@ -10,9 +10,10 @@ from bench.kept import storage, synced_write
 from bench.machine import this_machine
 from bench.served import Program, answers, starts
 from bench.signed import signatures
-from gatehouse.kernel.clock import SystemClock
 from tests.support.finding import find_postgres
 from tests.support.postgres import PostgresCluster
+
+from gatehouse.kernel.clock import SystemClock
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ class Program:
         with on_core(0):
             return subprocess.Popen(
                 command,
-                env=inherited_environment(self._environment | settings),
+                env=inherited_environment({**self._environment, **settings}),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,

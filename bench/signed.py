@@ -1,14 +1,14 @@
 """What one token costs to sign, its encoding included; RSA in the calling thread, without the pool's way there."""
 
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-
 from bench.figures import Figure, cost
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from tests.support.keys import key_of, masters
+from tests.support.tokens import example
+
 from gatehouse.keys.keyring import opened
 from gatehouse.keys.model import Algorithm, Purpose
 from gatehouse.tokens.claims import UserClaims
 from gatehouse.tokens.signing import RS256_PADDING, SHA_256, quick_signature, signing_input
-from tests.support.keys import key_of, masters
-from tests.support.tokens import example
 
 
 def signatures() -> list[Figure]:

@@ -12,7 +12,11 @@ from types import TracebackType
 from typing import BinaryIO, Final
 
 import msgspec
-import structlog
+
+from gatehouse.kernel.lean import without
+
+with without("rich"):  # structlog loads it where it is installed, 14 MB, for tracebacks that we never print
+    import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 MAX_VALUE: Final = 512  # characters

@@ -69,9 +69,11 @@ async def anna(service: Service) -> User:
 @asynccontextmanager
 async def at_home(service: Service, login: str = LOGIN) -> AsyncIterator[Resident]:
     someone = Resident(service)
-    await someone.come_home(login)
-    yield someone
-    await someone.client.aclose()
+    try:
+        await someone.come_home(login)
+        yield someone
+    finally:
+        await someone.client.aclose()
 
 
 @pytest.fixture
@@ -178,8 +180,9 @@ async def test_lg_20_a_session_that_works_on_one_node_works_on_the_other_until_t
     async with at_home(here) as resident:
         cookie = {"Cookie": f"gh_session={resident.cookies['gh_session']}"}
         assert (await there.client.get("/account", headers=cookie)).status_code == 200
-        await resident.do("/account/sessions/end-others")
+        await resident.send("/account/sessions/end-others")
         assert (await there.client.get("/account", headers=cookie)).status_code == 200
+        await resident.get("/account")
         await resident.submit("/sign-out")
         assert (await there.client.get("/account", headers=cookie)).status_code == 303
 
@@ -394,8 +397,5 @@ async def test_lg_21_whatever_a_person_calls_things_is_shown_escaped_and_never_e
     typed = (await resident.submit("/account/email", login=HOSTILE)).text
     for shown in (page, typed):
         assert "<script>alert" not in shown
-        assert "&lt;script&gt;alert" in shown
-        assert (
-            "49" not in shown.replace(resident.cookies["gh_browser"], "").partition('<section id="profile"')[2][:400]
-        )
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;{{7*7}}${7*7}&#39;" in shown
     assert "{{7*7}}@new.example" in page

@@ -27,7 +27,7 @@ from tests.support.service import QUICK
 
 T = TypeVar("T")
 NEWER: Final = "9999"
-BROKEN: Final = '''
+BROKEN: Final = """
 from alembic import op
 revision = "{revision}"
 down_revision = "{before}"
@@ -36,7 +36,7 @@ def upgrade():
     op.execute("CREATE TABLE half_done (id INTEGER)")
     op.execute("INSERT INTO half_done VALUES (1)")
     op.execute("this is no SQL")
-'''
+"""
 
 
 async def on(url: str, work: Callable[[Connection], T]) -> T:
@@ -60,7 +60,7 @@ def differences(connection: Connection) -> list[object]:
 
 
 def become_newer(connection: Connection) -> None:
-    connection.execute(text(f"UPDATE alembic_version SET version_num = '{NEWER}'"))
+    connection.execute(text("UPDATE alembic_version SET version_num = :newer"), {"newer": NEWER})
 
 
 async def revision_of(url: str) -> str:
@@ -146,7 +146,7 @@ def occupy(connection: Connection) -> None:
 
 async def test_what_kept_a_migration_from_succeeding_is_told_in_one_line(database_url: str) -> None:
     await on(database_url, occupy)
-    with pytest.raises(MigrationFailed, match="users.*already exists"):
+    with pytest.raises(MigrationFailed, match=r"users.*already exists"):
         await run_in_child(database_url)
     assert await on(database_url, tables) == {"users"}
 

@@ -24,7 +24,7 @@ from tests.support.sessions import PATIENCE, session, until_somebody_waits
 from tests.support.standby import Standby
 
 LOCK: Final = 7
-OURS: Final = "datname = current_database() AND application_name = 'gatehouse'"
+OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
 WAIT_FOR_LOCK = Statement(select(func.pg_advisory_xact_lock(LOCK).label("locked")))
 PROMISES: Final = {name: promise for name, promise in vars(test_accounts).items() if name.startswith("test_")}
 
@@ -79,7 +79,7 @@ async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres
     async with open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage:
         await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(40)))
         async with session(migrated_postgres_url) as watcher:
-            assert await watcher.fetchval(f"SELECT count(*) FROM pg_stat_activity WHERE {OURS}") == 3
+            assert await watcher.fetchval(f"SELECT count(*) {OURS}") == 3
 
 
 async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_is(
@@ -91,7 +91,7 @@ async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_i
         open_storage(migrated_postgres_url, migrate=False) as storage,
     ):
         await administrator.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
-        await administrator.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {OURS}")
+        await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await until_it_works(storage.accounts.setup_is_closed)  # over a new connection, which may only read
         with pytest.raises(Unavailable, match="ReadOnly"):
             await storage.accounts.note(a_record())

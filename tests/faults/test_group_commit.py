@@ -1,6 +1,7 @@
 """SQLite's one writer: what it answers is on the disk, and one failure is nobody else's (decisions/0004)."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -164,8 +165,7 @@ async def test_a_closed_database_is_one_whole_file(migrated_sqlite_url: str, tmp
     user = a_user()
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         await storage.accounts.create(user, a_record())
-    copied = tmp_path / "copied.db"
-    copied.write_bytes(Path(path_of(migrated_sqlite_url)).read_bytes())
+    copied = shutil.copy(path_of(migrated_sqlite_url), tmp_path / "copied.db")
     async with open_storage(f"sqlite:///{copied}", migrate=False) as storage:
         assert await storage.accounts.user(user.user_id) == user
 

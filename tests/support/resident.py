@@ -27,8 +27,9 @@ class Resident(Visitor):
         """Send the form of the present page that goes there, and holds that text if there are several."""
         assert self.page is not None
         forms = re.findall(rf'<form method="post" action="{re.escape(path)}".*?</form>', self.page.text, re.DOTALL)
-        form = next(form for form in forms if holding in form)
-        self.page = await self.client.post(path, data={**hidden_fields(form), **fields})
+        found = [form for form in forms if holding in form]
+        assert found, f"no form for {path} on {self.page.url}"
+        self.page = await self.client.post(path, data={**hidden_fields(found[0]), **fields})
         return self.page
 
     async def send(self, path: str, **fields: str) -> httpx2.Response:

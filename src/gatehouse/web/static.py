@@ -1,9 +1,10 @@
-"""Style sheets, scripts and pictures, read once at the start and served from memory.
+"""Style sheets, scripts and pictures: listed once at the start, small ones kept in memory.
 
 An address carries the digest of what it names, so browsers may keep it for ever; nothing on the disk is
 looked up by what a caller sent.
 """
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from gatehouse.web.routes.table import Endpoint, RateClass
 
 DIRECTORY: Final = Path(__file__).parent / "static"
 DIGEST_DIGITS: Final = 16
+KEPT_BYTES: Final = 128 * 1024
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 ASK_AGAIN: Final = "no-cache"  # an address of another release: the same file as it is now
 
@@ -37,7 +39,11 @@ MEDIA_TYPES: Final = {
 class Asset:
     digest: str
     media_type: str
-    content: bytes
+    path: Path
+    kept: bytes | None  # None for a big one, which few ask for: read when it is
+
+    async def content(self) -> bytes:
+        return await asyncio.to_thread(self.path.read_bytes) if self.kept is None else self.kept
 
 
 class Assets:
@@ -54,7 +60,7 @@ class Assets:
         if asset is None:
             raise NotFound
         kept = FOR_EVER if request.path_params["digest"] == asset.digest else ASK_AGAIN
-        return cacheable(request, asset.content, media_type=asset.media_type, cache_control=kept)
+        return cacheable(request, await asset.content(), media_type=asset.media_type, cache_control=kept)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -73,4 +79,5 @@ class Assets:
 def _read(path: Path) -> Asset:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
-    return Asset(digest=digest, media_type=MEDIA_TYPES[path.suffix], content=content)
+    kept = content if len(content) <= KEPT_BYTES else None
+    return Asset(digest=digest, media_type=MEDIA_TYPES[path.suffix], path=path, kept=kept)

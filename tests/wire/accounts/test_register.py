@@ -1,10 +1,9 @@
 """Making an account for oneself."""
 
 import re
+from pathlib import Path
 
 import httpx2
-import pytest
-
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
 from tests.support.letters import mailed_link, new_letters
@@ -137,7 +136,7 @@ async def test_the_acts_are_in_the_audit_log_without_password_or_link(
     assert link.partition("=")[2] not in repr(records)
 
 
-async def test_nobody_registers_where_registration_is_closed(migrated_url: str, tmp_path: object) -> None:
+async def test_nobody_registers_where_registration_is_closed(migrated_url: str, tmp_path: Path) -> None:
     closed = {"GATEHOUSE__ACCOUNTS__REGISTRATION": "false"}
     async with running_service(migrated_url, tmp_path, environment=closed) as service:
         assert (await service.client.get("/register")).status_code == 403
@@ -150,7 +149,7 @@ async def test_nobody_registers_where_registration_is_closed(migrated_url: str, 
         await visitor.client.aclose()
 
 
-async def test_only_addresses_of_the_allowed_domains_register(migrated_url: str, tmp_path: object) -> None:
+async def test_only_addresses_of_the_allowed_domains_register(migrated_url: str, tmp_path: Path) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example,partner.example"}
     async with running_service(migrated_url, tmp_path, environment=allowed) as service:
         visitor = Visitor(service)
@@ -169,7 +168,6 @@ async def test_without_a_mail_server_the_page_says_where_the_mail_is(visitor: Vi
     assert "log of the server" in (await register(visitor)).text
 
 
-@pytest.mark.usefixtures("service")
 async def test_a_form_that_is_not_this_browsers_own_is_refused(service: Service, visitor: Visitor) -> None:
     for path, fields in (
         ("/register", BOB),

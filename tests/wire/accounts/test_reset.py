@@ -1,10 +1,14 @@
 """Choosing a new password by a mailed link."""
 
+from pathlib import Path
+
 import httpx2
 
 from gatehouse.accounts.model import User
+from gatehouse.accounts.password_rules import sha1
+from gatehouse.audit.model import Origin
 from tests.support.letters import mailed_link, new_letters, token_in
-from tests.support.service import Service
+from tests.support.service import Service, running_service
 from tests.support.visitor import PASSWORD, Visitor
 
 LOGIN = "anna@studio.example"
@@ -54,18 +58,21 @@ async def test_what_is_wrong_is_said_and_the_link_lives_on(service: Service, vis
     assert (await choose(visitor, link)).status_code == 303
 
 
-async def test_a_password_of_the_operators_list_is_refused(service: Service, visitor: Visitor, anna: User) -> None:
-    del anna
-    rules = service.house.password_rules
-    rules._breached = AllOfThem()  # type: ignore[assignment]
-    answer = await choose(visitor, await reset_link(service, visitor))
-    assert answer.status_code == 400
-    assert "known from a data leak" in answer.text
-
-
-class AllOfThem:
-    def hold(self, sha1: str) -> bool:
-        return bool(sha1)
+async def test_a_password_of_the_operators_list_is_refused(migrated_url: str, tmp_path: Path) -> None:
+    stolen = tmp_path / "breached.txt"
+    stolen.write_text(f"{sha1(NEW)}:2\n")
+    listed = {"GATEHOUSE__ACCOUNTS__BREACHED_PASSWORDS": str(stolen)}
+    async with running_service(migrated_url, tmp_path, environment=listed) as service:
+        await service.house.administration.create(
+            login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        )
+        visitor = Visitor(service)
+        link = await reset_link(service, visitor)
+        refused = await choose(visitor, link)
+        assert refused.status_code == 400
+        assert "known from a data leak" in refused.text
+        assert (await choose(visitor, link, f"{NEW} and more")).status_code == 303
+        await visitor.client.aclose()
 
 
 async def test_the_act_is_in_the_audit_log_without_password_or_link(

@@ -47,10 +47,10 @@ def race(requests: Sequence[Sequence[tuple[int, str]]]) -> list[int]:
         for _ in requests
     ]
     for client, mine in zip(clients, requests, strict=True):
-        print(json.dumps(mine), file=client.stdin, flush=True)  # noqa: T201
+        print(json.dumps(mine), file=client.stdin, flush=True)
     assert [client.stdout.readline() for client in clients if client.stdout] == ["ready\n"] * len(clients)
     for client in clients:
-        print(file=client.stdin, flush=True)  # noqa: T201
+        print(file=client.stdin, flush=True)
     return [status for client in clients for status in json.loads(client.communicate(timeout=60)[0])]
 
 
@@ -63,10 +63,7 @@ async def test_of_many_clients_with_one_link_exactly_one_becomes_administrator(
         token = newest.wait_for_line(LINK, newest.stdout)[1]
         ports = [nodes[n % len(nodes)].port for n in range(EACH)]
         statuses = race(
-            [
-                [(port, submission(token, login)) for port, login in zip(ports, mine, strict=True)]
-                for mine in logins
-            ]
+            [[(port, submission(token, login)) for port, login in zip(ports, mine, strict=True)] for mine in logins]
         )
     assert Counter(statuses) == {200: 1, 403: CLIENTS * EACH - 1}
     winner = [login for mine in logins for login in mine][statuses.index(200)]

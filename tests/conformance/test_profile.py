@@ -1,0 +1,212 @@
+"""The promises of accounts/own/store.py."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
+from gatehouse.accounts.model import Auth, Link, LinkKind, User
+from gatehouse.accounts.own.errors import LastAdministrator
+from gatehouse.accounts.own.model import ACTS_SHOWN, EmailChange
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Record
+from gatehouse.storage.opening import Storage
+from tests.conformance.test_sessions import a_session, open_session
+from tests.support.builders import NOW, ORIGIN, RECORDER, a_passkey, a_record, a_user
+from tests.support.whole_database import tables_that_mention, whole_database
+
+NEW = "new@studio.example"
+ENDS = NOW + 1_800
+
+
+def entry_about(user: User, event: Event = Event.PROFILE_CHANGED) -> Record:
+    return RECORDER.record(event, ORIGIN, subject=user.user_id)
+
+
+async def a_person(storage: Storage, *, administrator: bool = False) -> User:
+    user = a_user(password_hash="old")
+    await storage.accounts.create(user, entry_about(user, Event.USER_CREATED), administrator=administrator)
+    return user
+
+
+@pytest.fixture
+async def anna(storage: Storage) -> User:
+    return await a_person(storage)
+
+
+async def now(storage: Storage, user: User) -> User:
+    return await storage.accounts.user(user.user_id)
+
+
+async def ask_for(storage: Storage, user: User, login: str = NEW, digest: bytes = b"link") -> EmailChange:
+    link = Link(kind=LinkKind.CHANGE, digest=digest, created_at=NOW, expires_at=ENDS)
+    await storage.profile.put_change(user, link, login, entry_about(user), ())
+    change = await storage.profile.change(digest, NOW)
+    assert change is not None
+    return change
+
+
+async def take_over(storage: Storage, change: EmailChange, digest: bytes = b"link", at: int = NOW) -> None:
+    await storage.profile.take_over(digest, change, entry_about(change.owner, Event.EMAIL_CHANGED), (), at)
+
+
+# -- what there is ------------------------------------------------------------------------------------
+
+
+async def test_holdings_are_everything_that_is_kept_beside_the_account(storage: Storage, anna: User) -> None:
+    await storage.passkeys.add_passkey(a_passkey(user_id=anna.user_id), [b"1", b"2"], entry_about(anna), ())
+    await open_session(storage, a_session(anna))
+    await ask_for(storage, anna)
+    held = await storage.profile.holdings(anna.user_id, NOW)
+    assert [key.name for key in held.passkeys] == ["Laptop"]
+    assert [session.digest for session in held.sessions] == [b"cookie"]
+    assert (held.overview.recovery_left, held.pending_login, held.is_administrator) == (2, NEW, False)
+    assert {record.subject for record in held.records} == {anna.user_id}
+    assert (await storage.profile.holdings(anna.user_id, ENDS)).pending_login == ""
+
+
+async def test_holdings_hold_the_newest_records_and_everything_holds_all(storage: Storage, anna: User) -> None:
+    for second in range(ACTS_SHOWN + 5):
+        await storage.profile.note(replace(entry_about(anna), at=NOW + second))
+    times = [record.at for record in (await storage.profile.holdings(anna.user_id, NOW)).records]
+    assert times == [NOW + second for second in range(ACTS_SHOWN + 4, 4, -1)]
+    everything = await storage.profile.everything(anna.user_id, NOW)
+    assert len(everything.holdings.records) == ACTS_SHOWN + 6
+
+
+async def test_everything_names_the_roles(storage: Storage) -> None:
+    admin = await a_person(storage, administrator=True)
+    (role,) = (await storage.profile.everything(admin.user_id, NOW)).roles
+    assert (role.application_id, role.role, role.project_id, role.ends_at) == (1, "administrator", "", 0)
+    assert (await storage.profile.holdings(admin.user_id, NOW)).is_administrator
+
+
+async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: User) -> None:
+    await storage.profile.set_nick(anna.user_id, "Änne", entry_about(anna))
+    await storage.profile.set_lang(anna.user_id, "de", entry_about(anna))
+    assert await now(storage, anna) == replace(anna, nick="Änne", lang="de", version=3)
+    assert len(await storage.audit.newest(9, anna.user_id, Event.PROFILE_CHANGED)) == 2
+    nobody = a_user()
+    for change in (storage.profile.set_nick, storage.profile.set_lang):
+        with pytest.raises(UserNotFound):
+            await change(nobody.user_id, "de", entry_about(nobody))
+    assert await storage.audit.newest(9, nobody.user_id, "") == []
+
+
+# -- another address ----------------------------------------------------------------------------------
+
+
+async def test_of_many_with_one_link_one_takes_the_address_over(storage: Storage, anna: User) -> None:
+    change = await ask_for(storage, anna)
+    answers = await asyncio.gather(*(take_over(storage, change) for _ in range(5)), return_exceptions=True)
+    assert [answer for answer in answers if not isinstance(answer, LinkDead)] == [None]
+    assert await now(storage, anna) == replace(anna, login=NEW, email_verified=True, version=2)
+    assert await storage.profile.change(b"link", NOW) is None
+
+
+async def test_of_two_accounts_that_want_one_address_one_gets_it(storage: Storage, anna: User) -> None:
+    bob = await a_person(storage)
+    first, second = await ask_for(storage, anna), await ask_for(storage, bob, NEW.upper(), b"other")
+    await take_over(storage, first)
+    with pytest.raises(LinkDead):
+        await take_over(storage, second, b"other")
+    assert (await now(storage, bob)).login == bob.login
+    assert await storage.profile.change(b"other", NOW) is not None
+
+
+async def test_a_change_is_dead_when_replaced_expired_or_its_account_is_another_one_now(
+    storage: Storage, anna: User
+) -> None:
+    older = await ask_for(storage, anna)
+    await ask_for(storage, anna, digest=b"newer")
+    assert await storage.profile.change(b"link", NOW) is None
+    assert await storage.profile.change(b"newer", ENDS) is None
+    with pytest.raises(LinkDead):
+        await take_over(storage, older)
+    with pytest.raises(LinkDead):
+        await take_over(storage, older, b"newer", ENDS)
+    await storage.sessions.revoke(anna.user_id, entry_about(anna), keep=None, now=NOW)
+    assert await storage.profile.change(b"newer", NOW) is None
+    with pytest.raises(LinkDead):
+        await take_over(storage, older, b"newer")
+    assert (await now(storage, anna)).login == anna.login
+
+
+async def test_other_links_die_with_the_old_address(storage: Storage, anna: User) -> None:
+    reset = Link(kind=LinkKind.RESET, digest=b"reset", created_at=NOW, expires_at=ENDS)
+    await storage.registration.send_link(anna, reset, entry_about(anna), ())
+    await take_over(storage, await ask_for(storage, anna))
+    assert "reset" not in repr((await whole_database(storage))["once"])
+
+
+# -- proofs -------------------------------------------------------------------------------------------
+
+
+async def test_a_new_password_keeps_one_session_and_ends_everything_else(storage: Storage, anna: User) -> None:
+    for digest in (b"mine", b"other"):
+        await open_session(storage, a_session(anna, digest))
+    await ask_for(storage, anna)
+    await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
+    assert await storage.sessions.find(b"mine", NOW) is not None
+    assert await storage.sessions.find(b"other", NOW) is None
+    assert await storage.profile.change(b"link", NOW) is None
+    assert (await now(storage, anna)).password_hash == "new"
+
+
+async def test_whoever_was_thrown_out_meanwhile_sets_no_password(storage: Storage, anna: User) -> None:
+    await storage.sessions.revoke(anna.user_id, entry_about(anna), keep=None, now=NOW)
+    with pytest.raises(UserChanged):
+        await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
+    assert (await now(storage, anna)).password_hash == "old"
+
+
+async def test_of_many_proofs_of_one_session_one_gives_it_another_secret(storage: Storage, anna: User) -> None:
+    await open_session(storage, a_session(anna))
+    answers = await asyncio.gather(
+        *(
+            storage.profile.prove_again(b"cookie", bytes([n]), Auth.PASSKEY, entry_about(anna), NOW + 9)
+            for n in range(5)
+        )
+    )
+    assert sorted(answers) == [False, False, False, False, True]
+    fresh = bytes([answers.index(True)])
+    found = await storage.sessions.find(fresh, NOW + 9)
+    assert found is not None
+    assert found.session == replace(a_session(anna), digest=fresh, auth=Auth.PASSKEY, proved_at=NOW + 9)
+    assert await storage.sessions.find(b"cookie", NOW + 9) is None
+
+
+# -- the end ------------------------------------------------------------------------------------------
+
+
+async def test_an_erased_person_leaves_a_spent_id_and_records_without_personal_parts(
+    storage: Storage, anna: User
+) -> None:
+    await storage.passkeys.add_passkey(a_passkey(user_id=anna.user_id), [b"1"], entry_about(anna), ())
+    await open_session(storage, a_session(anna))
+    await ask_for(storage, anna)
+    await storage.profile.erase(
+        anna.user_id, entry_about(anna, Event.USER_ERASED), even_last_administrator=False, now=NOW
+    )
+    rows = await whole_database(storage)
+    assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events"}
+    records = await storage.audit.newest(9, anna.user_id, "")
+    assert [record.personal for record in records if record.event != Event.USER_ERASED] == [None, None, None]
+    with pytest.raises(UserNotFound):
+        await storage.profile.erase(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
+
+
+async def test_of_the_last_two_administrators_who_go_at_once_one_stays(storage: Storage) -> None:
+    pair = [await a_person(storage, administrator=True) for _ in range(2)]
+    answers = await asyncio.gather(
+        *(
+            storage.profile.erase(one.user_id, entry_about(one), even_last_administrator=False, now=NOW)
+            for one in pair
+        ),
+        return_exceptions=True,
+    )
+    assert sorted(type(answer).__name__ for answer in answers) == ["LastAdministrator", "NoneType"]
+    left = pair[[isinstance(answer, LastAdministrator) for answer in answers].index(True)]
+    assert await now(storage, left) == left
+    await storage.profile.erase(left.user_id, entry_about(left), even_last_administrator=True, now=NOW)

@@ -13,7 +13,7 @@ from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
 from gatehouse.storage.opening import Storage
 from tests.conformance.test_sessions import a_session, open_session
-from tests.support.builders import NOW, ORIGIN, RECORDER, a_passkey, a_record, a_user
+from tests.support.builders import NOW, ORIGIN, RECORDER, a_passkey, a_user
 from tests.support.whole_database import tables_that_mention, whole_database
 
 NEW = "new@studio.example"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.visitors import Guessers, every_guess_was_counted, get_request
+from tests.faults.visitors import PATIENCE, Guessers, every_guess_was_counted, get_request
 from tests.faults.writers import every_account_has_one_record, kept_by, writing
 from tests.support.aftermath import house_of
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import Node
-from tests.support.rawhttp import PATIENCE, exchange
+from tests.support.rawhttp import exchange
 from tests.support.service import QUICK
 
 JWKS = "/proxy/oauth/keys"

@@ -19,8 +19,9 @@ from gatehouse.kernel.errors import TooMany
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.throttle.model import GuessLimit
 from tests.support.processes import LOOPBACK, Node
-from tests.support.rawhttp import PATIENCE, Answer, RawConnection
+from tests.support.rawhttp import Answer, RawConnection
 
+PATIENCE: Final = 30.0  # seconds
 GUESSES: Final = 9  # by each address: the tenth would close the door to it
 ADDRESS: Final = r"/setup\?token=(\S+)"
 FORM: Final = {

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import httpx2
+
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
 from tests.support.letters import mailed_link, new_letters

@@ -1,0 +1,317 @@
+"""A person at home in the account page, in a real browser."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+from playwright.async_api import Browser, CDPSession, Page, expect
+
+from gatehouse.accounts.model import Auth, User
+from gatehouse.audit.model import Origin
+from tests.support.letters import mailed_link, new_letters
+from tests.support.resident import LOGIN, code_of
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD
+
+NEW = "a quite different phrase"
+STALE = 601
+AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+
+
+@pytest.fixture
+async def anna(service: Service) -> User:
+    return await service.house.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+    )
+
+
+@pytest.fixture(params=["script", "no script"])
+async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+    """A page with JavaScript, and one without."""
+    context = await browser.new_context(locale="en-GB", java_script_enabled=request.param == "script")
+    yield await context.new_page()
+    await context.close()
+
+
+async def now(service: Service, user: User) -> User:
+    return await service.house.storage.accounts.user(user.user_id)
+
+
+def complaints_of(page: Page) -> list[str]:
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return complaints
+
+
+async def sign_in(service: Service, page: Page, login: str = LOGIN, password: str = PASSWORD) -> None:
+    await page.goto(f"{service.base_url}/sign-in")
+    await page.get_by_label("E-mail").fill(login)
+    await page.get_by_label("Password").fill(password)
+    await page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+async def at_home(page: Page, nick: str = "Anna") -> None:
+    await expect(page.get_by_role("heading", level=1, name=nick)).to_be_visible()
+
+
+async def sign_out(page: Page) -> None:
+    await page.locator("header").get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
+
+
+async def said(page: Page, words: str) -> None:
+    await expect(page.locator("p.notice[role=status]")).to_have_text(words)
+
+
+async def set_up_totp(service: Service, page: Page) -> tuple[str, list[str]]:
+    await page.get_by_role("button", name="Set up: Authenticator app").click()
+    await page.get_by_text("Type the secret by hand").click()
+    secret = (await page.locator("#secret").inner_text()).replace(" ", "")
+    await page.get_by_role("textbox", name="Code").fill(code_of(secret, service))
+    await page.get_by_role("button", name="Switch on").click()
+    await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
+    codes = await page.locator("#codes li").all_inner_texts()
+    await page.get_by_role("button", name="I have saved them").click()
+    await at_home(page)
+    await service.clock.advance(30)
+    return secret, codes
+
+
+@pytest.mark.usefixtures("anna")
+async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next_sign_in(
+    service: Service, either: Page
+) -> None:
+    page, complaints = either, complaints_of(either)
+    await sign_in(service, page)
+    secret, codes = await set_up_totp(service, page)
+    assert len(codes) == 10
+    await expect(page.get_by_text("10 codes left")).to_be_visible()
+    await sign_out(page)
+    await sign_in(service, page)
+    await page.get_by_role("textbox", name="Code").fill(code_of(secret, service))
+    await page.get_by_role("button", name="Continue").click()
+    await at_home(page)
+    assert complaints == []
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_recovery_code_lets_in_whoever_lost_the_device_once(service: Service, either: Page) -> None:
+    page = either
+    await sign_in(service, page)
+    _, codes = await set_up_totp(service, page)
+    for code, lets_in in ((codes[0], True), (codes[0], False), (codes[1], True)):
+        await page.context.clear_cookies()
+        await sign_in(service, page)
+        await page.get_by_text("Lost your device?").click()
+        await page.get_by_role("button", name="Recovery code").click()
+        await page.get_by_label("Recovery code").fill(code.upper())
+        await page.get_by_role("button", name="Continue").click()
+        if lets_in:
+            await at_home(page)
+        else:
+            await expect(page.get_by_role("alert")).to_have_text("This code is not right.")
+    await expect(page.get_by_text("8 codes left")).to_be_visible()
+
+
+class VirtualKey:
+    """A virtual authenticator in Chromium; its owner touches it only when told to.
+
+    Were it touched always, the sign-in page's autofill would be answered before anyone can type.
+    """
+
+    def __init__(self, devtools: CDPSession, authenticator_id: str) -> None:
+        self._devtools = devtools
+        self._id = authenticator_id
+
+    @classmethod
+    async def plugged_into(cls, page: Page) -> Self:
+        devtools = await page.context.new_cdp_session(page)
+        await devtools.send("WebAuthn.enable")
+        made = await devtools.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
+        return cls(devtools, made["authenticatorId"])
+
+    async def touch(self, *, is_touched: bool = True) -> None:
+        await self._devtools.send(
+            "WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": self._id, "enabled": is_touched}
+        )
+
+    async def let_go(self) -> None:
+        await self.touch(is_touched=False)
+
+
+async def add_passkey(page: Page, name: str) -> None:
+    await page.get_by_role("button", name="Add a passkey").click()
+    await page.get_by_label("Name of the passkey").fill(name)
+    await page.get_by_role("button", name="Create passkey").click()
+
+
+async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_password(
+    service: Service, page: Page, anna: User
+) -> None:
+    complaints = complaints_of(page)
+    key = await VirtualKey.plugged_into(page)
+    await sign_in(service, page)
+    await add_passkey(page, "Work laptop")
+    await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
+    await page.get_by_role("button", name="I have saved them").click()
+    await expect(page.get_by_text("Work laptop")).to_be_visible()
+    await key.let_go()
+    await sign_out(page)
+
+    await sign_in(service, page)
+    await page.get_by_role("button", name="Use my passkey").click()
+    await key.touch()
+    await at_home(page)
+    assert await proved_by(service, anna) == Auth.TWO_STEP
+    await key.let_go()
+    await sign_out(page)
+
+    await page.goto(f"{service.base_url}/sign-in")
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await key.touch()
+    await at_home(page)
+    assert await proved_by(service, anna) == Auth.PASSKEY
+    await sign_out(page)
+
+    await page.goto(f"{service.base_url}/sign-in")  # the autofill of the browser is enough
+    await at_home(page)
+    assert await proved_by(service, anna) == Auth.PASSKEY
+    assert complaints == []
+
+
+async def proved_by(service: Service, user: User) -> Auth:
+    (session,) = await service.house.storage.sessions.of_user(user.user_id, service.clock.now())
+    return session.auth
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_passkey_proves_that_it_is_still_its_owner(service: Service, page: Page) -> None:
+    await VirtualKey.plugged_into(page)
+    await sign_in(service, page)
+    await add_passkey(page, "Work laptop")
+    await page.get_by_role("button", name="I have saved them").click()
+    await service.clock.advance(STALE)
+    await page.goto(f"{service.base_url}/account")
+    await page.get_by_role("button", name="Remove Work laptop").click()
+    await expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
+    await page.get_by_role("button", name="Confirm with a passkey").click()
+    await at_home(page)
+    await page.get_by_role("button", name="Remove Work laptop").click()
+    await said(page, "The passkey is removed.")
+
+
+async def test_every_form_of_the_page_works_without_javascript(
+    service: Service, browser: Browser, anna: User
+) -> None:
+    context = await browser.new_context(java_script_enabled=False, viewport={"width": 360, "height": 740})
+    page = await context.new_page()
+    await sign_in(service, page)
+    await at_home(page)
+
+    await page.get_by_label("Name shown to others").fill("Änne")
+    await page.locator("#profile").get_by_role("button", name="Save").click()
+    await said(page, "Your name is changed.")
+    await at_home(page, "Änne")
+
+    await page.get_by_role("combobox", name="Language").select_option("Deutsch")
+    await page.get_by_role("combobox", name="Appearance").select_option("Dark")
+    await page.locator("#look").get_by_role("button", name="Save").click()
+    await said(page, "Sprache und Darstellung sind gespeichert.")
+    await page.get_by_role("combobox", name="Sprache").select_option("English")
+    await page.locator("#look").get_by_role("button", name="Speichern").click()
+    await said(page, "Language and appearance are saved.")
+
+    await page.get_by_text("Change e-mail").click()
+    await page.get_by_role("textbox", name="New e-mail").fill("anne@new.example")
+    await page.get_by_role("button", name="Send link").click()
+    await said(page, "We have sent a link to the new address. Open it to complete the change.")
+    await page.goto(service.base_url + await mailed_link(service))
+    await page.get_by_role("button", name="Yes, it is mine").click()
+    await page.get_by_role("button", name="Go to my account").click()
+    await expect(page.locator("#email").get_by_text("confirmed", exact=True)).to_be_visible()
+    assert (await now(service, anna)).login == "anne@new.example"
+
+    await page.get_by_text("Change password").click()
+    await page.get_by_label("Present password").fill(PASSWORD)
+    await page.get_by_label("New password").fill(NEW)
+    await page.get_by_label("Password again").fill(NEW)
+    await page.get_by_role("button", name="Save password").click()
+    await said(page, "Your password is changed. All other devices are signed out.")
+
+    await page.get_by_role("button", name="Turn on: Code by e-mail").click()
+    await page.get_by_role("button", name="I have saved them").click()
+    await page.get_by_role("button", name="New codes").click()
+    await expect(page.locator("#codes li")).to_have_count(10)
+    await page.get_by_role("button", name="I have saved them").click()
+
+    await service.clock.advance(STALE)
+    await page.get_by_role("button", name="Turn off: Code by e-mail").click()
+    await new_letters(service)
+    await page.get_by_role("button", name="Send a code by e-mail").click()
+    await said(page, "A new code is on its way.")
+    (letter,) = await new_letters(service)
+    await page.get_by_label("Password").fill(NEW)
+    await page.get_by_role("textbox", name="Code").fill(
+        next(word for word in letter.text.split() if word.isdecimal())
+    )
+    await page.get_by_role("button", name="Confirm", exact=True).click()
+    await page.get_by_role("button", name="Turn off: Code by e-mail").click()
+    await said(page, "Codes by e-mail are switched off.")
+    await context.close()
+
+
+@pytest.mark.usefixtures("anna")
+async def test_another_device_is_signed_out_by_mouse(service: Service, browser: Browser, either: Page) -> None:
+    phone = await browser.new_context(user_agent="Mozilla/5.0 (iPhone) Safari/605.1", java_script_enabled=False)
+    elsewhere = await phone.new_page()
+    await sign_in(service, elsewhere)
+    await sign_in(service, either)
+    await either.get_by_role("button", name="Sign out: Safari on iPhone").click()
+    await said(either, "The device is signed out.")
+    await elsewhere.goto(f"{service.base_url}/account")
+    await expect(elsewhere).to_have_url(f"{service.base_url}/sign-in")
+    await sign_in(service, elsewhere)
+    await either.goto(f"{service.base_url}/account")
+    await either.get_by_role("button", name="Sign out everywhere else").click()
+    await said(either, "All other devices are signed out.")
+    await elsewhere.goto(f"{service.base_url}/account")
+    await expect(elsewhere).to_have_url(f"{service.base_url}/sign-in")
+    await phone.close()
+
+
+async def test_op_14_a_copy_is_downloaded_and_the_account_deleted(
+    service: Service, either: Page, anna: User, tmp_path: Path
+) -> None:
+    await sign_in(service, either)
+    async with either.expect_download() as downloading:
+        await either.locator("#data").get_by_role("button", name="Download").click()
+    download = await downloading.value
+    assert download.suggested_filename == f"gatehouse-{anna.user_id}.json"
+    await download.save_as(tmp_path / "copy.json")
+    assert json.loads((tmp_path / "copy.json").read_text())["account"]["login"] == LOGIN
+    await either.get_by_role("button", name="Delete …").click()
+    await either.get_by_label(f"To confirm, type {LOGIN}").fill(LOGIN)
+    await either.get_by_role("button", name="Delete for good").click()
+    await said(either, "Your account is deleted.")
+    await sign_in(service, either)
+    await expect(either.get_by_role("alert")).to_have_text("E-mail or password is wrong.")
+
+
+@pytest.mark.usefixtures("anna")
+async def test_lg_24_after_sign_out_the_back_button_shows_nothing(service: Service, page: Page) -> None:
+    await sign_in(service, page)
+    await at_home(page)
+    await sign_out(page)
+    await page.go_back()
+    await expect(page).to_have_url(f"{service.base_url}/sign-in")
+    await expect(page.get_by_text(LOGIN)).to_have_count(0)

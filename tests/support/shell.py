@@ -246,7 +246,7 @@ def sample_endpoints() -> list[Endpoint]:
 JSON_PATHS = ("/proxy/oauth/token", "/proxy/api/gameSession/getGsid", "/api/permissions/roles")
 
 
-def a_page(status: int, title: str, message: str, request_id: str) -> str:
+def a_page(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
     return f"<html>{status}|{title}|{message}|{request_id}</html>"
 
 

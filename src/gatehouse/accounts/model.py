@@ -10,6 +10,9 @@ from gatehouse.accounts.logins import login_key
 ADMINISTRATOR: Final = "administrator"  # the root role of application 1 that opens everything (R5)
 CENTRAL: Final = 1  # the application that is the service itself
 
+JOINED: Final = "joined"  # in `meta`: how the account came to be
+REGISTERED: Final = "registered"  # by whoever typed the address
+
 NICK_LONGEST: Final = 64
 TAG_LONGEST: Final = 64
 TAGS_MOST: Final = 100
@@ -51,6 +54,15 @@ class User:
     sealed_totp: bytes | None = field(default=None, repr=False)
     passkeys: int = 0
     version: int = 1
+
+    @property
+    def may_add_factors(self) -> bool:
+        """False for someone who registered with an address that was never proved to be his.
+
+        Else a stranger could register another person's address, add a passkey, and still be in after the
+        owner has come and set a password of his own.
+        """
+        return self.email_verified or self.meta.get(JOINED) != REGISTERED
 
     @property
     def login_key(self) -> str | None:

@@ -9,7 +9,7 @@ from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import DomainRefused, LoginTaken, RegistrationClosed, UserIdTaken
 from gatehouse.accounts.links import Asker, Links, by_the_owner
 from gatehouse.accounts.logins import check_login, login_key
-from gatehouse.accounts.model import LinkKind, User
+from gatehouse.accounts.model import JOINED, REGISTERED, LinkKind, User
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import RegistrationStore
@@ -119,6 +119,7 @@ class Registration:
             password_hash=await self._passwords.hash(newcomer.password),
             lang=asker.lang,
             reg_time=self._clock.now(),
+            meta={JOINED: REGISTERED},
         )
         prepared = self._links.prepare(LinkKind.VERIFY, to=newcomer.login, lang=asker.lang, origin=asker.origin)
         entry = self._recorder.record(

@@ -53,8 +53,8 @@ class UnsupportedMediaType(BadInput):
 
 
 class RenderError(Protocol):
-    def __call__(self, status: int, title: str, message: str, request_id: str) -> str:
-        """Return the HTML of an error page."""
+    def __call__(self, status: int, title: str, message: str, request_id: str, scope: Scope) -> str:
+        """Return the HTML of an error page, in the language of whoever asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ class ErrorAnswers:
             headers.setdefault("WWW-Authenticate", _challenge(problem, scope))
         match dialect_of(scope):
             case Dialect.PAGE:
-                return self._page(problem, request_id_of(scope), headers)
+                return self._page(problem, scope, headers)
             case Dialect.OAUTH:
                 return _oauth(problem, headers)
             case Dialect.PERMISSIONS:
@@ -219,13 +219,14 @@ class ErrorAnswers:
         status = 200 if self._always_200 else problem.status
         return json_answer(Failure(error=words), status=status, headers=headers)
 
-    def _page(self, problem: Problem, request_id: str, headers: Mapping[str, str]) -> Response:
+    def _page(self, problem: Problem, scope: Scope, headers: Mapping[str, str]) -> Response:
         title = TITLES.get(problem.status, HTTPStatus(problem.status).phrase)
+        request_id = request_id_of(scope)
         try:
-            page = self._render_error(problem.status, title, problem.shown, request_id)
+            page = self._render_error(problem.status, title, problem.shown, request_id, scope)
         except Exception:
             log.exception("error page failed")
-            page = bare_page(problem.status, title, problem.shown, request_id)
+            page = bare_page(problem.status, title, problem.shown, request_id, scope)
         return html_answer(page, status=problem.status, headers=headers)
 
 
@@ -256,7 +257,7 @@ def _challenge(problem: Problem, scope: Scope) -> str:
     return f'Bearer realm="{REALM}", error="{problem.code}"'
 
 
-def bare_page(status: int, title: str, message: str, request_id: str) -> str:
+def bare_page(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
     """An error page without templates, for when those are what is broken."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'

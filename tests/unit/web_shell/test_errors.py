@@ -152,7 +152,7 @@ async def test_a_person_gets_a_page() -> None:
 
 
 async def test_a_broken_error_page_is_replaced_by_a_bare_one() -> None:
-    def broken(status: int, title: str, message: str, request_id: str) -> str:  # noqa: ARG001
+    def broken(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
         raise LookupError(SECRET)
 
     errors = ErrorAnswers(render_error=broken)

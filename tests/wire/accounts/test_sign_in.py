@@ -195,3 +195,9 @@ async def test_lg_17_a_password_too_long_to_be_one_is_refused_like_any_wrong_one
 ) -> None:
     assert (await visitor.sign_in(LOGIN, "x" * 5_000)).status_code == 403
     assert anna.password_hash is not None
+
+
+async def test_error_pages_speak_the_readers_language(service: Service) -> None:
+    answer = await service.client.get("/nowhere", headers={"Accept-Language": "de-AT,de;q=0.9"})
+    assert answer.status_code == 404
+    assert 'lang="de"' in answer.text

@@ -13,7 +13,7 @@ from gatehouse.accounts.second_factors.ceremony import (
     read_registration,
     read_sign_in,
 )
-from gatehouse.accounts.second_factors.errors import BadPasskeyName, FactorMissing, PasskeyRefused
+from gatehouse.accounts.second_factors.errors import BadPasskeyName, EmailNotVerified, FactorMissing, PasskeyRefused
 from gatehouse.accounts.second_factors.model import Factor, Passkey
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
 from gatehouse.accounts.second_factors.store import PasskeyStore
@@ -48,7 +48,9 @@ class Passkeys:
         return self._party.is_possible
 
     async def registration_options(self, user: User, *, browser: bytes) -> str:
-        """JSON of PublicKeyCredentialCreationOptions."""
+        """JSON of PublicKeyCredentialCreationOptions. Raises EmailNotVerified."""
+        if not user.may_add_factors:
+            raise EmailNotVerified
         held = await self._store.passkeys(user.user_id)
         challenge = await self._challenge(REGISTER, browser, user)
         return self._party.registration_options(user, challenge, held)

@@ -8,7 +8,7 @@ from typing import Final
 import pyotp
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.errors import EnrolmentGone, SecondFactorWrong
+from gatehouse.accounts.second_factors.errors import EmailNotVerified, EnrolmentGone, SecondFactorWrong
 from gatehouse.accounts.second_factors.model import STEP_SECONDS, Enrolment, Factor
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
 from gatehouse.accounts.second_factors.store import SecondFactorStore
@@ -58,7 +58,9 @@ class Totp:
         self._issuer = issuer
 
     async def begin(self, user: User) -> Enrolment:
-        """Make a secret that counts for nothing until its first code confirms it."""
+        """Make a secret that counts for nothing until its first code confirms it. Raises EmailNotVerified."""
+        if not user.may_add_factors:
+            raise EmailNotVerified
         secret = base64.b32encode(secrets.token_bytes(SECRET_BYTES)).decode()
         sealed = self._masters.seal(secret.encode(), purpose=purpose_of(user))
         now = self._clock.now()

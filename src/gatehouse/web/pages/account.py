@@ -93,7 +93,6 @@ class AccountPage:
             lang=lang,
             theme=self._pages.theme_of(request),
             mail_is_logged=self._mail_is_logged,
-            may_administer=held.is_administrator,
         )
 
     def _sessions(self, held: Holdings, current: Session, lang: str) -> tuple[shown.Session, ...]:

@@ -1,0 +1,38 @@
+"""A stranger who registers someone's address gets no foothold in the account that becomes the owner's."""
+
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.accounts.model import JOINED, REGISTERED, User
+from gatehouse.accounts.second_factors.errors import EmailNotVerified
+from gatehouse.people import people
+from tests.support.builders import ORIGIN, a_record, a_user
+from tests.support.service import Service
+
+
+@pytest.fixture
+async def registered(service: Service) -> User:
+    user = a_user(meta={JOINED: REGISTERED}, password_hash="$argon2id$x")
+    await service.house.storage.accounts.create(user, a_record())
+    return user
+
+
+async def test_lg_19_an_unproved_address_that_was_registered_adds_no_factor(
+    service: Service, registered: User
+) -> None:
+    them = people(service.house)
+    with pytest.raises(EmailNotVerified):
+        await them.totp.begin(registered)
+    with pytest.raises(EmailNotVerified):
+        await them.passkeys.registration_options(registered, browser=b"browser")
+    with pytest.raises(EmailNotVerified):
+        await them.email_codes.enable(registered, origin=ORIGIN)
+    proved = replace(registered, email_verified=True)
+    assert (await them.totp.begin(proved)).secret
+    assert await them.passkeys.registration_options(proved, browser=b"browser")
+
+
+async def test_an_account_made_by_an_administrator_may_add_factors_at_once(service: Service, anna: User) -> None:
+    assert not anna.email_verified
+    assert (await people(service.house).totp.begin(anna)).secret

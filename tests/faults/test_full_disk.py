@@ -11,10 +11,10 @@ import pytest
 
 from gatehouse.audit.model import Origin
 from tests.faults.disk import Disk
-from tests.faults.visitors import FORM, setup_token
 from tests.support.aftermath import administrators, audit_log, house_of
 from tests.support.processes import Node
 from tests.support.service import QUICK, running_service
+from tests.support.setup_link import FORM, setup_token
 
 JWKS = "/proxy/oauth/keys"
 

@@ -5,11 +5,12 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from tests.faults.visitors import FORM, Guessers, setup_request, setup_token
+from tests.faults.visitors import Guessers
 from tests.support.aftermath import administrators, house_of
 from tests.support.processes import Node
 from tests.support.rawhttp import raw_connection
 from tests.support.service import QUICK
+from tests.support.setup_link import FORM, setup_request, setup_token
 
 GONE_WITHIN: Final = 35.0  # seconds
 

@@ -1,7 +1,7 @@
-"""People at the door over HTTP: one sets the installation up, many guess at the link.
+"""People who guess at the setup link over HTTP.
 
-A guess that was answered has been counted, in the database, exactly (S-15): the write that every
-visitor causes.
+A guess that was answered has been counted, in the database, exactly (S-15): the write that any visitor
+can cause.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Final
-from urllib.parse import urlencode
 
 import pytest
 
@@ -18,29 +17,11 @@ from gatehouse.app import House
 from gatehouse.kernel.errors import TooMany
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.throttle.model import GuessLimit
-from tests.support.processes import LOOPBACK, Node
+from tests.support.processes import LOOPBACK
 from tests.support.rawhttp import Answer, RawConnection
 
 PATIENCE: Final = 30.0  # seconds
 GUESSES: Final = 9  # by each address: the tenth would close the door to it
-ADDRESS: Final = r"/setup\?token=(\S+)"
-FORM: Final = {
-    "login": "anna@studio.example",
-    "nick": "Anna",
-    "password": "correct horse battery",
-    "repeated": "correct horse battery",
-}
-
-
-def setup_token(node: Node) -> str:
-    """The secret of the link this node printed when it started."""
-    return node.process.wait_for_line(ADDRESS, node.process.stdout)[1]
-
-
-def setup_request(token: str, **fields: str) -> bytes:
-    body = urlencode({**FORM, "token": token, **fields}).encode()
-    head = "POST /setup HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def get_request(target: str) -> bytes:

@@ -1,6 +1,7 @@
 from typing import ClassVar
 
 import pytest
+from starlette.types import Scope
 from structlog.testing import capture_logs
 
 from gatehouse.kernel.errors import (

@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlencode
 
 from tests.support.aftermath import administrators, audit_log, house_of
 from tests.support.processes import Node, run_command, two_nodes
 from tests.support.service import QUICK
+from tests.support.setup_link import setup_request, setup_token
 
 CLIENTS: Final = 3  # processes
 EACH: Final = 3  # requests; all together fewer than the guesses that close the door to one address
-LINK: Final = r"/setup\?token=(\S+)"
 
 
 @contextmanager
@@ -28,15 +27,6 @@ def serving_nodes(url: str, data: Path) -> Iterator[Sequence[Node]]:
     else:
         with two_nodes(data=data, database_url=url, environment=QUICK) as nodes:
             yield nodes
-
-
-def submission(token: str, login: str) -> str:
-    form = {"login": login, "nick": "Anna", "password": "correct horse battery", "repeated": "correct horse battery"}
-    body = urlencode({**form, "token": token})
-    return (
-        "POST /setup HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n{body}"
-    )
 
 
 def race(requests: Sequence[Sequence[tuple[int, str]]]) -> list[int]:
@@ -59,11 +49,13 @@ async def test_of_many_clients_with_one_link_exactly_one_becomes_administrator(
 ) -> None:
     logins = [[f"racer{client}{n}@studio.example" for n in range(EACH)] for client in range(CLIENTS)]
     with serving_nodes(migrated_url, tmp_path) as nodes:
-        newest = nodes[-1].process  # the link of the node that started last is the one that lives
-        token = newest.wait_for_line(LINK, newest.stdout)[1]
+        token = setup_token(nodes[-1])  # the link of the node that started last is the one that lives
         ports = [nodes[n % len(nodes)].port for n in range(EACH)]
         statuses = race(
-            [[(port, submission(token, login)) for port, login in zip(ports, mine, strict=True)] for mine in logins]
+            [
+                [(port, setup_request(token, login=login).decode()) for port, login in zip(ports, mine, strict=True)]
+                for mine in logins
+            ]
         )
     assert Counter(statuses) == {200: 1, 403: CLIENTS * EACH - 1}
     winner = [login for mine in logins for login in mine][statuses.index(200)]

@@ -30,14 +30,19 @@ class MigrationFailed(Misconfigured):
 async def ensure_current(runner: Runner, url: str, *, migrate: bool) -> bool:
     """Bring the schema to what this code knows; True when there was something to do."""
     held = await runner.revision()
+    refuse_newer(held)
     if held == HEAD:
         return False
-    if held > HEAD:
-        raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse knows {HEAD}: upgrade Gatehouse")
     if not migrate:
         raise SchemaBehind(f"the database is at revision {held or 'none'}, {HEAD} is needed: run gatehouse migrate")
     await run_in_child(url)
     return True
+
+
+def refuse_newer(held: str) -> None:
+    """Before anything is read: what a newer Gatehouse keeps where is unknown."""
+    if held > HEAD:
+        raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse knows {HEAD}: upgrade Gatehouse")
 
 
 async def run_in_child(url: str) -> None:

@@ -61,7 +61,7 @@ async def test_holdings_are_everything_that_is_kept_beside_the_account(storage: 
     held = await storage.profile.holdings(anna.user_id, NOW)
     assert [key.name for key in held.passkeys] == ["Laptop"]
     assert [session.digest for session in held.sessions] == [b"cookie"]
-    assert (held.overview.recovery_left, held.pending_login, held.is_administrator) == (2, NEW, False)
+    assert (held.overview.recovery_left, held.pending_login) == (2, NEW)
     assert {record.subject for record in held.records} == {anna.user_id}
     assert (await storage.profile.holdings(anna.user_id, ENDS)).pending_login == ""
 
@@ -79,7 +79,6 @@ async def test_everything_names_the_roles(storage: Storage) -> None:
     admin = await a_person(storage, administrator=True)
     (role,) = (await storage.profile.everything(admin.user_id, NOW)).roles
     assert (role.application_id, role.role, role.project_id, role.ends_at) == (1, "administrator", "", 0)
-    assert (await storage.profile.holdings(admin.user_id, NOW)).is_administrator
 
 
 async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: User) -> None:

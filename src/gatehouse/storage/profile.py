@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, delete, literal, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL, Auth, Link, LinkKind, User
@@ -56,9 +56,6 @@ PENDING = Statement(
         once_table.c.taken_at == 0,
         once_table.c.expires_at > bindparam("now"),
     )
-)
-IS_ADMINISTRATOR = Statement(
-    select(literal(1).label("one")).where(role_assignments.c.user_id == bindparam("of"), *_ADMINISTRATORS)
 )
 ROLES = Statement(
     select(role_assignments)
@@ -121,14 +118,12 @@ def everything(user_id: str, now: int) -> Verb[Everything]:
 
 def _holdings(user_id: str, records: Sequence[Record], now: int) -> Verb[Holdings]:
     pending = yield PENDING(of=user_id, now=now)
-    administrator = yield IS_ADMINISTRATOR(of=user_id, now=now)
     return Holdings(
         overview=(yield from overview(user_id)),
         passkeys=(yield from passkeys_of(user_id)),
         sessions=(yield from of_user(user_id, now)),
         records=records,
         pending_login=pending[0].details[LOGIN] if pending else "",
-        is_administrator=bool(administrator),
     )
 
 

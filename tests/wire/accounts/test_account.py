@@ -59,14 +59,6 @@ async def test_its_owner_sees_everything_on_one_page(service: Service, resident:
     assert anna.password_hash not in page
 
 
-async def test_an_administrator_is_offered_the_console(service: Service, visitor: Visitor) -> None:
-    await service.house.administration.create(
-        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test"), administrator=True
-    )
-    await visitor.sign_in(LOGIN)
-    assert 'href="/console"' in (await visitor.follow()).text
-
-
 async def test_the_page_costs_two_reads_however_much_there_is_to_show(
     service: Service, resident: Resident, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from html import unescape
 import httpx2
 import pytest
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import JOINED, REGISTERED, User
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.storage.accounts import change_user
@@ -113,6 +113,16 @@ async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
     assert (await resident.get("/account/totp")).headers["location"] == "/account#factors"
     assert (await resident.send("/account/totp", otp="000000")).headers["location"] == "/account#factors"
     assert (await now(service, anna)).sealed_totp == kept
+
+
+async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_added(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await change(service, anna, meta={JOINED: REGISTERED})
+    for path in ("/account/totp", "/account/passkey"):
+        answer = await resident.get(path)
+        assert answer.status_code == 409
+        assert resident.problem_in(answer) == "Please confirm your e-mail address first."
 
 
 # -- passkeys -----------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ class Holdings:
     sessions: Sequence[Session]  # live ones, the last seen first
     records: Sequence[Record]  # about this account, the newest first
     pending_login: str  # a new address that waits for its proof
-    is_administrator: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

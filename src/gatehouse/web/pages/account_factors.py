@@ -85,7 +85,10 @@ class FactorForms:
         """The secret that waits for its first code; the same one as long as it waits."""
         if visit.user.sealed_totp is not None:
             return see_other(place(Section.FACTORS))
-        return await self._totp_form(request, visit)
+        try:
+            return await self._totp_form(request, visit)
+        except EmailNotVerified:
+            return await self._problem(request, visit, Trouble.EMAIL_UNVERIFIED, status=MEANWHILE)
 
     async def confirm_totp(self, request: Request, visit: Visit, form: CodeForm) -> Response:
         if visit.user.sealed_totp is not None:
@@ -119,7 +122,10 @@ class FactorForms:
     async def show_passkey(self, request: Request, visit: Visit) -> Response:
         if not self._passkeys.are_possible:
             raise PasskeysImpossible
-        return await self._passkey_form(request, visit)
+        try:
+            return await self._passkey_form(request, visit)
+        except EmailNotVerified:
+            return await self._problem(request, visit, Trouble.EMAIL_UNVERIFIED, status=MEANWHILE)
 
     async def add_passkey(self, request: Request, visit: Visit, form: PasskeyForm) -> Response:
         try:

@@ -12,8 +12,8 @@ from sqlalchemy import and_, bindparam, func, select
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
+from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
-from gatehouse.people import people
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import login_tokens, users
 from gatehouse.web.pages.owner_desk import BACK_TO

@@ -14,8 +14,8 @@ import pytest
 
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
+from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
-from gatehouse.people import people
 from gatehouse.storage.accounts import change_user
 from tests.support.letters import mailed_link, new_letters, token_in
 from tests.support.service import Service, running_service

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from gatehouse.accounts.administration import Administration
-from gatehouse.app import open_house
+from gatehouse.app.house import open_house
 from gatehouse.cli import COMMANDS, main
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.material import PrivateKey

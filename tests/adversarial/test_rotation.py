@@ -7,8 +7,8 @@ from joserfc import jws
 from joserfc.jwk import KeySet
 
 from gatehouse.accounts.model import User
+from gatehouse.app.housekeeping import housekeeping
 from gatehouse.audit.model import Origin
-from gatehouse.housekeeping import housekeeping
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose
 from gatehouse.keys.rotation import Manner
 from tests.support.builders import a_client

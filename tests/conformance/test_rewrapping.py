@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gatehouse import rewrapping
-from gatehouse.app import House, open_house
+from gatehouse.app.house import House, open_house
+from gatehouse.app.rewrapping import SEALED, left_elsewhere, rewrap_all, rewrap_column, rewrapped
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.sealing import key_id_of
 from gatehouse.oauth.model import SecretKind
-from gatehouse.rewrapping import SEALED, left_elsewhere, rewrap_all, rewrap_column, rewrapped
 from tests.support.builders import ORIGIN, a_client, a_record, a_user
 from tests.support.command_line import Place
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from gatehouse.app import House
+from gatehouse.app.house import House
 from gatehouse.kernel.errors import TooMany
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.throttle.model import GuessLimit

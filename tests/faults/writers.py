@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from gatehouse.app import House
+from gatehouse.app.house import House
 from gatehouse.audit.model import Origin
 from gatehouse.kernel.errors import Unavailable
 from tests.support.aftermath import audit_log, house_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
-from gatehouse.app import House, open_house
+from gatehouse.app.house import House, open_house
 from gatehouse.audit.model import Record
 from gatehouse.audit.verification import Verification
 from gatehouse.kernel.clock import SystemClock

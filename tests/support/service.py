@@ -8,8 +8,8 @@ from typing import Final
 
 import httpx2
 
-from gatehouse.app import House, open_house
-from gatehouse.front import front
+from gatehouse.app.front import front
+from gatehouse.app.house import House, open_house
 from gatehouse.settings import Loaded, load
 from gatehouse.web.server import Stopping, serving
 from tests.support.clock import MovableClock

@@ -1,4 +1,4 @@
-"""What accounts asks of rooms above it; `people.py` hands the answers in."""
+"""What accounts asks of rooms above it; `app/people.py` hands the answers in."""
 
 from collections.abc import Sequence
 from typing import Protocol

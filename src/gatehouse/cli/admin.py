@@ -8,12 +8,12 @@ import click
 from gatehouse.accounts.errors import SetupClosed
 from gatehouse.accounts.model import User
 from gatehouse.accounts.setup import LINK_LIFETIME
-from gatehouse.app import House
+from gatehouse.app.house import House
+from gatehouse.app.people import people
 from gatehouse.audit.events import Event
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.people import PasswordSource, find_user, password_options
-from gatehouse.people import people
 from gatehouse.storage.administrators import create_administrator
 
 

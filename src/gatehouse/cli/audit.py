@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from gatehouse.app import House
+from gatehouse.app.house import House
 from gatehouse.audit.model import Record, Refusal
 from gatehouse.audit.verification import Verdict, Verification
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from gatehouse import __version__, logs
-from gatehouse.app import BASE_URL, INSTANCE_KEY, master_keys
+from gatehouse.app.house import BASE_URL, INSTANCE_KEY, master_keys
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.opening import NoInstallation, existing_database
 from gatehouse.cli.output import progress

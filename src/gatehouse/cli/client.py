@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from gatehouse.app import House
+from gatehouse.app.house import House
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.output import moment, print_table

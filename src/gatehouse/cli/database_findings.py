@@ -3,7 +3,9 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
-from gatehouse.app import DAY, master_keys, refuse_wrong_master_key
+from gatehouse.app.house import DAY, master_keys, refuse_wrong_master_key
+from gatehouse.app.readiness import CLOCKS_MAY_DIFFER
+from gatehouse.app.rewrapping import left_elsewhere
 from gatehouse.cli.findings import Finding, bad, ok, warn
 from gatehouse.cli.output import moment
 from gatehouse.kernel.clock import Clock
@@ -12,8 +14,6 @@ from gatehouse.keys.keyring import opened
 from gatehouse.keys.model import SigningKey, State, state
 from gatehouse.keys.rotation import LINES
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.readiness import CLOCKS_MAY_DIFFER
-from gatehouse.rewrapping import left_elsewhere
 from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.inspection import postgres_state, sqlite_state
 from gatehouse.storage.migrations import HEAD

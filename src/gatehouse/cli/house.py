@@ -6,7 +6,7 @@ from getpass import getuser
 from typing import TypeVar
 
 from gatehouse import logs
-from gatehouse.app import House, open_house
+from gatehouse.app.house import House, open_house
 from gatehouse.audit.model import Origin
 from gatehouse.cli.common import Invocation, load_settings
 from gatehouse.kernel.clock import SystemClock

@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from gatehouse import logs
-from gatehouse.app import House, open_house
+from gatehouse.app.house import House, open_house
+from gatehouse.app.rewrapping import Outcome, left_elsewhere, rewrap_all
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.output import moment, print_table, progress
@@ -18,7 +19,6 @@ from gatehouse.keys.model import Algorithm, KeyLine, SigningKey, State, state
 from gatehouse.keys.model import Purpose as KeyPurpose
 from gatehouse.keys.rotation import LINES, Manner
 from gatehouse.keys.sealing import id_of, new_master_key, parse_master_key
-from gatehouse.rewrapping import Outcome, left_elsewhere, rewrap_all
 from gatehouse.settings import Loaded, Purpose
 from gatehouse.settings.entries import ENTRIES, FILE_SUFFIX
 from gatehouse.settings.files import DEV_KEY, is_there, write_once

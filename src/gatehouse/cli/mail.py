@@ -2,8 +2,8 @@
 
 import click
 
-from gatehouse import mailing
-from gatehouse.app import House
+from gatehouse.app import mailing
+from gatehouse.app.house import House
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house
 from gatehouse.mail.composer import LANGUAGES

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gatehouse.app import pool_limits
+from gatehouse.app.house import pool_limits
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.settings import Loaded
 from gatehouse.storage.opening import Storage, connected

@@ -11,7 +11,7 @@ import click
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
-from gatehouse.app import House
+from gatehouse.app.house import House
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

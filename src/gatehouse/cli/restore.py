@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from gatehouse import __version__, logs
-from gatehouse.app import INSTANCE_KEY, master_keys
+from gatehouse.app.house import INSTANCE_KEY, master_keys
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
 from gatehouse.audit.recorder import Recorder

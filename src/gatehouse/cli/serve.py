@@ -12,12 +12,12 @@ import uvicorn
 import uvloop
 
 from gatehouse import logs
-from gatehouse.app import House, open_house
+from gatehouse.app.front import Front, front
+from gatehouse.app.house import House, open_house
+from gatehouse.app.housekeeping import housekeeping
 from gatehouse.audit.model import Origin
 from gatehouse.cli.common import Invocation, common_options, load_settings
 from gatehouse.cli.supervisor import supervise
-from gatehouse.front import Front, front
-from gatehouse.housekeeping import housekeeping
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.settings import Loaded, Purpose
 from gatehouse.storage.sqlite import path_of, serving_alone

@@ -9,15 +9,15 @@ import click
 
 from gatehouse.accounts.links import A_WEEK
 from gatehouse.accounts.model import CENTRAL, User
-from gatehouse.app import House
+from gatehouse.app.house import House
+from gatehouse.app.joining import joining
+from gatehouse.app.own_account import erasure
+from gatehouse.app.people import people
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.output import moment, print_facts
 from gatehouse.cli.people import PasswordSource, find_user, password_options
-from gatehouse.joining import joining
 from gatehouse.mail.composer import LANGUAGES
-from gatehouse.own_account import erasure
-from gatehouse.people import people
 
 Facts = dict[str, object]
 

@@ -5,8 +5,8 @@ import pytest
 
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.accounts.model import User
+from gatehouse.app.joining import joining
 from gatehouse.audit.model import Origin
-from gatehouse.joining import joining
 from tests.support.letters import mailed_link, new_letters, token_in
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD, Visitor

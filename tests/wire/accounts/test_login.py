@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.accounts.model import User
+from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
 from gatehouse.kernel.digests import sha256
-from gatehouse.people import people
 from gatehouse.tokens.claims import factor_digest
 from tests.support.builders import a_record
 from tests.support.service import Service

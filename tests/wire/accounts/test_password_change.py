@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
-from gatehouse.people import people
 from gatehouse.storage.accounts import change_user
 from tests.support.letters import mailed_link, new_letters
 from tests.support.resident import LOGIN, Resident, code_of

@@ -6,7 +6,7 @@ import pytest
 
 from gatehouse.accounts.model import JOINED, REGISTERED, User
 from gatehouse.accounts.second_factors.errors import EmailNotVerified
-from gatehouse.people import people
+from gatehouse.app.people import people
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.service import Service
 

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app import House, open_house
+from gatehouse.app.house import House, open_house
+from gatehouse.app.people import people
 from gatehouse.audit.events import Event
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.people import people
 from gatehouse.settings import load
 from tests.support.builders import ORIGIN, a_passkey
 from tests.support.command_line import CommandLine, Place

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.app import open_house
+from gatehouse.app.house import open_house
+from gatehouse.app.mailing import composer, postman
+from gatehouse.app.rewrapping import rewrap_all
 from gatehouse.audit.model import Origin
 from gatehouse.keys.sealing import new_master_key
 from gatehouse.mail.errors import ServerUnusable
 from gatehouse.mail.model import Template
-from gatehouse.mailing import composer, postman
-from gatehouse.rewrapping import rewrap_all
 from tests.support.clock import MovableClock
 from tests.support.command_line import CommandLine, Place
 from tests.support.mail import TO, Mailbox, mail_server, refusing_port

@@ -7,9 +7,9 @@ from gatehouse.accounts.links import Links
 from gatehouse.accounts.own.proofs import AddressProofs
 from gatehouse.accounts.recovery import Recovery
 from gatehouse.accounts.registration import Policy, Registration
-from gatehouse.app import House
-from gatehouse.mailing import composer
-from gatehouse.own_account import new_address
+from gatehouse.app.house import House
+from gatehouse.app.mailing import composer
+from gatehouse.app.own_account import new_address
 from gatehouse.throttle.allowance import Allowance
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.desk import Desk

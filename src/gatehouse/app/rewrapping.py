@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from gatehouse.app import INSTANCE_KEY, House
+from gatehouse.app.house import INSTANCE_KEY, House
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.keys.errors import Tampered, WrongMasterKey

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from gatehouse import __version__
-from gatehouse.app import House
+from gatehouse.app.house import House
+from gatehouse.app.people import login_endpoint, people, people_pages
+from gatehouse.app.readiness import checks
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.jwks import KeySetPublisher
-from gatehouse.people import login_endpoint, people, people_pages
-from gatehouse.readiness import checks
 from gatehouse.settings import Settings
 from gatehouse.throttle.volume import Volume, VolumeLimit
 from gatehouse.web.docs_page import endpoints as docs_endpoints

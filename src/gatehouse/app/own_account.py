@@ -16,8 +16,8 @@ from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import SignIn
-from gatehouse.app import House
-from gatehouse.mailing import composer
+from gatehouse.app.house import House
+from gatehouse.app.mailing import composer
 from gatehouse.throttle.allowance import Allowance
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.web.browser import Browsers

@@ -15,15 +15,15 @@ from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLife, Sessions
 from gatehouse.accounts.short_tokens import ShortTokens
 from gatehouse.accounts.sign_in import SignIn
-from gatehouse.app import House
+from gatehouse.app.house import House
+from gatehouse.app.joining import joining_pages
+from gatehouse.app.mailing import composer
+from gatehouse.app.own_account import account_pages
 from gatehouse.interaction.account import KIND as ACCOUNT
 from gatehouse.interaction.account import AccountOccasion
 from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.joining import joining_pages
 from gatehouse.keys.sealing import expand
 from gatehouse.mail.composer import Composer
-from gatehouse.mailing import composer
-from gatehouse.own_account import account_pages
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.throttle.guesses import Guesses

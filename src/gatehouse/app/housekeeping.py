@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from gatehouse.app import DAY, THE_SERVICE, House, notice_promotion
+from gatehouse.app.house import DAY, THE_SERVICE, House, notice_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED

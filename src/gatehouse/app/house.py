@@ -1,7 +1,4 @@
-"""The composition root: settings and a database become rooms, and rooms become an ASGI application.
-
-The only place where everything is known and put together, by hand.
-"""
+"""Every room of the service, built on one database."""
 
 import base64
 import secrets
@@ -19,6 +16,7 @@ from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.tokens import UserTokens
+from gatehouse.app.mailing import postman
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
@@ -29,7 +27,6 @@ from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.mail.outbox import Postman
-from gatehouse.mailing import postman
 from gatehouse.oauth.clients import Clients
 from gatehouse.permissions import central
 from gatehouse.settings import Loaded, Settings

@@ -36,21 +36,15 @@ REV = "rev"  # and the account's epoch when it was asked for
 _MINE = users.c.user_id == bindparam("of")
 _SEEN = users.c.rev == bindparam("seen")
 _CHANGED = {"version": users.c.version + 1}
-_HELD = or_(role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now"))
-_ADMINISTRATORS = (
-    role_assignments.c.application_id == CENTRAL,
-    role_assignments.c.project_id == "",
-    role_assignments.c.resource_kind == "",
-    role_assignments.c.role_key == ADMINISTRATOR,
-    _HELD,
-)
 _ABOUT = select(audit_events).where(audit_events.c.subject == bindparam("of"))
 _NEWEST = _ABOUT.order_by(audit_events.c.at.desc(), audit_events.c.record_id)
 
 NEWEST_ABOUT = Statement(_NEWEST.limit(bindparam("most")))
 ALL_ABOUT = Statement(_NEWEST)
 PENDING = Statement(
-    select(once_table.c.details).where(
+    select(once_table.c.details, users.c.rev)
+    .join(users, users.c.user_id == once_table.c.subject)
+    .where(
         once_table.c.kind == LinkKind.CHANGE.value,
         once_table.c.subject == bindparam("of"),
         once_table.c.taken_at == 0,
@@ -66,7 +60,14 @@ ROLES = Statement(
 ADMINISTRATORS = Statement(
     select(role_assignments.c.user_id)
     .join(users, users.c.user_id == role_assignments.c.user_id)
-    .where(*_ADMINISTRATORS, users.c.blocked.is_(False))
+    .where(
+        role_assignments.c.application_id == CENTRAL,
+        role_assignments.c.project_id == "",
+        role_assignments.c.resource_kind == "",
+        role_assignments.c.role_key == ADMINISTRATOR,
+        or_(role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now")),
+        users.c.blocked.is_(False),
+    )
     .order_by(role_assignments.c.user_id)
     .with_for_update(of=role_assignments)
 )
@@ -117,13 +118,13 @@ def everything(user_id: str, now: int) -> Verb[Everything]:
 
 
 def _holdings(user_id: str, records: Sequence[Record], now: int) -> Verb[Holdings]:
-    pending = yield PENDING(of=user_id, now=now)
+    pending = [row.details for row in (yield PENDING(of=user_id, now=now)) if row.details[REV] == row.rev]
     return Holdings(
         overview=(yield from overview(user_id)),
         passkeys=(yield from passkeys_of(user_id)),
         sessions=(yield from of_user(user_id, now)),
         records=records,
-        pending_login=pending[0].details[LOGIN] if pending else "",
+        pending_login=pending[0][LOGIN] if pending else "",
     )
 
 

@@ -112,7 +112,9 @@ async def test_whoever_is_thrown_out_cannot_take_the_account_along_by_a_link_ask
     await thief.client.aclose()
     link = await mailed_link(service)
     fields = {"current": PASSWORD, "password": "something else now", "repeated": "something else now"}
+    assert "thief@evil.example" in (await resident.get("/account")).text
     await resident.do(act, **(fields if act == "/account/password" else {}))
+    assert "thief@evil.example" not in (await resident.get("/account")).text
     assert (await other.get(link)).status_code == 403
     assert (await now(service, anna)).login == LOGIN
 

@@ -92,12 +92,24 @@ async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
     migrated_postgres_url: str, postgres_cluster: PostgresCluster
 ) -> None:
     async with (
+        asyncio.timeout(PATIENCE),
         session(migrated_postgres_url) as administrator,
         without_endings(postgres_cluster.port) as port,
         open_storage(at_port(port, migrated_postgres_url), migrate=False) as storage,
     ):
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await until_it_works(lambda: storage.accounts.create(a_user(), a_record()))
+
+
+async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
+    migrated_postgres_url: str, postgres_cluster: PostgresCluster
+) -> None:
+    async with (
+        asyncio.timeout(PATIENCE),
+        without_endings(postgres_cluster.port) as port,
+        open_storage(at_port(port, migrated_postgres_url), migrate=False) as storage,
+    ):
+        await storage.accounts.note(a_record())
 
 
 async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_is(

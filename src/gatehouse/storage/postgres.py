@@ -6,7 +6,7 @@ broken connections are dropped, and new ones find the primary.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -26,12 +26,14 @@ ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
 COMMAND_SECONDS: Final = 10.0
 CHANNEL: Final = "gatehouse"  # one LISTEN channel; ours are named inside the payload
 LISTEN_RETRY_SECONDS: Final = 1.0
+CLOSE_SECONDS: Final = 1.0  # for a server that answers no more; then connections are cut
 LISTEN_CHECK_SECONDS: Final = 15.0  # a server that vanished without a word is noticed by asking
 
 AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 UNREACHABLE: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # used between the server's last word and the end of the connection
     asyncpg.OperatorInterventionError,  # shutdown, crash recovery, cannot connect now
     asyncpg.InsufficientResourcesError,  # disk full, out of memory, too many connections
     asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted under us
@@ -126,7 +128,9 @@ class PostgresRunner:
     async def close(self) -> None:
         self._hearing.cancel()
         await asyncio.gather(self._hearing, return_exceptions=True)
-        await self._pool.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._pool.close()
 
 
 async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - asyncpg has no types
@@ -171,7 +175,8 @@ async def hear_until_lost(url: str, listeners: Listeners) -> None:
         while not await happens(lost, LISTEN_CHECK_SECONDS):
             await connection.execute("SELECT 1")
     finally:
-        await connection.close(timeout=1)
+        with suppress(*UNREACHABLE):  # else a server that answers no more would hide that we were told to end
+            await connection.close(timeout=CLOSE_SECONDS)
 
 
 async def happens(event: asyncio.Event, within: float) -> bool:

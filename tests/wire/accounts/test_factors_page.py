@@ -12,6 +12,7 @@ from gatehouse.accounts.model import JOINED, REGISTERED, User
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.storage.accounts import change_user
+from gatehouse.storage.second_factors import put_codes
 from tests.support.authenticator import Authenticator
 from tests.support.letters import new_letters
 from tests.support.resident import LOGIN, RECOVERY_CODE, Resident, code_of
@@ -345,6 +346,19 @@ async def test_a_passkey_alone_is_proof_enough(service: Service, resident: Resid
     assert (refused.status_code, "was not accepted" in resident.problem_in(refused)) == (403, True)
     proved = await resident.submit("/confirm", credential=authenticator.get(options_in(refused)))
     assert (proved.status_code, proved.headers["location"]) == (303, "/account/passkey")
+
+
+async def test_where_no_code_can_be_typed_only_the_passkey_is_asked_for(
+    service: Service, resident: Resident, anna: User
+) -> None:
+    await add_passkey(service, resident)
+    await service.clock.advance(STALE)
+    assert 'name="password"' in (await resident.get("/confirm")).text
+    await service.house.storage.runner.act(partial(put_codes, anna.user_id, ()))
+    page = await resident.get("/confirm")
+    assert 'name="password"' not in page.text
+    assert options_in(page)
+    assert (await resident.send("/confirm", password=PASSWORD)).status_code == 403
 
 
 async def test_a_code_by_mail_can_be_sent_for_it(service: Service, resident: Resident, anna: User) -> None:

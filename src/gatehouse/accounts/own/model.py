@@ -71,6 +71,11 @@ class Ways:
     def are_none(self) -> bool:
         return not self.password and not self.factors
 
+    @property
+    def can_be_typed(self) -> bool:
+        """False when a passkey is all there is beside the password: then the password alone proves nothing."""
+        return not self.factors or any(factor is not Factor.PASSKEY for factor in self.factors)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:

@@ -124,7 +124,7 @@ class ConfirmPage:
             csrf=self._desk.csrf(visit),
             interaction=goal if goal in BACK_TO else "",
             login=user.login or "",
-            has_password=ways.password,
+            has_password=ways.password and ways.can_be_typed,
             methods=tuple(Method(factor) for factor in ways.factors),
             passkey_options=await self._options(visit) if by_passkey else "",
             problem=problem,

@@ -9,9 +9,10 @@ GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO gatehouse;
 -- The schema's revision is the migrating role's to write.
 REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM gatehouse;
 
--- The audit log can be added to. The sealer gives a record its place, once; nothing else of it can change.
+-- The audit log can be added to. The sealer gives a record its place, and an erasure empties its personal part;
+-- the chain covers a commitment to that part, so that a changed one shows (`gatehouse audit verify`).
 REVOKE UPDATE, DELETE ON audit_events FROM gatehouse;
-GRANT UPDATE (place) ON audit_events TO gatehouse;
+GRANT UPDATE (place, personal, salt) ON audit_events TO gatehouse;
 REVOKE UPDATE, DELETE ON audit_seals FROM gatehouse;
 
 -- Refusals are capped, so the oldest are deleted; none is changed.

@@ -86,7 +86,7 @@ async def attempt(url: str, statements: Sequence[str]) -> None:
     "statement",
     [
         "UPDATE audit_events SET event = 'another'",
-        "UPDATE audit_events SET personal = NULL",
+        "UPDATE audit_events SET commitment = ''",
         "DELETE FROM audit_events",
         "TRUNCATE audit_events",
         "UPDATE audit_seals SET link = ''",
@@ -112,6 +112,7 @@ async def test_the_serving_role_can_do_its_work(runtime_url: str) -> None:
         [
             f"{event} VALUES ('r', 1, '', '', '', '', '{{}}', '', '')",
             "UPDATE audit_events SET place = 1 WHERE record_id = 'r' AND place IS NULL",
+            "UPDATE audit_events SET personal = NULL, salt = NULL WHERE subject = ''",
             "INSERT INTO audit_seals (place, at, link, kid, signature) VALUES (1, 1, '', '', '')",
             f"{refusal} VALUES ('f', 1, '', '', '', '', '{{}}', '{{}}')",
             "DELETE FROM audit_refusals WHERE position <= 1",

@@ -22,7 +22,6 @@ from tests.support.processes import LOOPBACK
 from tests.support.service import Service, running_service
 from tests.support.sessions import PATIENCE, session, until_somebody_waits
 from tests.support.standby import Standby
-from tests.support.tcp_proxy import without_endings
 
 LOCK: Final = 7
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
@@ -36,11 +35,6 @@ def wait_for_lock() -> Verb[None]:
 
 def wake() -> Verb[None]:
     yield Notice("things", "news")
-
-
-def at_port(port: int, url: str) -> str:
-    """The same database, reached at another port."""
-    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{port}/{database_of(url)}"
 
 
 async def until_it_works(act: Callable[[], Awaitable[object]]) -> None:
@@ -86,30 +80,6 @@ async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres
         await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(40)))
         async with session(migrated_postgres_url) as watcher:
             assert await watcher.fetchval(f"SELECT count(*) {OURS}") == 3
-
-
-async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
-    migrated_postgres_url: str, postgres_cluster: PostgresCluster
-) -> None:
-    async with (
-        asyncio.timeout(PATIENCE),
-        session(migrated_postgres_url) as administrator,
-        without_endings(postgres_cluster.port) as port,
-        open_storage(at_port(port, migrated_postgres_url), migrate=False) as storage,
-    ):
-        await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
-        await until_it_works(lambda: storage.accounts.create(a_user(), a_record()))
-
-
-async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
-    migrated_postgres_url: str, postgres_cluster: PostgresCluster
-) -> None:
-    async with (
-        asyncio.timeout(PATIENCE),
-        without_endings(postgres_cluster.port) as port,
-        open_storage(at_port(port, migrated_postgres_url), migrate=False) as storage,
-    ):
-        await storage.accounts.note(a_record())
 
 
 async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_is(
@@ -162,12 +132,12 @@ def pgbouncer(postgres_cluster: PostgresCluster) -> Iterator[int]:
 
 @pytest.fixture
 def pooled_empty_url(pgbouncer: int, postgres_url: str) -> str:
-    return at_port(pgbouncer, postgres_url)
+    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{pgbouncer}/{database_of(postgres_url)}"
 
 
 @pytest.fixture
 def pooled_url(pgbouncer: int, migrated_postgres_url: str) -> str:
-    return at_port(pgbouncer, migrated_postgres_url)
+    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{pgbouncer}/{database_of(migrated_postgres_url)}"
 
 
 async def test_a_database_is_migrated_through_pgbouncer_by_one_of_many(pooled_empty_url: str) -> None:

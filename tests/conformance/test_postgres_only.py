@@ -1,7 +1,10 @@
 """What only PostgreSQL has: a pool, a standby that takes over, PgBouncer in between."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +12,7 @@ import pytest
 from sqlalchemy import func, select
 
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage import postgres
 from gatehouse.storage.migrations import HEAD, run_in_child
 from gatehouse.storage.notices import LOOK_AGAIN
 from gatehouse.storage.opening import open_storage
@@ -16,12 +20,14 @@ from gatehouse.storage.postgres import PoolLimits
 from gatehouse.storage.statements import Notice, Statement, Verb
 from tests.conformance import test_accounts
 from tests.support.builders import a_record, a_user
+from tests.support.clock import settle
 from tests.support.pgbouncer import pooled
 from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_of
 from tests.support.processes import LOOPBACK
 from tests.support.service import Service, running_service
 from tests.support.sessions import PATIENCE, session, until_somebody_waits
 from tests.support.standby import Standby
+from tests.support.tcp_proxy import without_endings
 
 LOCK: Final = 7
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
@@ -35,6 +41,11 @@ def wait_for_lock() -> Verb[None]:
 
 def wake() -> Verb[None]:
     yield Notice("things", "news")
+
+
+def at_port(port: int, url: str) -> str:
+    """The same database, reached at another port."""
+    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{port}/{database_of(url)}"
 
 
 async def until_it_works(act: Callable[[], Awaitable[object]]) -> None:
@@ -80,6 +91,66 @@ async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres
         await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(40)))
         async with session(migrated_postgres_url) as watcher:
             assert await watcher.fetchval(f"SELECT count(*) {OURS}") == 3
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not answer is given up soon."""
+    monkeypatch.setattr(postgres, "COMMAND_SECONDS", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
+    migrated_postgres_url: str, postgres_cluster: PostgresCluster
+) -> None:
+    async with (
+        asyncio.timeout(PATIENCE),
+        session(migrated_postgres_url) as administrator,
+        without_endings(postgres_cluster.port) as road,
+        open_storage(at_port(road.port, migrated_postgres_url), migrate=False) as storage,
+    ):
+        await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
+        await road.server_has_closed.wait()
+        await settle()  # its last word is in asyncpg's hands now
+        await until_it_works(lambda: storage.accounts.create(a_user(), a_record()))
+
+
+async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
+    migrated_postgres_url: str, postgres_cluster: PostgresCluster
+) -> None:
+    async with without_endings(postgres_cluster.port) as road, AsyncExitStack() as stack:
+        opened = open_storage(at_port(road.port, migrated_postgres_url), migrate=False)
+        storage = await stack.enter_async_context(opened)
+        await storage.accounts.note(a_record())
+        async with asyncio.timeout(postgres.COMMAND_SECONDS):
+            await stack.aclose()
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_who_is_told_to_end_while_the_server_is_silent_does_so(migrated_postgres_url: str) -> None:
+    async with (
+        session(migrated_postgres_url) as holder,
+        open_storage(migrated_postgres_url, migrate=False) as storage,
+    ):
+        await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
+        waiting = asyncio.create_task(storage.runner.act(wait_for_lock))
+        await until_somebody_waits(holder)
+        with silenced([row["pid"] for row in await holder.fetch(f"SELECT pid {OURS}")]):
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):  # an Unavailable would be taken for a reason to go on
+                await waiting
+
+
+@contextmanager
+def silenced(pids: list[int]) -> Iterator[None]:
+    """As a host that lost its network: the connections are open, and nothing is said."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_is(
@@ -132,12 +203,12 @@ def pgbouncer(postgres_cluster: PostgresCluster) -> Iterator[int]:
 
 @pytest.fixture
 def pooled_empty_url(pgbouncer: int, postgres_url: str) -> str:
-    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{pgbouncer}/{database_of(postgres_url)}"
+    return at_port(pgbouncer, postgres_url)
 
 
 @pytest.fixture
 def pooled_url(pgbouncer: int, migrated_postgres_url: str) -> str:
-    return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{pgbouncer}/{database_of(migrated_postgres_url)}"
+    return at_port(pgbouncer, migrated_postgres_url)
 
 
 async def test_a_database_is_migrated_through_pgbouncer_by_one_of_many(pooled_empty_url: str) -> None:

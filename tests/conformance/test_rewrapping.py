@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse import rewrapping
+from gatehouse.app import rewrapping
 from gatehouse.app.house import House, open_house
 from gatehouse.app.rewrapping import SEALED, left_elsewhere, rewrap_all, rewrap_column, rewrapped
 from gatehouse.kernel.clock import SystemClock

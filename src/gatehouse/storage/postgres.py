@@ -104,6 +104,8 @@ class PostgresRunner:
         except UNREACHABLE as error:
             if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
                 raise
+            if is_cancelled():  # what went wrong on the way out must not hide that we were told to end
+                raise asyncio.CancelledError from error
             if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
                 await self._pool.expire_connections()
             raise Unavailable(f"PostgreSQL: {error!r}") from error
@@ -131,6 +133,11 @@ class PostgresRunner:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._pool.close()
+
+
+def is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - asyncpg has no types

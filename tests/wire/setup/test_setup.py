@@ -56,9 +56,11 @@ async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: Service
     await service.clock.advance(1_800)
     old = await new_link(service)
     await new_link(service)
-    answers = [await service.client.get("/setup", params={"token": token}) for token in ("guess", old, expired)]
-    pages = {re.sub(r"<code>\w+</code>", "", answer.text) for answer in answers}
-    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    pages = set()
+    for token in ("guess", old, expired):
+        answer = await service.client.get("/setup", params={"token": token})
+        assert answer.status_code == 403
+        pages.add(re.sub(r"<code>\w+</code>", "", answer.text).replace(token, ""))  # but what we sent ourselves
     assert len(pages) == 1
 
 

@@ -1,0 +1,56 @@
+"""A network between client and server that a test can make unkind."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from tests.support.processes import LOOPBACK
+
+CHUNK: Final = 65_536
+
+
+class Road:
+    """Leads to a server. What it says arrives, but never that it has closed the connection."""
+
+    def __init__(self, server_port: int) -> None:
+        self.port = 0
+        self.server_has_closed = asyncio.Event()
+        self._server_port = server_port
+        self._carrying: set[asyncio.Task[None]] = set()
+        self._ends: list[asyncio.StreamWriter] = []
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
+        self._ends += [writer, there_writer]
+        self._carrying |= {
+            asyncio.create_task(pump(reader, there_writer)),
+            asyncio.create_task(self._bring_back(there_reader, writer)),
+        }
+
+    async def _bring_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await pump(reader, writer)
+        self.server_has_closed.set()
+
+    async def close(self) -> None:
+        for end in self._ends:
+            end.close()
+        await asyncio.gather(*self._carrying, return_exceptions=True)
+
+
+@asynccontextmanager
+async def without_endings(server_port: int) -> AsyncIterator[Road]:
+    road = Road(server_port)
+    proxy = await asyncio.start_server(road.carry, LOOPBACK, 0)
+    road.port = proxy.sockets[0].getsockname()[1]
+    try:
+        yield road
+    finally:
+        proxy.close()
+        await road.close()
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(CHUNK):
+        writer.write(data)
+        await writer.drain()

@@ -17,7 +17,7 @@ SOURCES := $(shell find src -not -path '*__pycache__*')
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run install install-dev test test-fast test-deps faults bench check format screenshots docs-reference lock build clean
+.PHONY: help run install install-dev test test-fast test-deps faults adversarial bench check format screenshots docs-reference lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test-deps: $(BIN)/pip ## install PostgreSQL and Chromium for the tests where the
 
 faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20)
 	FAULT_ROUNDS=$(ROUNDS) $(BIN)/pytest tests/faults
+
+adversarial: test-deps ## whether the time of an answer tells known from unknown accounts (minutes, on a quiet machine)
+	$(BIN)/pytest -s tests/adversarial/timing.py
 
 bench: $(DEVELOPMENT) ## how fast and how heavy it is, in a minute; kept in bench/results/
 	@$(BIN)/python -m bench.run

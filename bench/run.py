@@ -10,6 +10,7 @@ from bench.kept import storage, synced_write
 from bench.machine import this_machine
 from bench.served import Program, answers, starts
 from bench.signed import signatures
+from bench.storm import beside_logins
 from tests.support.finding import find_postgres
 from tests.support.postgres import PostgresCluster
 
@@ -47,6 +48,7 @@ def on_sqlite(scratch: Path) -> Iterator[Figure]:
         pass  # its bytecode is made now
     yield from starts(program, scratch, [f"sqlite:///{scratch}/start-{n}.db" for n in range(ROUNDS)], "SQLite")
     yield from answers(program, scratch / "data", f"sqlite:///{scratch}/served.db")
+    yield from beside_logins(program, scratch / "data", f"sqlite:///{scratch}/served.db", "SQLite")
 
 
 def on_postgres(scratch: Path) -> Iterator[Figure]:

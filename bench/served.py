@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -47,10 +47,13 @@ class Program:
         }
 
     @contextmanager
-    def serving(self, data: Path, database_url: str) -> Iterator[Server]:
+    def serving(
+        self, data: Path, database_url: str, *, pinned: bool = True, settings: Mapping[str, str] | None = None
+    ) -> Iterator[Server]:
         port = free_port()
         begin = time.perf_counter()
-        process = self._start(data, port, {"GATEHOUSE__DATABASE__URL": database_url})
+        with on_core(0) if pinned else nullcontext():
+            process = self._start(data, port, {"GATEHOUSE__DATABASE__URL": database_url, **(settings or {})})
         try:
             wait_until_ready(process)
             yield Server(pid=process.pid, port=port, milliseconds=(time.perf_counter() - begin) * 1_000)
@@ -60,14 +63,13 @@ class Program:
 
     def _start(self, data: Path, port: int, settings: Mapping[str, str]) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "gatehouse", "serve", "--dev", "--data", str(data), "--port", str(port)]
-        with on_core(0):
-            return subprocess.Popen(
-                command,
-                env=inherited_environment({**self._environment, **settings}),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
+        return subprocess.Popen(
+            command,
+            env=inherited_environment({**self._environment, **settings}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
 
 
 def wait_until_ready(process: subprocess.Popen[str]) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page
 
 from tests.support.capabilities import closing_lines
@@ -45,13 +46,15 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-@pytest.fixture
+# Whoever uses these runs on the loop of the session: `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
+    """One for each test process; tests take a context of their own."""
     async with launch() as chromium:
         yield chromium
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
     """A page in a fresh context: no cookies, no storage. Photographed when the test fails."""
     context = await browser.new_context(locale="en-GB")

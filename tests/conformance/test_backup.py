@@ -21,9 +21,12 @@ RESTORED_AS_IT_WAS = frozenset(
         *("application_schemas", "applications", "attempts", "audit_events", "audit_refusals", "audit_seals"),
         *("client_secrets", "clients", "email_secrets", "passkeys", "role_assignments", "roles", "signing_keys"),
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
+        *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
+        *("scope_records", "access_keys", "application_keys"),  # kept secrets, as those of clients
+        *("service_accounts", "service_tokens"),  # their tokens end by the epoch and the users' rev
     }
 )
-FENCED = frozenset({"installation", "once", "recovery_codes", "users"})
+FENCED = frozenset({"installation", "once", "permission_clock", "recovery_codes", "users"})
 
 CLOSING = Closing(counts={}, sha256="", mac="")
 Held = dict[str, list[tuple[Any, ...]]]
@@ -168,6 +171,13 @@ async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: 
     refusal = RECORDER.refusal("game.poll", ORIGIN, reason="no", subject="s")
     await storage.audit.refuse(refusal, kept=100)
     assert column(await contents(storage), "audit_refusals", "position") == [3, 7, 8]
+
+
+async def test_no_version_of_projects_and_groups_ever_comes_again(storage: Storage) -> None:
+    await restore(storage, {"permission_clock": [(1, 7)]})
+    assert (await storage.permissions.structure([], [])).version == NOW * 1_000
+    await restore(storage, {"permission_clock": [(1, NOW * 1_000 + 5)]}, replace=True)
+    assert (await storage.permissions.structure([], [])).version == NOW * 1_000 + 5
 
 
 async def test_a_timeline_is_left_to_the_database_it_belongs_to(storage: Storage) -> None:

@@ -14,6 +14,7 @@ from gatehouse.audit.model import Record
 from gatehouse.storage.opening import Storage
 from tests.conformance.test_sessions import a_session, open_session
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_passkey, a_user
+from tests.support.mail import a_mail
 from tests.support.whole_database import tables_that_mention, whole_database
 
 NEW = "new@studio.example"
@@ -194,6 +195,25 @@ async def test_an_erased_person_leaves_a_spent_id_and_records_without_personal_p
     assert [record.personal for record in records if record.event != Event.USER_ERASED] == [None, None, None]
     with pytest.raises(UserNotFound):
         await storage.profile.erase(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
+
+
+async def test_letters_that_wait_go_with_the_person_and_those_of_others_stay(storage: Storage, anna: User) -> None:
+    other, mails = await a_person(storage), [a_mail() for _ in range(8)]
+    key, link = (
+        a_passkey(user_id=anna.user_id),
+        Link(kind=LinkKind.RESET, digest=b"r", created_at=NOW, expires_at=ENDS),
+    )
+    await storage.passkeys.add_passkey(key, [b"1"], entry_about(anna), mails[:1])
+    await storage.passkeys.remove_passkey(anna.user_id, key.credential_id, entry_about(anna), mails[1:2])
+    await storage.registration.send_link(anna, link, entry_about(anna), mails[2:3])
+    await storage.registration.registered_again(anna, entry_about(anna), mails[3:4])
+    await storage.sessions.open(a_session(anna), entry_about(anna), replaces=None, mails=mails[4:5])
+    await storage.second_factors.put_email_code(anna.user_id, b"c", mails[5:6], now=NOW, expires_at=ENDS)
+    await storage.profile.set_password(anna, "new", entry_about(anna), mails[6:7], keep=b"", now=NOW)
+    await storage.second_factors.put_email_code(other.user_id, b"c", mails[7:], now=NOW, expires_at=ENDS)
+    assert (await storage.mail.waiting()).waiting == len(mails)
+    await storage.profile.erase(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
+    assert [claim.mail for claim in await storage.mail.claim(NOW, 60, 9)] == mails[7:]
 
 
 async def test_of_the_last_two_administrators_who_go_at_once_one_stays(storage: Storage) -> None:

@@ -2,11 +2,12 @@
 
 from collections import Counter
 
+from gatehouse.accounts.sign_in import ACCOUNT_LIMIT, SOURCE_LIMIT
 from gatehouse.storage.opening import open_storage
 from gatehouse.throttle.model import GuessLimit
 from tests.support import racers
-from tests.support.builders import NOW, a_client, a_record, a_setup_link
-from tests.support.racers import WON, race
+from tests.support.builders import NOW, a_client, a_record, a_setup_link, a_user
+from tests.support.racers import CHEAP, WON, race
 
 TRIES = 20  # four processes, five attempts each
 
@@ -46,3 +47,17 @@ async def test_no_guess_is_lost(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         limit = GuessLimit(free=TRIES + 1, delay=5)
         assert await storage.throttle.failed([("anna", limit)], NOW) == NOW + 5
+
+
+async def test_lg_06_no_more_passwords_are_checked_at_once_than_one_after_the_other(migrated_url: str) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        anna = a_user(login="anna@studio.example", password_hash=await CHEAP.hash("right"))
+        await storage.accounts.create(anna, a_record())
+    allowed = {"SignInRefused": ACCOUNT_LIMIT.free, "TooMany": TRIES - ACCOUNT_LIMIT.free}
+    assert race(racers.guess_password_of_anna, migrated_url) == allowed
+    assert race(racers.guess_password_of_nobody, migrated_url) == allowed
+
+
+async def test_lg_10_one_password_at_many_accounts_is_checked_no_more_often_at_once(migrated_url: str) -> None:
+    outcomes = race(racers.try_one_password_everywhere, migrated_url, each=30)
+    assert outcomes == {"SignInRefused": SOURCE_LIMIT.free, "TooMany": 4 * 30 - SOURCE_LIMIT.free}

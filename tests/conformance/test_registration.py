@@ -33,7 +33,8 @@ async def verify(storage: Storage, digest: bytes, now: int) -> None:
 
 
 async def accept(storage: Storage, digest: bytes, now: int) -> None:
-    await storage.registration.accept(digest, "Chosen", "$new", a_record(Event.INVITATION_ACCEPTED), now)
+    entry = a_record(Event.INVITATION_ACCEPTED)
+    await storage.registration.accept(digest, "Chosen", "$new", entry, now, lang="de")
 
 
 async def reset(storage: Storage, digest: bytes, now: int) -> None:
@@ -197,7 +198,7 @@ async def test_accepting_sets_name_and_first_password_and_ends_every_link(storag
         await mail_to(storage, user, a_link(kind))
     await accept(storage, b"link", NOW)
     after = await storage.accounts.user(user.user_id)
-    assert after == replace(user, nick="Chosen", password_hash="$new", email_verified=True, version=2)
+    assert after == replace(user, nick="Chosen", password_hash="$new", lang="de", email_verified=True, version=2)
     assert [await storage.registration.owner(kind, b"link", NOW) for kind in SPENDING] == [None, None, None]
 
 

@@ -1,14 +1,14 @@
-"""The service on each database, for a real browser."""
+"""The service for a real browser, on one database: what differs between the two is tried below the pages."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
+import pytest_asyncio
 
 from tests.support.service import Service, running_service
 
 
-@pytest.fixture
-async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(migrated_url, tmp_path) as running:
+@pytest_asyncio.fixture(loop_scope="session")
+async def service(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(migrated_sqlite_url, tmp_path) as running:
         yield running

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, CDPSession, Page, expect
 
 from gatehouse.accounts.model import Auth, User
@@ -14,6 +15,8 @@ from tests.support.letters import mailed_link, new_letters
 from tests.support.resident import LOGIN, code_of
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NEW = "a quite different phrase"
 STALE = 601
@@ -28,14 +31,14 @@ AUTHENTICATOR = {
 }
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def anna(service: Service) -> User:
     return await service.house.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
     )
 
 
-@pytest.fixture(params=["script", "no script"])
+@pytest_asyncio.fixture(params=["script", "no script"], loop_scope="session")
 async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
     """A page with JavaScript, and one without."""
     context = await browser.new_context(locale="en-GB", java_script_enabled=request.param == "script")

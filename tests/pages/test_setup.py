@@ -6,6 +6,8 @@ from playwright.async_api import Browser, ConsoleMessage, Page, expect
 from gatehouse.audit.model import Origin
 from tests.support.service import Service
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def setup_link(service: Service) -> str:
     secret = await service.house.setup.new_link(Origin(actor="test"))
@@ -36,13 +38,8 @@ async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Se
     await expect(page.get_by_text("This setup link is not valid")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_it_works_without_javascript_on_a_phone(service: Service, browser: Browser, scheme: str) -> None:
-    context = await browser.new_context(
-        java_script_enabled=False,
-        viewport={"width": 360, "height": 740},
-        color_scheme=scheme,  # type: ignore[arg-type]
-    )
+async def test_it_works_without_javascript_on_a_phone(service: Service, browser: Browser) -> None:
+    context = await browser.new_context(java_script_enabled=False, viewport={"width": 360, "height": 740})
     page = await context.new_page()
     await page.goto(await setup_link(service))
     await fill_in(page)

@@ -1,7 +1,7 @@
 """A real Chromium for page tests, driven by Playwright.
 
-Each test gets a browser of its own. Sharing one over the run would put every page test, and each fixture it
-uses, on one event loop for the whole run; the most of a second that a start costs buys isolation.
+All tests of a process share one: a context is what isolates them, and a start costs the most of a second. The
+browser belongs to an event loop, so page tests and their fixtures run on that of the session.
 """
 
 import re

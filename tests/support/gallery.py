@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from gatehouse.oauth.model import SCOPES
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
@@ -36,7 +37,7 @@ ASK: Final = "sample-interaction"
 ANNA: Final = "anna.lindqvist@studio.example"
 LONG_LOGIN: Final = f"{'a-very-long-mailbox-name-' * 2}x@{'subdomain.' * 5}studio.example"
 SECRET: Final = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
-CODES: Final = tuple(f"{number:04x}-k7q{number % 10}-m2x{number % 7}" for number in range(40_961, 40_971))
+CODES: Final = tuple(f"k{number}q2m-x7{number}4t" for number in range(10))
 
 REQUEST_OPTIONS: Final = json.dumps(
     {"challenge": "c2FtcGxlLWNoYWxsZW5nZQ", "rpId": "localhost", "userVerification": "preferred", "timeout": 60_000}
@@ -113,9 +114,7 @@ FULL_ACCOUNT: Final = replace(
         ),
     ),
     applications=(
-        account.ConnectedApplication(
-            client_id="atlas", name="Sky Atlas", scopes=("openid", "profile", "email"), since=NOW - 12 * DAY
-        ),
+        account.ConnectedApplication(client_id="atlas", name="Sky Atlas", scopes=SCOPES, since=NOW - 12 * DAY),
     ),
     permissions=(
         account.Permission(
@@ -215,8 +214,6 @@ STATES: Final[Mapping[str, PageContext]] = {
     "link-dead": page.LinkDeadContext(start_again="/forgot"),
     "link-dead-invitation": page.LinkDeadContext(),
     "expired": page.ExpiredContext(start_again="/sign-in"),
-    "link_dead": page.LinkDeadContext(start_again="/forgot"),
-    "link_dead_invite": page.LinkDeadContext(),
     "error": page.ErrorContext(
         code=404,
         title="Page not found",
@@ -252,6 +249,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     ),
     "account-password-problem": replace(
         FULL_ACCOUNT,
+        notice=None,
         problem=Problem(what=Trouble.WRONG_PASSWORD),
         problem_at=Section.PASSWORD,
         lang="de",

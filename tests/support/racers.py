@@ -10,19 +10,26 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from secrets import token_bytes
+from secrets import token_bytes, token_hex
 from typing import Final
 
+from gatehouse.accounts.devices import Devices
+from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.errors import SecondFactorWrong
+from gatehouse.accounts.sign_in import Attempt, SignIn
 from gatehouse.audit.events import Event
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.throttle.guesses import Guesses
 from gatehouse.throttle.model import GuessLimit
 from tests.support.builders import NOW, a_client, a_client_secret, a_passkey, a_record, a_user
+from tests.support.clock import MovableClock
+from tests.support.permission_racers import ACTS as PERMISSION_ACTS
 
 ROOT: Final = Path(__file__).parent.parent.parent
 WON: Final = "won"
 RACED: Final = "1000000001"  # the account that acts on second factors race for
+CHEAP: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
 
 
 async def take_setup_link(storage: Storage, _n: int) -> None:
@@ -48,6 +55,29 @@ async def rotate_client_secret(storage: Storage, n: int) -> None:
 
 async def guess(storage: Storage, _n: int) -> None:
     await storage.throttle.failed([("anna", GuessLimit(free=10_000))], NOW)
+
+
+async def guess_password_of_anna(storage: Storage, _n: int) -> None:
+    await sign_in(storage, login="anna@studio.example", source=token_hex(8))
+
+
+async def guess_password_of_nobody(storage: Storage, _n: int) -> None:
+    await sign_in(storage, login="nobody@studio.example", source=token_hex(8))
+
+
+async def try_one_password_everywhere(storage: Storage, _n: int) -> None:
+    await sign_in(storage, login=f"{token_hex(8)}@studio.example", source="192.0.2.1")
+
+
+async def sign_in(storage: Storage, *, login: str, source: str) -> None:
+    clock = MovableClock(NOW)
+    door = SignIn(
+        store=storage.accounts,
+        passwords=CHEAP,
+        guesses=Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock),
+        devices=Devices(key=bytes(32), clock=clock),
+    )
+    await door.with_password(Attempt(login=login, password="wrong", source=source))
 
 
 async def claim_mail(storage: Storage, _n: int) -> None:
@@ -95,6 +125,8 @@ ACTS: Final[Mapping[str, Callable[[Storage, int], Awaitable[None]]]] = {
         *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
         *(take_challenge, use_passkey, add_passkey),
+        *(guess_password_of_anna, guess_password_of_nobody, try_one_password_everywhere),
+        *PERMISSION_ACTS,
     )
 }
 

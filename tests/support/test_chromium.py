@@ -18,11 +18,13 @@ async def test_it(page):
 """
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_page_is_shown(page: Page) -> None:
     await page.set_content("<h1>Gatehouse</h1>")
     assert await page.inner_text("h1") == "Gatehouse"
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_scripts_run(page: Page) -> None:
     assert await page.evaluate("navigator.language") == "en-GB"
 
@@ -40,7 +42,12 @@ def test_a_failing_page_test_leaves_a_screenshot(
     require(CHROMIUM)
     monkeypatch.setattr(chromium, "SCREENSHOTS", tmp_path / "screenshots")
     pytester.makepyfile(test_signing_in=A_FAILING_PAGE_TEST)
-    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makeini(
+        "[pytest]\n"
+        "asyncio_mode = auto\n"
+        "asyncio_default_fixture_loop_scope = function\n"
+        "asyncio_default_test_loop_scope = session\n"
+    )
     pytester.runpytest_inprocess("-p", "tests.conftest").assert_outcomes(failed=1)
     screenshot = tmp_path / "screenshots" / "test_signing_in.py-test_it.png"
     assert screenshot.read_bytes().startswith(b"\x89PNG")

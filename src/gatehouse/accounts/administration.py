@@ -1,6 +1,7 @@
 """Accounts made and stopped by an administrator or the operator."""
 
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.labels import check_tags, check_words
 from gatehouse.accounts.logins import check_login
 from gatehouse.accounts.model import NICK_LONGEST, User
 from gatehouse.accounts.password_rules import PasswordRules
@@ -59,6 +60,21 @@ class Administration:
     async def unblock(self, user_id: str, origin: Origin) -> User:
         record = self._recorder.record(Event.USER_UNBLOCKED, origin, subject=user_id)
         return await self._store.set_blocked(user_id, record, blocked=False, now=self._clock.now())
+
+    async def put_tags(self, user_id: str, tags: frozenset[str], origin: Origin) -> User:
+        """Replace the tags that people write; those the service keeps in step are no matter of theirs."""
+        words = check_tags(tags)
+        record = self._recorder.record(
+            Event.USER_TAGS_SAVED, origin, subject=user_id, details={"tags": ", ".join(sorted(words))}
+        )
+        return await self._store.put_labels(user_id, record, tags=words)
+
+    async def put_purchases(self, user_id: str, purchases: frozenset[str], origin: Origin) -> User:
+        words = check_words(purchases)
+        record = self._recorder.record(
+            Event.USER_TAGS_SAVED, origin, subject=user_id, details={"purchases": ", ".join(sorted(words))}
+        )
+        return await self._store.put_labels(user_id, record, purchases=words)
 
 
 def check_nick(text: str) -> str:

@@ -52,8 +52,12 @@ class Invitations:
         """Who is invited by this link. Raises LinkDead."""
         return await self._links.owner(LinkKind.INVITE, secret)
 
-    async def accept(self, secret: str, *, nick: str, password: str, origin: Origin) -> User:
-        """Spend the link: nick and first password are set, the address is confirmed. Raises LinkDead, BadAccount."""
+    async def accept(self, secret: str, *, nick: str, password: str, lang: str, origin: Origin) -> User:
+        """Spend the link: nick, first password and language are set, the address is confirmed.
+
+        The language is the one the person has just read; whoever invited could only suppose it. Raises LinkDead and
+        BadAccount.
+        """
         owner = await self.invited(secret)
         chosen = check_nick(nick)
         await self._rules.check(password, owner.login or "", chosen)
@@ -64,7 +68,7 @@ class Invitations:
             subject=owner.user_id,
             personal={"nick": chosen},
         )
-        await self._store.accept(sha256(secret), chosen, hashed, entry, self._clock.now())
+        await self._store.accept(sha256(secret), chosen, hashed, entry, self._clock.now(), lang=lang)
         return owner
 
     async def _create(self, *, login: str, nick: str, lang: str, origin: Origin) -> User:

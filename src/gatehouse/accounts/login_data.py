@@ -1,14 +1,14 @@
 """The answer of the ordinary login operation (interface §2.2, R1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.model import Auth, KeptLogin, User
-from gatehouse.accounts.ports import ApplicationRules
+from gatehouse.accounts.ports import ApplicationRules, Countries
 from gatehouse.accounts.store import LoginStore
 from gatehouse.accounts.tokens import UserTokens
 from gatehouse.audit.events import Event
@@ -53,6 +53,7 @@ class LoginDesk:
         *,
         store: LoginStore,
         rules: ApplicationRules,
+        countries: Countries,
         tokens: UserTokens,
         recorder: Recorder,
         clock: Clock,
@@ -60,6 +61,7 @@ class LoginDesk:
     ) -> None:
         self._store = store
         self._rules = rules
+        self._countries = countries
         self._tokens = tokens
         self._recorder = recorder
         self._clock = clock
@@ -80,13 +82,14 @@ class LoginDesk:
         )
         if not await self._store.keep_login(kept, entry):
             raise LoginDenied
+        country = user.country or self._countries.country(origin.address)  # R1
         return {
-            **self._account(user, auth, options, origin),
+            **self._account(user, auth, options, origin, country),
             **await self._emails(user, options),
             "token": token,
             "token_exp": TOKEN_SECONDS,
             **({} if stoken is None else {"stoken": stoken}),
-            **await self._jwt(user, auth, options),
+            **await self._jwt(replace(user, country=country), auth, options),
         }
 
     def _kept(self, user: User, options: LoginOptions, token: str, stoken: str | None, origin: Origin) -> KeptLogin:
@@ -103,11 +106,13 @@ class LoginDesk:
             now=now,
         )
 
-    def _account(self, user: User, auth: Auth, options: LoginOptions, origin: Origin) -> dict[str, object]:
+    def _account(
+        self, user: User, auth: Auth, options: LoginOptions, origin: Origin, country: str
+    ) -> dict[str, object]:
         data: dict[str, object] = {
             "status": "OK",
             "auth": auth.value,
-            "country": user.country,
+            "country": country,
             "lang": user.lang,
             "level": user.level,
             "nick": user.nick,
@@ -118,7 +123,7 @@ class LoginDesk:
         }
         if options.meta:
             data["meta"] = {
-                "geo": {"country": user.country, "ip": origin.address},
+                "geo": {"country": country, "ip": origin.address},
                 "reg": {"country": user.country, "time": str(user.reg_time), "lang": user.lang},
                 "tags": user.tag_text.split(",") if user.tag_text else [],
             }

@@ -56,13 +56,16 @@ class Passwords:
         """True when the hash was made at another cost than today's: hash again at the next login."""
         return self._hasher.check_needs_rehash(password_hash)
 
+    def refuse_when_full(self) -> None:
+        if self._waiting >= WAITING_MOST:
+            raise Unavailable("too many passwords are being checked")
+
     def close(self) -> None:
         self._pool.shutdown()
 
     async def _run(self, work: Callable[[], T]) -> T:
         """Wait for a worker, but not behind a crowd: a storm of logins is shed, not queued (faults R-19)."""
-        if self._waiting >= WAITING_MOST:
-            raise Unavailable("too many passwords are being checked")
+        self.refuse_when_full()
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)

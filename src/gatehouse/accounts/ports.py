@@ -1,4 +1,4 @@
-"""What accounts asks of rooms above it; `app/people.py` hands the answers in."""
+"""What accounts asks of others; `app/people.py` hands the answers in."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,3 +14,10 @@ class ApplicationRules(Protocol):
 
     async def shares_email(self, application_id: int, secret: str) -> bool:
         """Whether the secret is one that lets this application see login e-mails (R1)."""
+
+
+class Countries(Protocol):
+    """What an operator's GeoIP file tells."""
+
+    def country(self, address: str) -> str:
+        """The ISO 3166 code of the country the address is in; empty when it is not known."""

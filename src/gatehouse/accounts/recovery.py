@@ -8,6 +8,7 @@ from gatehouse.accounts.logins import check_login, login_key
 from gatehouse.accounts.model import LinkKind, User
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.sign_in import SignIn
 from gatehouse.accounts.store import RecoveryStore
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
@@ -26,6 +27,7 @@ class Recovery:
         links: Links,
         passwords: Passwords,
         rules: PasswordRules,
+        sign_in: SignIn,
         composer: Composer,
         recorder: Recorder,
         clock: Clock,
@@ -34,6 +36,7 @@ class Recovery:
         self._links = links
         self._passwords = passwords
         self._rules = rules
+        self._sign_in = sign_in
         self._composer = composer
         self._recorder = recorder
         self._clock = clock
@@ -54,10 +57,14 @@ class Recovery:
         """Whose password the link would replace. Raises LinkDead."""
         return await self._links.owner(LinkKind.RESET, secret)
 
-    async def reset(self, secret: str, password: str, *, origin: Origin, device: str) -> None:
+    async def reset(
+        self, secret: str, password: str, *, origin: Origin, device: str, source: str, cookie: str = ""
+    ) -> None:
         """Spend the link: the new password is set, and whatever was signed in is signed out.
 
-        The owner is told by mail. Raises LinkDead, and BadAccount for a password that breaks the rules.
+        The owner is told by mail, and need not wait for failures at the old password: those of the account, and of
+        whoever resets it by source and device cookie, are forgotten. Raises LinkDead, and BadAccount for a password
+        that breaks the rules.
         """
         owner = await self.owner(secret)  # before the costly hash: a dead link costs nothing
         await self._rules.check(password, owner.login or "", owner.nick)
@@ -71,3 +78,4 @@ class Recovery:
         )
         entry = self._recorder.record(Event.PASSWORD_RESET, by_the_owner(origin, owner), subject=owner.user_id)
         await self._store.reset_password(sha256(secret), hashed, entry, (mail,), self._clock.now())
+        await self._sign_in.forgive(owner.login or "", source=source, device=cookie)

@@ -10,6 +10,7 @@ from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.kernel.errors import Unavailable
 from gatehouse.throttle.guesses import Guesses, Subject
 from gatehouse.throttle.model import GuessLimit
 
@@ -45,19 +46,30 @@ class SignIn:
     async def with_password(self, attempt: Attempt) -> User:
         """Return the account; raise SignInRefused, alike for wrong, unknown and blocked, or TooMany.
 
-        An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06).
+        An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06). An
+        attempt counts as a failure until it was right: many at once never get more checks than one after the other.
         """
+        self._passwords.refuse_when_full()  # before anything is written: a storm is shed at the least cost
         key = login_key(attempt.login)
-        subjects = self._subjects(attempt, key)
-        await self._guesses.check_all(subjects)
-        user = await self._store.user_by_login(key)
-        proved = await self._matches(attempt.password, user)
+        guess = await self._guesses.begin(self._subjects(attempt, key))
+        try:
+            user = await self._store.user_by_login(key)
+            proved = await self._matches(attempt.password, user)
+        except Unavailable:
+            await self._guesses.was_not_made(guess)
+            raise
         if user is None or not proved or user.blocked:
-            await self._guesses.failed_all(subjects)
             raise SignInRefused
-        await self._guesses.succeeded_all([subject for subject in subjects if subject.parts[0] != "source"])
+        await self._guesses.was_right(guess)
         await self._upgrade(user, attempt.password)
         return user
+
+    async def forgive(self, login: str, *, source: str, device: str) -> None:
+        """Forget failures at the account, and those of whoever is there now: he has proved himself otherwise."""
+        key = login_key(login)
+        known = self._known(key, device)
+        subjects = [*self._strange(key, source), *([] if known is None else [known])]
+        await self._guesses.succeeded_all([subject for subject in subjects if not subject.is_shared])
 
     async def _matches(self, password: str, user: User | None) -> bool:
         if is_too_long(password):
@@ -72,11 +84,16 @@ class SignIn:
             await self._store.replace_password_hash(user.user_id, user.password_hash, fresh)
 
     def _subjects(self, attempt: Attempt, key: str) -> Sequence[Subject]:
-        device = self._devices.recognise(attempt.device, key) if attempt.device else None
-        if device is not None:
-            return [Subject(("device", key, device), DEVICE_LIMIT)]
+        known = self._known(key, attempt.device)
+        return self._strange(key, attempt.source) if known is None else [known]
+
+    def _known(self, key: str, device: str) -> Subject | None:
+        name = self._devices.recognise(device, key) if device else None
+        return None if name is None else Subject(("device", key, name), DEVICE_LIMIT)
+
+    def _strange(self, key: str, source: str) -> Sequence[Subject]:
         return [
             Subject(("account", key), ACCOUNT_LIMIT),
-            Subject(("source", attempt.source), SOURCE_LIMIT),
-            Subject(("pair", key, attempt.source), PAIR_LIMIT),
+            Subject(("source", source), SOURCE_LIMIT, is_shared=True),
+            Subject(("pair", key, source), PAIR_LIMIT),
         ]

@@ -28,6 +28,16 @@ class AccountStore(Protocol):
         `rev` grows with every call, also when the clock was set back. Raises UserNotFound.
         """
 
+    async def put_labels(
+        self,
+        user_id: str,
+        record: Record,
+        *,
+        tags: frozenset[str] | None = None,
+        purchases: frozenset[str] | None = None,
+    ) -> User:
+        """Replace the account's tags or purchases, or both; None leaves them. Raises UserNotFound."""
+
     async def note(self, record: Record) -> None:
         """Keep the record of an act that changes nothing else."""
 
@@ -112,8 +122,10 @@ class RegistrationStore(LinkStore, Protocol):
 
 
 class InvitationStore(RegistrationStore, Protocol):
-    async def accept(self, digest: bytes, nick: str, password_hash: str, entry: Record, now: int) -> None:
-        """Take the link, give the account its nick and first password, and confirm its address.
+    async def accept(
+        self, digest: bytes, nick: str, password_hash: str, entry: Record, now: int, *, lang: str
+    ) -> None:
+        """Take the link, give the account its nick, first password and language, and confirm its address.
 
         Raises LinkDead, also when the account has a password meanwhile.
         """

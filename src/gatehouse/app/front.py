@@ -7,6 +7,7 @@ from starlette.types import ASGIApp
 from gatehouse import __version__
 from gatehouse.app.house import House
 from gatehouse.app.people import login_endpoint, people, people_pages
+from gatehouse.app.permissions import permission_endpoints, permission_rooms
 from gatehouse.app.readiness import checks
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.jwks import KeySetPublisher
@@ -68,6 +69,8 @@ def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:
         *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
         # interface §4.11: the ordinary login operation
         login_endpoint(house, them),
+        # interface §4.4 to §4.10: permissions
+        *permission_endpoints(house, permission_rooms(house)),
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages),

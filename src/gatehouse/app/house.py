@@ -29,6 +29,7 @@ from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.mail.outbox import Postman
 from gatehouse.oauth.clients import Clients
 from gatehouse.permissions import central
+from gatehouse.permissions.reading import Reading
 from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.opening import Storage, connected
@@ -58,6 +59,7 @@ class House:
     administration: Administration
     setup: Setup
     clients: Clients
+    reading: Reading
     keyring: Keyring
     rotation: Rotation
     signer: Signer
@@ -141,6 +143,7 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         administration=administration,
         setup=Setup(store=storage.accounts, administration=administration, recorder=recorder, clock=clock),
         clients=Clients(store=storage.oauth, master_keys=masters, recorder=recorder, clock=clock),
+        reading=Reading(store=storage.permissions, clock=clock),
         keyring=keyring,
         rotation=Rotation(
             store=storage.keys, masters=masters, recorder=recorder, clock=clock, policy=rotation_policy(settings)

@@ -7,6 +7,7 @@ from gatehouse.accounts.links import Links
 from gatehouse.accounts.own.proofs import AddressProofs
 from gatehouse.accounts.recovery import Recovery
 from gatehouse.accounts.registration import Policy, Registration
+from gatehouse.app.guessing import sign_in
 from gatehouse.app.house import House
 from gatehouse.app.mailing import composer
 from gatehouse.app.own_account import new_address
@@ -66,6 +67,7 @@ def joining(house: House) -> Joining:
             links=links,
             passwords=passwords,
             rules=rules,
+            sign_in=sign_in(house),
             composer=letters,
             recorder=recorder,
             clock=clock,

@@ -15,6 +15,7 @@ from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLife, Sessions
 from gatehouse.accounts.short_tokens import ShortTokens
 from gatehouse.accounts.sign_in import SignIn
+from gatehouse.app import guessing
 from gatehouse.app.house import House
 from gatehouse.app.joining import joining_pages
 from gatehouse.app.mailing import composer
@@ -27,7 +28,6 @@ from gatehouse.mail.composer import Composer
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.throttle.guesses import Guesses
-from gatehouse.throttle.model import GuessLimit
 from gatehouse.web.browser import Browsers
 from gatehouse.web.login import LoginEndpoint
 from gatehouse.web.pages.entrance import Entrance
@@ -36,6 +36,7 @@ from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.second_factor import SecondFactorPages
 from gatehouse.web.pages.short_token import ShortTokenPage
 from gatehouse.web.pages.sign_in import SignInPages
+from gatehouse.web.places import places
 from gatehouse.web.routes.table import Endpoint
 
 HOUR: Final = 3_600
@@ -65,8 +66,7 @@ def people(house: House) -> People:
     clock, storage = house.clock, house.storage
     letters = composer(house.settings, masters=house.masters, clock=clock)
     telling = Telling(recorder=house.recorder, composer=letters)
-    guesses = Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock)
-    devices = Devices(key=expand(house.instance_key, "device"), clock=clock)
+    guesses = guessing.guesses(house)
     factor_key = expand(house.instance_key, "factors")
     recovery = RecoveryCodes(store=storage.second_factors, key=factor_key, telling=telling, clock=clock)
     totp = Totp(
@@ -84,9 +84,9 @@ def people(house: House) -> People:
     return People(
         composer=letters,
         guesses=guesses,
-        devices=devices,
+        devices=guessing.devices(house),
         sessions=Sessions(store=storage.sessions, recorder=house.recorder, clock=clock, life=session_life(house)),
-        sign_in=SignIn(store=storage.accounts, passwords=house.passwords, guesses=guesses, devices=devices),
+        sign_in=guessing.sign_in(house),
         totp=totp,
         email_codes=email_codes,
         recovery=recovery,
@@ -110,7 +110,8 @@ def people(house: House) -> People:
         telling=telling,
         desk=LoginDesk(
             store=storage.logins,
-            rules=LoginRules(storage.permissions),
+            rules=LoginRules(store=storage.permissions, reading=house.reading, clock=clock),
+            countries=places(house.settings.accounts.geoip_file),
             tokens=house.user_tokens,
             recorder=house.recorder,
             clock=clock,

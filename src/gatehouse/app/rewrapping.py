@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from gatehouse.accounts.second_factors.model import totp_purpose
 from gatehouse.app.house import INSTANCE_KEY, House
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
@@ -16,10 +17,20 @@ from gatehouse.keys.sealing import VERSION, MasterKeys
 from gatehouse.mail.model import purpose_of
 from gatehouse.oauth.clients import sealed_for
 from gatehouse.oauth.model import SecretKind
+from gatehouse.permissions.model.access_key import access_key_purpose
+from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.sealed import Moved, SealedColumn
 from gatehouse.storage.statements import Row
-from gatehouse.storage.tables import client_secrets, installation, outbox, signing_keys, totp_factors
+from gatehouse.storage.tables import (
+    access_keys,
+    applications,
+    client_secrets,
+    installation,
+    outbox,
+    signing_keys,
+    totp_factors,
+)
 
 log = structlog.get_logger()
 
@@ -39,7 +50,9 @@ SEALED: Final = (
         purpose=lambda row: sealed_for(row.client_id),
         where=client_secrets.c.kind == SecretKind.SEALED.value,
     ),
-    SealedColumn(totp_factors, "sealed_secret", purpose=lambda row: f"totp:{row.user_id}"),
+    SealedColumn(totp_factors, "sealed_secret", purpose=lambda row: totp_purpose(row.user_id)),
+    SealedColumn(access_keys, "sealed", purpose=lambda row: access_key_purpose(row.key_id)),
+    SealedColumn(applications, "sealed_private_key", purpose=lambda _: PRIVATE_KEY_SEALED_FOR),
     SealedColumn(outbox, "sealed", purpose=lambda row: purpose_of(row.mail_id)),
     SealedColumn(
         installation,

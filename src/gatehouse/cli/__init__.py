@@ -10,6 +10,7 @@ from gatehouse.kernel.errors import GatehouseError
 
 COMMANDS: Final[Mapping[str, str]] = {
     "admin": "gatehouse.cli.admin:admin",
+    "application": "gatehouse.cli.application:application",
     "apply": "gatehouse.cli.apply:apply",
     "audit": "gatehouse.cli.audit:audit",
     "backup": "gatehouse.cli.backup:backup",
@@ -23,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "migrate": "gatehouse.cli.migrate:migrate",
     "restore": "gatehouse.cli.restore:restore",
     "serve": "gatehouse.cli.serve:serve",
+    "service-token": "gatehouse.cli.service_token:service_token",
     "user": "gatehouse.cli.user:user",
     "version": "gatehouse.cli.version:version",
 }

@@ -18,6 +18,40 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 IPV6_SOURCE_PREFIX: Final = 64  # one household or attacker owns a whole /64
+MAPPED_PREFIX: Final = 96  # bits before the IPv4 address in ::ffff:10.0.0.1
+
+# What an outbound request must never reach (checklist AP-08), written out: the standard library's is_global changes
+# with its version. From the special-purpose registries of IANA (RFC 6890 and its successors).
+NOT_PUBLIC: Final[tuple[Network, ...]] = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # behind carrier-grade NAT
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link-local, where clouds keep their metadata
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # automatic multicast tunnels
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "192.175.48.0/24",  # AS112
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+        "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4: carries an IPv4 address inside
+        "2620:4f:8000::/48",  # AS112
+        "3fff::/20",  # documentation
+    )
+)
+# Of IPv6 only this much is given out to anyone; loopback, private, link-local, multicast and NAT64 lie outside.
+IPV6_UNICAST: Final = IPv6Network("2000::/3")
 
 
 def parse_address(text: str) -> Address | None:
@@ -37,11 +71,33 @@ def unmapped(address: Address) -> Address:
 
 
 def parse_network(text: str) -> Network:
-    """Return a network given as CIDR; raise ValueError for host bits, netmask forms or leading zeros."""
+    """Return a network given as CIDR; raise ValueError for host bits, netmask forms, leading zeros or a zone."""
     network = ip_network(text)
-    if text not in (str(network), str(network.network_address)):
+    if "%" in text or text not in (str(network), str(network.network_address), _dotted(network)):
         raise ValueError(f"{text!r} is not written as {str(network)!r}")
     return network
+
+
+def unmapped_network(network: Network) -> Network:
+    """The IPv4 network that ::ffff:10.0.0.0/104 is; any other as it is."""
+    inner = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    if inner is None or network.prefixlen < MAPPED_PREFIX:
+        return network
+    return IPv4Network((inner, network.prefixlen - MAPPED_PREFIX))
+
+
+def _dotted(network: Network) -> str:
+    """A mapped network as people write it; whether str() does depends on the version of Python."""
+    inner = unmapped_network(network)
+    return f"::ffff:{inner.network_address}/{network.prefixlen}" if inner != network else str(network)
+
+
+def is_public_address(address: Address) -> bool:
+    """True for an address that belongs to somebody on the internet, and is not a way into a network of ours."""
+    plain = unmapped(address)
+    if isinstance(plain, IPv6Address) and plain not in IPV6_UNICAST:
+        return False
+    return not contains(NOT_PUBLIC, plain)
 
 
 def contains(networks: tuple[Network, ...], address: Address) -> bool:

@@ -17,8 +17,8 @@ class Sealing(Protocol):
 
 
 class OutboxStore(Protocol):
-    async def queue(self, mails: Sequence[Mail]) -> None:
-        """Keep the mails, due at once, and wake every node's postman.
+    async def queue(self, mails: Sequence[Mail], user_id: str) -> None:
+        """Keep the mails, due at once, and wake every node's postman; they go with that account when it is erased.
 
         A verb that causes mail does this in its own transaction: no act commits without its mail, and no mail
         leaves without its act.

@@ -1,7 +1,77 @@
-"""What can go wrong with applications."""
+"""What can go wrong with permissions."""
 
-from gatehouse.kernel.errors import NotFound
+from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 
 
 class ApplicationNotFound(NotFound):
     public = "There is no such application."
+
+
+class ProjectNotFound(NotFound):
+    public = "There is no such project."
+
+
+class GroupNotFound(NotFound):
+    public = "There is no such group."
+
+
+class RoleNotFound(NotFound):
+    public = "There is no such role."
+
+
+class AccessKeyNotFound(NotFound):
+    public = "There is no such access key."
+
+
+class KeyNotFound(NotFound):
+    public = "There is no such key."
+
+
+class PersonNotFound(NotFound):
+    public = "user not found"  # the words of interface §7
+
+
+class NameTaken(Conflict):
+    public = "The name is taken."
+
+
+class LimitReached(Conflict):
+    public = "The limit is reached."
+
+
+class RoleFull(Conflict):
+    public = "The role has as many users as it may have."
+
+
+class VersionConflict(Conflict):
+    public = "It was changed meanwhile; read it again."
+
+
+class LastOwner(Conflict):
+    public = "A project needs an owner."
+
+
+class ProtectedHeld(Conflict):
+    """Public roles hold a rule that is to be protected; the detail names them."""
+
+    public = "Public roles hold a rule that would be protected."
+
+
+class NoRight(Refused):
+    public = "You have no right to do this."
+
+
+class WrongCredentials(Refused):
+    """Valid, but not for this request: another application's, another address."""
+
+    public = "These credentials are not good for this request."
+
+
+class Malformed(BadInput):
+    """Something in the request's data is not as the interface says."""
+
+
+class TooMuch(Malformed):
+    """More rules than are kept: refused whole, never cut (checklist SC-16)."""
+
+    public = "There are more rules than are kept."

@@ -1,17 +1,56 @@
-"""What the permission model needs kept."""
+"""What the permission model needs kept.
 
-from collections.abc import Sequence
-from typing import Protocol
+An edit reads what is stored, lets `change` make the new state of it, and keeps that with the audit records it
+names, all in one transaction that no other edit of the same thing runs beside: of two that race, the second sees
+what the first made. `change` is pure and quick, may be called again from the start, and refuses by raising, which
+leaves everything as it was. Every kept record has the version after the one that was read.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from gatehouse.audit.model import Record
+from gatehouse.permissions.facts import ApplicationModel, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.application_key import ApplicationKey
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.model.user_record import UserRecord
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Edited(Generic[T]):
+    """What an edit comes to: the new state, and what the audit log will say of it."""
+
+    state: T
+    records: Sequence[Record]
+
+
+Change = Callable[[T], Edited[T]]
 
 
 class PermissionStore(Protocol):
+    """Reading for decisions, and application 1."""
+
     async def install(self, application: Application, schema: ApplicationSchema, roles: Sequence[Role]) -> None:
         """Keep application 1 with its schema and roles unless it is there; one atomic act, repeatable."""
+
+    async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
+        """What decides about a user in these applications, of one moment, in one round trip; None: no such user."""
+
+    async def application_models(self, application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
+        """The applications with their schemas and roles, removed ones too, of one moment."""
+
+    async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
+        """These projects and those that connect these applications, of one moment; unknown ones are left out."""
 
     async def login_section(self, application_id: int) -> Tree | None:
         """The login rules of the application's schema; None when it is unknown or removed."""
@@ -24,3 +63,163 @@ class PermissionStore(Protocol):
 
     async def root_roles(self, application_id: int, user_id: str, now: int) -> Sequence[str]:
         """Names of the roles the user holds at the root of the application, expired ones left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewApplication:
+    """An application about to be made; `application_id` 0 asks for the next free one."""
+
+    application: Application
+    schema: ApplicationSchema
+    roles: Sequence[Role] = ()
+    creator: UserRecord | None = None  # what its creator gets in it, or on it in application 1
+
+
+class ApplicationStore(Protocol):
+    async def application(self, application_id: int) -> Application:
+        """Raises ApplicationNotFound; removed ones are found."""
+
+    async def create_application(self, new: Callable[[int], tuple[NewApplication, Sequence[Record]]]) -> Application:
+        """Give out the next free id, never one that was ever used, and keep what `new` makes of it.
+
+        Raises NameTaken when another live application of the project has that name.
+        """
+
+    async def edit_application(self, application_id: int, change: Change[Application]) -> Application:
+        """Edit one. Raises ApplicationNotFound, NameTaken."""
+
+    async def edit_schema(self, application_id: int, change: Change[ApplicationModel]) -> ApplicationModel:
+        """Edit schema and roles as one; the schema's version grows by exactly one, an edited role's too.
+
+        A role that is no longer there is taken from every user. One that became protected is taken from every
+        project scope (interface §3). Raises ApplicationNotFound.
+        """
+
+    async def applications_in(self, project_ids: Collection[str]) -> Sequence[Application]:
+        """Those of these projects that are not removed, by id."""
+
+    async def role_holders(self, application_id: int, now: int) -> Mapping[str, int]:
+        """How many users are assigned each role, by role key: distinct, unexpired, in any scope."""
+
+
+class UserRecordStore(Protocol):
+    async def edit_record(
+        self, application_id: int, user_id: str, change: Change[UserRecord], now: int
+    ) -> UserRecord:
+        """Edit what one user has in one application.
+
+        Raises ApplicationNotFound, UserNotFound, RoleNotFound when an assigned role is gone, RoleFull when a
+        role newly given would have more holders than its user_limit: never exceeded, however many race (R5);
+        LastOwner when a project that had an owner would have none.
+        """
+
+    async def records_in_project(self, application_id: int, project_id: str) -> Sequence[UserRecord]:
+        """Everyone who has anything written in scopes of the project; only those scopes are filled."""
+
+
+class ProjectStore(Protocol):
+    async def project(self, project_id: str) -> ProjectModel:
+        """By id or alias, removed ones too; groups with their listed users. Raises ProjectNotFound."""
+
+    async def publish(
+        self,
+        project: Project,
+        new: NewApplication | None,
+        limit: int | None,
+        users: Sequence[UserRecord],
+        records: Callable[[int], Sequence[Record]],
+    ) -> Project:
+        """Keep a new project with its application and its first people's records of application 1, as one act.
+
+        `limit`: how many projects its author may have; racing publishes never exceed it. Raises NameTaken when
+        the id, the title or the application's name is taken, by removed projects too, LimitReached.
+        """
+
+    async def authored(self, user_id: str) -> int:
+        """How many projects the user made that are not removed."""
+
+    async def edit_project(self, project_id: str, change: Change[ProjectModel]) -> ProjectModel:
+        """Edit the project itself, not its groups. Raises ProjectNotFound, NameTaken for a title or alias."""
+
+    async def edit_members(self, project_id: str, change: "MembershipChange", now: int) -> ProjectModel:
+        """Edit the lists of groups and the records of several users in application 1 as one act.
+
+        Raises what edit_project and edit_record raise.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipChange:
+    project: Change[ProjectModel]
+    users: Mapping[str, Change[UserRecord]]
+
+
+class GroupStore(Protocol):
+    async def group(self, group_id: str) -> Group:
+        """With its listed users. Raises GroupNotFound."""
+
+    async def create_group(self, group: Group, records: Sequence[Record]) -> Group:
+        """Raises ProjectNotFound, NameTaken."""
+
+    async def edit_group(self, group_id: str, change: Change[Group]) -> Group:
+        """Raises GroupNotFound, NameTaken, UserNotFound for a listed user that does not exist."""
+
+    async def delete_group(self, group_id: str, records: Sequence[Record]) -> None:
+        """Remove it with all that names it: members, grants, allow and disallow lists, scopes held on it."""
+
+
+class ApplicationKeyStore(Protocol):
+    async def is_live(self, application_id: int) -> bool:
+        """Whether there is such an application, not removed, in no project that is removed."""
+
+    async def access_keys(self, application_id: int) -> Sequence[AccessKey]:
+        """Oldest first."""
+
+    async def access_key_by_digest(self, digest: bytes) -> AccessKey | None:
+        """Only of an application that is not removed, in a project that is not removed."""
+
+    async def add_access_key(self, key: AccessKey, records: Sequence[Record]) -> None:
+        """Raises ApplicationNotFound, LimitReached: never more than two, however many race."""
+
+    async def delete_access_key(self, application_id: int, key_id: str, records: Sequence[Record]) -> None:
+        """Raises AccessKeyNotFound, also for a key of another application."""
+
+    async def used_access_key(self, key_id: str, now: int, not_before: int) -> None:
+        """Remember its use unless one since `not_before` is remembered already; never goes back."""
+
+    async def application_keys(self, application_id: int) -> Sequence[ApplicationKey]:
+        """None when the application is unknown or removed, or its project is."""
+
+    async def application_key(self, kid: str) -> ApplicationKey | None:
+        """Only of an application that is not removed, in a project that is not removed."""
+
+    async def add_application_key(self, key: ApplicationKey, records: Sequence[Record]) -> None:
+        """Custom keys: raises LimitReached beyond ten."""
+
+    async def delete_application_key(self, application_id: int, kid: str, records: Sequence[Record]) -> None:
+        """Raises KeyNotFound."""
+
+    async def add_service_token(self, token: ServiceToken, records: Sequence[Record]) -> None:
+        """Raises ApplicationNotFound."""
+
+    async def service_token(self, jti: str) -> ServiceToken | None:
+        """Only of an application that is not removed, in a project that is not removed."""
+
+    async def service_tokens(self, application_id: int) -> Sequence[ServiceToken]:
+        """All that were ever issued and are still kept, revoked ones too; oldest first."""
+
+    async def revoke_service_token(self, jti: str, records: Sequence[Record]) -> None:
+        """Raises KeyNotFound."""
+
+
+class ServiceAccountStore(Protocol):
+    async def service_accounts(self, project_id: str) -> Sequence[ServiceAccount]:
+        """By name."""
+
+    async def create_service_account(
+        self, account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[Record]
+    ) -> None:
+        """Make the user and what he may do. Raises ProjectNotFound, NameTaken, UserIdTaken."""
+
+    async def revoke_service_account(self, user_id: str, now: int, records: Sequence[Record]) -> None:
+        """Its tokens are refused from now on. Raises UserNotFound."""

@@ -19,14 +19,19 @@ from gatehouse.audit.model import Record
 from gatehouse.storage import once
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
-from gatehouse.storage.permissions import assign_root_role
+from gatehouse.storage.permissions.belongings import drop_memberships
+from gatehouse.storage.permissions.owners import refuse_last_owner
+from gatehouse.storage.permissions.records import assign_root_role
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
     login_tokens,
+    outbox,
     passkeys,
     recovery_codes,
     role_assignments,
+    scope_records,
+    service_accounts,
     sessions,
     totp_factors,
     user_ids,
@@ -106,14 +111,20 @@ DROP_USER = Statement(
 DROP_BELONGINGS = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
     for table in (
-        *(user_tags, user_purchases, user_records, role_assignments),
-        *(totp_factors, passkeys, recovery_codes, sessions, login_tokens),
+        *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
+        *(totp_factors, passkeys, recovery_codes, sessions, login_tokens, outbox),
     )
 )
 REPLACE_HASH = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"), users.c.password_hash == bindparam("old"))
     .values(password_hash=bindparam("new"))
+)
+NEXT_VERSION = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"))
+    .values(version=users.c.version + 1)
+    .returning(users.c.user_id)
 )
 SET_BLOCKED = Statement(
     update(users)
@@ -161,12 +172,19 @@ def change_user(user: User) -> Verb[None]:
     yield DROP_IDLE_CODES(of=user.user_id)
 
 
-def remove_user(user: User) -> Verb[None]:
-    """Part of verbs that remove an account; its id stays spent. Raises UserChanged."""
+def remove_user(user: User, now: int) -> Verb[None]:
+    """Part of verbs that remove an account; its id stays spent. Raises UserChanged, LastOwner."""
+    yield from refuse_last_owner(user.user_id, now)
     if not (yield DROP_USER(of=user.user_id, seen=user.version)):
         raise UserChanged
+    yield from drop_belongings(user.user_id)
+
+
+def drop_belongings(user_id: str) -> Verb[None]:
+    """Part of every verb that ends an account."""
+    yield from drop_memberships(user_id)
     for drop in DROP_BELONGINGS:
-        yield drop(of=user.user_id)
+        yield drop(of=user_id)
 
 
 def _put_sets(user: User) -> Verb[None]:
@@ -208,6 +226,21 @@ def set_blocked(user_id: str, entry: Record, *, blocked: bool, now: int) -> Verb
     # Milliseconds, so that epochs raised within one second differ; never below what it was.
     if not (yield SET_BLOCKED(of=user_id, to=blocked, epoch=now * 1_000)):
         raise UserNotFound
+    yield from record(entry)
+    return (yield from user(user_id))
+
+
+def put_labels(
+    user_id: str, entry: Record, *, tags: frozenset[str] | None = None, purchases: frozenset[str] | None = None
+) -> Verb[User]:
+    if not (yield NEXT_VERSION(of=user_id)):  # the row is ours from here on: nobody else writes beside us
+        raise UserNotFound
+    if tags is not None:
+        yield DROP_TAGS(of=user_id)
+        yield ADD_TAG.many([{"user_id": user_id, "tag": tag} for tag in sorted(tags)])
+    if purchases is not None:
+        yield DROP_PURCHASES(of=user_id)
+        yield ADD_PURCHASE.many([{"user_id": user_id, "purchase": name} for name in sorted(purchases)])
     yield from record(entry)
     return (yield from user(user_id))
 
@@ -256,6 +289,7 @@ class AccountStorage(Stored):
     all_users = survey(all_users)
     replace_password_hash = act(replace_password_hash)
     set_blocked = act(set_blocked)
+    put_labels = act(put_labels)
     note = act(record)
     put_setup_link = act(put_setup_link)
     setup_is_closed = look(setup_is_closed)

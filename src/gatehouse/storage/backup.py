@@ -177,6 +177,9 @@ class Fence:
                 return {**fields, "taken_at": fields["taken_at"] or self.now}
             case "recovery_codes":
                 return {**fields, "used_at": fields["used_at"] or self.now}
+            case "permission_clock":
+                # Above every version that was ever told: whoever remembers one of before asks again.
+                return {**fields, "structure": max(_number(fields["structure"]), self.epoch)}
         return fields
 
 

@@ -53,7 +53,7 @@ OLDEST = Statement(
 FORGET = Statement(delete(outbox).where(outbox.c.created_at <= bindparam("before")))
 
 
-def queue(mails: Sequence[Mail]) -> Verb[None]:
+def queue(mails: Sequence[Mail], user_id: str) -> Verb[None]:
     """Part of every verb that causes mail."""
     if not mails:
         return
@@ -62,6 +62,7 @@ def queue(mails: Sequence[Mail]) -> Verb[None]:
             {
                 "mail_id": mail.mail_id,
                 "sealed": mail.sealed,
+                "user_id": user_id,
                 "template": mail.template,
                 "created_at": mail.created_at,
                 "tries": 0,

@@ -16,7 +16,13 @@ from gatehouse.storage.mail import MailStorage
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.oauth import OAuthStorage
 from gatehouse.storage.passkeys import PasskeyStorage
-from gatehouse.storage.permissions import PermissionStorage
+from gatehouse.storage.permissions.applications import ApplicationStorage
+from gatehouse.storage.permissions.facts import PermissionStorage
+from gatehouse.storage.permissions.groups import GroupStorage
+from gatehouse.storage.permissions.keys import ApplicationKeyStorage
+from gatehouse.storage.permissions.projects import ProjectStorage
+from gatehouse.storage.permissions.records import UserRecordStorage
+from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
 from gatehouse.storage.postgres import PoolLimits, PostgresRunner
 from gatehouse.storage.profile import ProfileStorage
 from gatehouse.storage.promotion import PromotionStorage
@@ -35,7 +41,10 @@ class Storage:
 
     runner: Runner
     accounts: AccountStorage
+    application_keys: ApplicationKeyStorage
+    applications: ApplicationStorage
     audit: AuditStorage
+    groups: GroupStorage
     installation: InstallationStorage
     interactions: InteractionStorage
     keys: KeyStorage
@@ -45,11 +54,14 @@ class Storage:
     permissions: PermissionStorage
     passkeys: PasskeyStorage
     profile: ProfileStorage
+    projects: ProjectStorage
     promotion: PromotionStorage
     registration: RegistrationStorage
     second_factors: SecondFactorStorage
+    service_accounts: ServiceAccountStorage
     sessions: SessionStorage
     throttle: ThrottleStorage
+    user_records: UserRecordStorage
 
     async def sweep(self, now: int) -> None:
         await self.runner.act(partial(sweep, now))
@@ -87,7 +99,10 @@ def over(runner: Runner) -> Storage:
     return Storage(
         runner=runner,
         accounts=AccountStorage(runner),
+        application_keys=ApplicationKeyStorage(runner),
+        applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
+        groups=GroupStorage(runner),
         installation=InstallationStorage(runner),
         interactions=InteractionStorage(runner),
         keys=KeyStorage(runner),
@@ -97,9 +112,12 @@ def over(runner: Runner) -> Storage:
         permissions=PermissionStorage(runner),
         passkeys=PasskeyStorage(runner),
         profile=ProfileStorage(runner),
+        projects=ProjectStorage(runner),
         promotion=PromotionStorage(runner),
         registration=RegistrationStorage(runner),
         second_factors=SecondFactorStorage(runner),
+        service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),
         throttle=ThrottleStorage(runner),
+        user_records=UserRecordStorage(runner),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL, Auth, Link, LinkKind, User
@@ -12,9 +12,11 @@ from gatehouse.audit.model import Record
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import Mail
 from gatehouse.storage import mail, once
-from gatehouse.storage.accounts import DROP_BELONGINGS, user_by_login
+from gatehouse.storage.accounts import drop_belongings, user_by_login
 from gatehouse.storage.audit import erase_personal, record
 from gatehouse.storage.passkeys import passkeys_of
+from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.permissions.owners import refuse_last_owner
 from gatehouse.storage.registration import ADDRESS, end_links, owner
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.second_factors import overview
@@ -65,7 +67,7 @@ ADMINISTRATORS = Statement(
         role_assignments.c.project_id == "",
         role_assignments.c.resource_kind == "",
         role_assignments.c.role_key == ADMINISTRATOR,
-        or_(role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now")),
+        UNEXPIRED,
         users.c.blocked.is_(False),
     )
     .order_by(role_assignments.c.user_id)
@@ -152,7 +154,7 @@ def put_change(whose: User, link: Link, login: str, entry: Record, mails: Sequen
         now=link.created_at,
         expires_at=link.expires_at,
     )
-    yield from mail.queue(mails)
+    yield from mail.queue(mails, whose.user_id)
     yield from record(entry)
 
 
@@ -176,7 +178,7 @@ def take_over(digest: bytes, wanted: EmailChange, entry: Record, mails: Sequence
     ):
         raise LinkDead
     yield from end_links(whose.user_id)
-    yield from mail.queue(mails)
+    yield from mail.queue(mails, whose.user_id)
     yield from record(entry)
 
 
@@ -190,7 +192,7 @@ def set_password(
         raise UserChanged
     yield from raise_rev(user.user_id, keep=keep, now=now)
     yield from end_links(user.user_id)
-    yield from mail.queue(mails)
+    yield from mail.queue(mails, user.user_id)
     yield from record(entry)
 
 
@@ -208,9 +210,11 @@ def erase(user_id: str, entry: Record, *, even_last_administrator: bool, now: in
     administrators = yield ADMINISTRATORS(now=now)
     if not even_last_administrator and [row.user_id for row in administrators] == [user_id]:
         raise LastAdministrator
+    yield from refuse_last_owner(user_id, now)
     if not (yield DROP_ACCOUNT(of=user_id)):
         raise UserNotFound
-    for drop in (*DROP_BELONGINGS, *DROP_TRACES):
+    yield from drop_belongings(user_id)
+    for drop in DROP_TRACES:
         yield drop(of=user_id)
     yield from erase_personal(user_id, entry)
 

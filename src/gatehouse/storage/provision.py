@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from sqlalchemy import and_, bindparam, delete, or_, select
+from sqlalchemy import and_, bindparam, delete, select
 
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL, Kind, User
 from gatehouse.audit.model import Record
@@ -30,7 +30,8 @@ from gatehouse.storage.accounts import (
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import state_once
 from gatehouse.storage.oauth import add_client, all_clients, change_client, removed_ids
-from gatehouse.storage.permissions import assign_root_role
+from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.permissions.records import assign_root_role, touch_record
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Statement, Verb
@@ -42,12 +43,11 @@ _ROLE = and_(
     role_assignments.c.project_id == "",
     role_assignments.c.resource_kind == "",
 )
-_UNEXPIRED = or_(role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now"))
-HOLDERS = Statement(select(role_assignments.c.user_id).where(_ROLE, _UNEXPIRED))
+HOLDERS = Statement(select(role_assignments.c.user_id).where(_ROLE, UNEXPIRED))
 ADMINISTERING = Statement(
     select(users.c.user_id)
     .join(role_assignments, role_assignments.c.user_id == users.c.user_id)
-    .where(_ROLE, _UNEXPIRED, users.c.kind == Kind.PERSON.value, users.c.blocked.is_(False))
+    .where(_ROLE, UNEXPIRED, users.c.kind == Kind.PERSON.value, users.c.blocked.is_(False))
     .limit(1)
 )
 # Whoever may take the role from somebody holds this row: two who take it from two people do not pass each other.
@@ -56,7 +56,11 @@ LOCK_ROLE = Statement(
     .where(roles.c.application_id == CENTRAL, roles.c.role_key == ADMINISTRATOR)
     .with_for_update()
 )
-TAKE_ROLE = Statement(delete(role_assignments).where(_ROLE, role_assignments.c.user_id == bindparam("of")))
+TAKE_ROLE = Statement(
+    delete(role_assignments)
+    .where(_ROLE, role_assignments.c.user_id == bindparam("of"))
+    .returning(role_assignments.c.user_id)
+)
 
 
 def state(scope: Scope, now: int) -> Verb[State]:
@@ -102,7 +106,7 @@ def do(one: Act, now: int) -> Verb[None]:
             if administrator is not None:
                 yield from give_role(user, holds=administrator)
         case RemoveUser(user):
-            yield from remove_user(user)
+            yield from remove_user(user, now)
         case AddClient(client):
             yield from add_client(client)
         case ChangeClient(client):
@@ -112,9 +116,12 @@ def do(one: Act, now: int) -> Verb[None]:
 
 
 def give_role(user: User, *, holds: bool) -> Verb[None]:
-    yield TAKE_ROLE(of=user.user_id)  # also one that has expired, which would stand in the way of the new one
+    # Also one that has expired, which would stand in the way of the new one.
+    taken = yield TAKE_ROLE(of=user.user_id)
     if holds:
         yield from assign_root_role(CENTRAL, user.user_id, ADMINISTRATOR)
+    elif taken:
+        yield from touch_record(CENTRAL, user.user_id)
 
 
 class ProvisionStorage(Stored):

@@ -35,7 +35,7 @@ SET_PASSWORD = Statement(
 SET_FIRST_PASSWORD = Statement(
     update(users)
     .where(*_THIS, users.c.password_hash.is_(None))
-    .values(password_hash=bindparam("hash"), nick=bindparam("chosen"), **_PROVED)
+    .values(password_hash=bindparam("hash"), nick=bindparam("chosen"), lang=bindparam("spoken"), **_PROVED)
     .returning(users.c.user_id)
 )
 END_LINKS = Statement(
@@ -51,7 +51,7 @@ def owner(kind: LinkKind, digest: bytes, now: int) -> Verb[User | None]:
 
 def send_link(owner: User, link: Link, entry: Record, mails: Sequence[Mail]) -> Verb[None]:
     yield from _put(link, owner.user_id, owner.login_key or "")
-    yield from mail.queue(mails)
+    yield from mail.queue(mails, owner.user_id)
     yield from record(entry)
 
 
@@ -60,7 +60,7 @@ def pretend(nobody: User, link: Link, entry: Record, mails: Sequence[Mail]) -> V
     del entry  # nothing happened; it was made because making it takes its time
     seen = nobody.login_key or ""
     yield from _put(link, f"nobody:{sha256(seen).hex()}", seen)
-    yield from mail.queue(mails)
+    yield from mail.queue(mails, nobody.user_id)
     for written in mails:  # taken back before the commit: no postman ever sees it
         yield from mail.sent(written.mail_id)
 
@@ -72,7 +72,7 @@ def register(user: User, link: Link, entry: Record, mails: Sequence[Mail]) -> Ve
 
 def registered_again(known: User, entry: Record, mails: Sequence[Mail]) -> Verb[None]:
     yield once.DROP_OTHERS(of_kind=LinkKind.VERIFY, of_subject=known.user_id)
-    yield from mail.queue(mails)
+    yield from mail.queue(mails, known.user_id)
     yield from record(entry)
 
 
@@ -83,9 +83,11 @@ def verify_email(digest: bytes, entry: Record, now: int) -> Verb[None]:
     yield from record(entry)
 
 
-def accept(digest: bytes, nick: str, password_hash: str, entry: Record, now: int) -> Verb[None]:
+def accept(digest: bytes, nick: str, password_hash: str, entry: Record, now: int, *, lang: str) -> Verb[None]:
     taken = yield from _take(LinkKind.INVITE, digest, now)
-    set_ = yield SET_FIRST_PASSWORD(of=taken.user_id, mailed_to=taken.login_key, hash=password_hash, chosen=nick)
+    set_ = yield SET_FIRST_PASSWORD(
+        of=taken.user_id, mailed_to=taken.login_key, hash=password_hash, chosen=nick, spoken=lang
+    )
     if not set_:
         raise LinkDead
     yield from end_links(taken.user_id)
@@ -98,7 +100,7 @@ def reset_password(digest: bytes, password_hash: str, entry: Record, mails: Sequ
         raise LinkDead
     yield from raise_rev(taken.user_id, keep=None, now=now)
     yield from end_links(taken.user_id)
-    yield from mail.queue(mails)
+    yield from mail.queue(mails, taken.user_id)
     yield from record(entry)
 
 

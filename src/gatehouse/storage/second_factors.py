@@ -148,7 +148,7 @@ def disable_email(user_id: str, entry: Record, mails: Sequence[Mail]) -> Verb[No
 
 def put_email_code(user_id: str, digest: bytes, mails: Sequence[Mail], *, now: int, expires_at: int) -> Verb[None]:
     yield hold(EMAIL_CODE, user_id, {"code": digest.hex(), "tries": 0}, now=now, expires_at=expires_at)
-    yield from queue(mails)
+    yield from queue(mails, user_id)
 
 
 def try_email_code(user_id: str, digest: bytes, now: int) -> Verb[bool]:
@@ -177,14 +177,14 @@ def renew_codes(user_id: str, codes: Sequence[bytes], entry: Record, mails: Sequ
     if not (yield LEFT(of=user_id))[0].left:
         raise FactorMissing
     yield from record(entry)
-    yield from queue(mails)
+    yield from queue(mails, user_id)
 
 
 def use_code(user_id: str, digest: bytes, entry: Record, mails: Sequence[Mail], now: int) -> Verb[bool]:
     if not (yield USE_CODE(of=user_id, spent=digest, now=now)):
         return False
     yield from record(entry)
-    yield from queue(mails)
+    yield from queue(mails, user_id)
     return True
 
 
@@ -205,7 +205,7 @@ def reset(user_id: str, entry: Record, mails: Sequence[Mail], now: int) -> Verb[
         yield RELEASE(of_kind=kind, of_digest=sha256(user_id))
     yield from raise_rev(user_id, keep=None, now=now)
     yield from record(entry)
-    yield from queue(mails)
+    yield from queue(mails, user_id)
 
 
 def touch(user_id: str) -> Verb[None]:
@@ -220,7 +220,7 @@ def added(user_id: str, codes: Sequence[bytes], entry: Record, mails: Sequence[M
     if has_none:
         yield from put_codes(user_id, codes)
     yield from record(entry)
-    yield from queue(mails)
+    yield from queue(mails, user_id)
     return has_none
 
 
@@ -228,7 +228,7 @@ def removed(user_id: str, entry: Record, mails: Sequence[Mail]) -> Verb[None]:
     """Last in every verb that removes one."""
     yield DROP_IDLE_CODES(of=user_id)
     yield from record(entry)
-    yield from queue(mails)
+    yield from queue(mails, user_id)
 
 
 def hold(kind: str, user_id: str, details: dict[str, object], *, now: int, expires_at: int) -> Ask:

@@ -67,7 +67,7 @@ def open_session(
     if replaces is not None:
         yield END(of=replaces)
     yield INSERT(**asdict(session))
-    yield from queue(mails)
+    yield from queue(mails, session.user_id)
     yield from record(entry)
 
 

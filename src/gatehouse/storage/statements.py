@@ -61,6 +61,32 @@ def _any_on_sqlite(element: AnyOf, compiler: SQLCompiler, **kw: Any) -> str:  # 
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - made of compiled parts
 
 
+class OneOfNumbers(ColumnElement[bool]):
+    """`column` is one of the numbers given as one list parameter, whatever its length."""
+
+    inherit_cache = False
+    type = Boolean()
+    _is_implicitly_boolean = True
+
+    def __init__(self, column: ColumnElement[int], name: str) -> None:
+        self.column = column
+        self.name = name
+
+
+@compiles(OneOfNumbers, "postgresql")
+def _number_on_postgres(element: OneOfNumbers, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    values = compiler.process(bindparam(element.name, type_=Document()), **kw)
+    column = compiler.process(element.column, **kw)
+    return f"{column} = ANY(ARRAY(SELECT json_array_elements_text(CAST({values} AS json))::bigint))"
+
+
+@compiles(OneOfNumbers, "sqlite")
+def _number_on_sqlite(element: OneOfNumbers, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    values = compiler.process(bindparam(element.name, type_=Document()), **kw)
+    column = compiler.process(element.column, **kw)
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - made of compiled parts
+
+
 class Lines(FunctionElement[str]):
     """All values of a column as one text, a line each: a list read without a second round trip."""
 
@@ -81,6 +107,33 @@ def _lines_on_sqlite(element: Lines, compiler: SQLCompiler, **kw: Any) -> str:  
 
 def lines_of(joined: str | None) -> frozenset[str]:
     return frozenset(joined.split("\n")) if joined else frozenset()
+
+
+class RowsAsJson(FunctionElement[object]):
+    """Whole rows of these columns as one JSON document, in no order: tables read without further round trips.
+
+    Each row is a list. Documents in it are text still; truth values are 0 and 1 on SQLite. None for no rows, on
+    PostgreSQL.
+    """
+
+    inherit_cache = True
+    name = "rows_as_json"
+    type = Document()
+
+
+@compiles(RowsAsJson, "postgresql")
+def _rows_on_postgres(element: RowsAsJson, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return f"json_agg(json_build_array({compiler.process(element.clauses, **kw)}))"
+
+
+@compiles(RowsAsJson, "sqlite")
+def _rows_on_sqlite(element: RowsAsJson, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return f"json_group_array(json_array({compiler.process(element.clauses, **kw)}))"
+
+
+def document_of(text: str) -> Any:  # noqa: ANN401 - whatever was written
+    """A document that came as text inside such rows; most are empty."""
+    return {} if text == "{}" else msgspec.json.decode(text)
 
 
 class Dialects(Enum):

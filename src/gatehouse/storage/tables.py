@@ -298,6 +298,7 @@ outbox = Table(
     metadata,
     _text("mail_id", primary_key=True),
     Column("sealed", LargeBinary, nullable=False),  # address, subject and text: they carry links that open doors
+    _text("user_id"),  # the account it was written for; "" for none
     _text("template"),
     _time("created_at"),
     _number("tries"),
@@ -343,6 +344,19 @@ client_secrets = Table(  # two slots: two secrets live at once while one is bein
 
 # -- permissions --------------------------------------------------------------------------------------
 
+permission_clock = Table(  # one row: grows with every change of a project or group, so that caches can tell (R5)
+    "permission_clock",
+    metadata,
+    Column("only", Integer, primary_key=True, autoincrement=False),
+    _number("structure"),
+)
+
+application_ids = Table(  # every id ever given: never reused (R5)
+    "application_ids",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+)
+
 applications = Table(
     "applications",
     metadata,
@@ -352,9 +366,141 @@ applications = Table(
     Column("project_id", Text),
     _flag("removed"),
     _document("settings"),
-    _document("service_meta"),
+    _document("service_meta"),  # without private_key
+    Column("sealed_private_key", LargeBinary),  # service_meta.private_key: written, never answered
     _time("created_at"),
     _number("version"),
+    # Names are unique in a project (interface §4.6); a removed application gives its name free.
+    Index(
+        "uq_applications_name_in_project",
+        "project_id",
+        "name",
+        unique=True,
+        postgresql_where=text("NOT removed"),
+        sqlite_where=text("NOT removed"),
+    ),
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    _text("project_id", primary_key=True),
+    _text("title"),
+    _text("title_key", unique=True),  # the id its title would give: no two projects look alike (checklist PR-04)
+    _text("description"),
+    _document("tags"),
+    _document("allowed_domains"),
+    _document("allow"),
+    _document("disallow"),
+    _flag("removed"),
+    _text("author"),
+    Column("application_id", BigInteger),
+    _time("created_at"),
+    _number("version"),
+    Index(None, "author"),
+)
+
+project_names = Table(  # ids and aliases, of removed projects too: one name, one project (R5)
+    "project_names",
+    metadata,
+    _text("name", primary_key=True),
+    _text("project_id"),
+    _number("position"),  # 0 is the id itself; aliases are numbered in their order
+    Index(None, "project_id"),
+)
+
+project_services = Table(  # roles of a connected application, given to or taken from a group (R5)
+    "project_services",
+    metadata,
+    _text("project_id"),
+    Column("application_id", BigInteger, nullable=False),
+    _number("position"),
+    _text("group_id"),  # "" in the one row of an application that is connected and grants nothing
+    _document("roles"),
+    _text("action"),
+    PrimaryKeyConstraint("project_id", "application_id", "position"),
+    Index(None, "application_id"),
+)
+
+groups = Table(
+    "groups",
+    metadata,
+    _text("group_id", primary_key=True),
+    _text("project_id"),
+    _text("title"),
+    _text("title_key"),
+    _text("description"),
+    _document("tags"),
+    _document("conditions"),
+    _time("created_at"),
+    _number("version"),
+    UniqueConstraint("project_id", "title_key"),
+)
+
+group_members = Table(  # those listed by id; others belong by condition
+    "group_members",
+    metadata,
+    _text("group_id"),
+    _text("user_id"),
+    _number("position"),
+    PrimaryKeyConstraint("group_id", "user_id"),
+    Index(None, "user_id"),
+)
+
+access_keys = Table(
+    "access_keys",
+    metadata,
+    _text("key_id", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    _number("slot"),  # two slots: the limit is a constraint (interface §8)
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("sealed", LargeBinary, nullable=False),
+    _text("comment"),
+    _time("created_at"),
+    _time("modified_at"),
+    _time("last_used"),
+    UniqueConstraint("application_id", "slot"),
+)
+
+application_keys = Table(  # public keys applications sign their own service JWTs with
+    "application_keys",
+    metadata,
+    _text("kid", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    _text("source"),  # service_meta | custom
+    _text("pem"),
+    _time("created_at"),
+    Index(None, "application_id"),
+)
+
+service_tokens = Table(  # static service JWTs
+    "service_tokens",
+    metadata,
+    _text("jti", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    _text("comment"),
+    _time("created_at"),
+    _time("ends_at"),
+    _flag("revoked"),
+    Index(None, "application_id"),
+    Index(None, "ends_at"),
+)
+
+service_accounts = Table(
+    "service_accounts",
+    metadata,
+    _text("user_id", primary_key=True),
+    _text("project_id"),
+    _text("name"),
+    _text("comment"),
+    _document("ip_ranges"),
+    _text("public_key"),
+    _text("created_by"),
+    _time("created_at"),
+    _text("jti"),
+    _flag("revoked"),
+    _number("version"),
+    UniqueConstraint("project_id", "name"),
 )
 
 email_secrets = Table(  # who knows one may see login e-mails of his application's users (`with_email`, R1)
@@ -410,6 +556,21 @@ user_records = Table(  # what is written directly into one user's schema of one 
     Index(None, "user_id"),
 )
 
+scope_records = Table(  # direct entries of one user in one project or on one of its resources
+    "scope_records",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    _text("user_id"),
+    _text("project_id"),
+    _text("resource_kind"),  # "", applications, services, groups
+    _text("resource_id"),
+    _document("private_data"),
+    _document("public_data"),
+    PrimaryKeyConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id"),
+    Index(None, "project_id"),
+    Index(None, "user_id"),
+)
+
 role_assignments = Table(
     "role_assignments",
     metadata,
@@ -426,4 +587,5 @@ role_assignments = Table(
     UniqueConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id", "position"),
     Index(None, "application_id", "role_key", "user_id"),
     Index(None, "user_id"),
+    Index(None, "project_id", "application_id"),
 )

@@ -16,12 +16,21 @@ class Subject:
 
     parts: tuple[str, ...]
     limit: GuessLimit
+    is_shared: bool = False  # by people who do not know each other: one's success does not forgive the others
 
     @property
     def key(self) -> str:
         """One key for a tuple of names; lengths are part of it, so that no two tuples share one (S-21)."""
         named = (part.encode("utf-8", "surrogatepass") for part in self.parts)
         return sha256(b"".join(len(name).to_bytes(4, "big") + name for name in named)).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """One that was counted before it is made."""
+
+    subjects: Sequence[Subject]
+    at: int
 
 
 class Guesses:
@@ -52,3 +61,23 @@ class Guesses:
 
     async def succeeded_all(self, subjects: Sequence[Subject]) -> None:
         await self._store.clear([subject.key for subject in subjects])
+
+    async def begin(self, subjects: Sequence[Subject]) -> Guess:
+        """Count a guess before it is made; raise TooMany, and count nothing, while any of them is refused.
+
+        Guesses that come at the same moment, on whatever nodes, never share the last free one. A wrong one needs
+        nothing more.
+        """
+        await self.check_all(subjects)  # a crowd before a closed door costs look-ups and no writes
+        guess = Guess(subjects, self._clock.now())
+        await self._store.begin([(subject.key, subject.limit) for subject in subjects], guess.at)
+        return guess
+
+    async def was_right(self, guess: Guess) -> None:
+        """Forgive the subjects everything; those that are shared only this one guess."""
+        shared = [(subject.key, subject.limit) for subject in guess.subjects if subject.is_shared]
+        own = [subject.key for subject in guess.subjects if not subject.is_shared]
+        await self._store.take_back(shared, guess.at, forgiven=own)
+
+    async def was_not_made(self, guess: Guess) -> None:
+        await self._store.take_back([(subject.key, subject.limit) for subject in guess.subjects], guess.at)

@@ -16,5 +16,20 @@ class AttemptStore(Protocol):
         One atomic act: of any number of callers on any number of nodes every failure counts (LG-06, R-12).
         """
 
+    async def begin(self, subjects: Sequence[tuple[str, GuessLimit]], now: int) -> None:
+        """Count one guess for each before it is made. Raises TooMany while any of them is refused.
+
+        Looking and counting are one atomic act, and who is refused counts for none of them: of any number of
+        callers on any number of nodes no more get through than the limits allow one after the other (LG-06, R-12).
+        """
+
+    async def take_back(
+        self, subjects: Sequence[tuple[str, GuessLimit]], at: int, *, forgiven: Sequence[str] = ()
+    ) -> None:
+        """Count one less for each, of those begun at that second, and open what that one had closed.
+
+        In the same act everything is forgotten of the forgiven. Other failures stay, and so do their blocks.
+        """
+
     async def clear(self, subjects: Sequence[str]) -> None:
         """Forget their failures, after someone has proved himself."""

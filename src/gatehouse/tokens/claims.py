@@ -38,6 +38,14 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
         return True
 
 
+class Permissions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user JWT tells about one application: app_perm, perm and perm_exp (R2)."""
+
+    application_id: int
+    entries: tuple[str, ...]  # list_short
+    ends_at: int  # whoever reads them later asks again
+
+
 class PersonClaims(Claims, frozen=True, kw_only=True):
     uid: Name
     sub: Name

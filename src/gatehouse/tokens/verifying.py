@@ -66,6 +66,13 @@ class Verifier:
         """
         return await self._believe(take_apart(token), expected, expired_by)
 
+    async def verify_again(self, claims: Claims, *, expired_by: int = 0) -> None:
+        """Ask what may have changed about claims that were believed before: their key, and the time."""
+        key = await self._own_key(claims.kid, type(claims))
+        if key is None:
+            raise InvalidToken(f"key {claims.kid} is no longer trusted")
+        refuse_untimely(claims, self._clock.now(), expired_by)
+
     async def verify_service(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
         """Verify a service JWT of either kind: what it claims to be is then checked in full."""
         jws = take_apart(token)

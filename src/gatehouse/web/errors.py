@@ -27,6 +27,7 @@ from gatehouse.kernel.errors import (
     TooMany,
     Unavailable,
 )
+from gatehouse.permissions.errors import TooMuch
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure, dialect_of, request_id_of
 from gatehouse.web.responses import html_answer, json_answer
@@ -72,6 +73,7 @@ class Problem:
 STATUSES: Final[Mapping[type, tuple[int, str]]] = {
     BadInput: (400, "invalid_request"),
     TooLarge: (413, "invalid_request"),
+    TooMuch: (413, "invalid_request"),
     UnsupportedMediaType: (415, "invalid_request"),
     InvalidToken: (401, "invalid_token"),
     Refused: (403, "access_denied"),

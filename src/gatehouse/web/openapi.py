@@ -92,12 +92,21 @@ def endpoint_for(body: bytes) -> Endpoint:
     )
 
 
+def _anything(kind: type) -> Json:
+    """A field that is read member by member, with errors that name the place, may hold whatever JSON holds."""
+    if kind is object:
+        return {"description": "any JSON value"}
+    raise TypeError(f"{kind} has no JSON schema")
+
+
 class Schemas:
     """The JSON schemas of every type the table names."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         types = list(dict.fromkeys(kind for endpoint in endpoints for kind in _types_of(endpoint)))
-        references, self.components = msgspec.json.schema_components(types, ref_template=COMPONENTS)
+        references, self.components = msgspec.json.schema_components(
+            types, schema_hook=_anything, ref_template=COMPONENTS
+        )
         self._references = dict(zip(types, references, strict=True))
 
     def of(self, kind: type) -> Json:

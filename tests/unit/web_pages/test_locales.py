@@ -13,6 +13,7 @@ from gatehouse.accounts.logins import check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.audit.events import Event
 from gatehouse.kernel.errors import GatehouseError
+from gatehouse.oauth.model import SCOPES
 from gatehouse.web.pages.words import FALLBACK, load_languages
 from tests.support.pseudo import LANG as PSEUDO
 from tests.support.pseudo import with_pseudo
@@ -26,6 +27,11 @@ TAGS = re.compile(r"<(/?)(strong|bdi)>")
 ALIKE = {"brand", "field.code", "account.codes", "factor.use_passkey", "method.passkey", "time.month_4"} | {
     f"time.month_{month}" for month in (8, 9, 11)
 }
+
+NEVER_ABOUT_A_PERSON = (
+    *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),
+    *("service_account.", "schema.", "role.saved", "role.default_saved", "role.removed", "project.", "group."),
+)
 
 
 def placeholders(text: str) -> set[str]:
@@ -120,9 +126,14 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
     assert LANGUAGES.said("de", "Something new.") is None
 
 
-def test_every_event_with_words_is_an_event_of_the_audit_log() -> None:
+def test_every_event_that_an_owner_may_read_of_has_words_and_no_other() -> None:
+    """A new kind of event gets its words, or its family is added to those that are never about a person."""
     told = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
-    assert told <= set(Event)
+    assert told == {event.value for event in Event if not event.startswith(NEVER_ABOUT_A_PERSON)}
+
+
+def test_every_scope_is_explained_and_no_other() -> None:
+    assert {key.removeprefix("scope.") for key in ENGLISH.texts if key.startswith("scope.")} == set(SCOPES)
 
 
 def test_the_pseudo_locale_is_longer_marked_and_fills_in_the_same() -> None:

@@ -95,6 +95,28 @@ async def test_an_invited_person_who_asks_for_a_new_password_gets_one_and_the_in
     assert (await visitor.get(invitation)).status_code == 403
 
 
+async def test_the_account_speaks_the_language_the_invitation_was_accepted_in(
+    service: Service, visitor: Visitor
+) -> None:
+    invited = await invite(service, lang="en")
+    visitor.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
+    await accept(visitor, await mailed_link(service))
+    assert (await service.house.storage.accounts.user(invited.user_id)).lang == "de"
+    await visitor.sign_in(BOB)
+    visitor.client.headers["Accept-Language"] = "en"
+    assert 'lang="de"' in (await visitor.follow()).text
+
+
+async def test_a_language_chosen_on_the_page_is_the_one_that_is_kept(service: Service, visitor: Visitor) -> None:
+    invited = await invite(service, lang="de")
+    await visitor.get("/sign-in?lang=en")
+    visitor.client.headers["Accept-Language"] = "de"
+    link = await mailed_link(service)
+    assert 'lang="en"' in (await visitor.get(link)).text
+    await accept(visitor, link)
+    assert (await service.house.storage.accounts.user(invited.user_id)).lang == "en"
+
+
 async def test_a_link_of_one_kind_opens_no_other_page(service: Service, visitor: Visitor) -> None:
     await invite(service)
     token = token_in(await mailed_link(service))

@@ -2,6 +2,7 @@
 
 import json
 from base64 import urlsafe_b64decode
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,9 +15,10 @@ from gatehouse.accounts.model import User
 from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
 from gatehouse.kernel.digests import sha256
-from gatehouse.tokens.claims import factor_digest
-from tests.support.builders import a_record
-from tests.support.service import Service
+from gatehouse.tokens.claims import factor_digest, location_digest
+from tests.support.builders import a_record, a_user
+from tests.support.geoip import write_geoip
+from tests.support.service import Service, running_service
 from tests.support.visitor import PASSWORD
 
 LOGIN = "anna@studio.example"
@@ -132,6 +134,26 @@ async def test_meta_and_short_token_come_only_when_asked_for(service: Service) -
     assert set(data) == ALWAYS | {"meta", "stoken"}
     assert data["meta"]["geo"] == {"country": "", "ip": "127.0.0.1"}
     assert data["stoken"] != data["token"]
+
+
+@pytest.mark.parametrize(
+    ("file_says", "account_says", "told"), [("SE", "", "SE"), ("SE", "NO", "NO"), ("", "NO", "NO"), ("", "", "")]
+)
+async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
+    migrated_url: str, tmp_path: Path, file_says: str, account_says: str, told: str
+) -> None:
+    file = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": file_says}}})
+    environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)} if file_says else {}
+    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+        kept = await service.house.passwords.hash(PASSWORD)
+        owner = a_user(login=LOGIN, password_hash=kept, country=account_says)
+        await service.house.storage.accounts.create(owner, a_record())
+        data = await log_in(service, factor="device-1", meta="1")
+    claims = claims_of(data["jwt"])
+    assert (data["country"], claims["cntry"]) == (told, told)
+    assert data["meta"]["geo"] == {"country": told, "ip": "127.0.0.1"}
+    assert data["meta"]["reg"]["country"] == account_says
+    assert claims["loc"] == location_digest(told, claims["slt"])
 
 
 @pytest.mark.usefixtures("anna")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import sha1
@@ -56,6 +57,29 @@ async def test_what_is_wrong_is_said_and_the_link_lives_on(service: Service, vis
     assert "the two passwords differ" in differs.text
     assert await service.house.storage.accounts.user(anna.user_id) == anna
     assert (await choose(visitor, link)).status_code == 303
+
+
+async def test_the_owner_who_forgot_need_not_wait_after_a_reset(
+    service: Service, visitor: Visitor, other: Visitor, anna: User
+) -> None:
+    link = await reset_link(service, visitor)
+    for _ in range(10):
+        await visitor.sign_in(LOGIN, "what was it")
+    assert (await visitor.sign_in(LOGIN)).status_code == 429
+    assert (await choose(visitor, link)).status_code == 303
+    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+    assert (await other.sign_in(LOGIN, NEW)).status_code == 303
+    assert anna.login == LOGIN
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_known_browser_need_not_wait_after_a_reset_either(service: Service, visitor: Visitor) -> None:
+    await visitor.sign_in(LOGIN)
+    for _ in range(10):
+        await visitor.sign_in(LOGIN, "what was it")
+    assert (await visitor.sign_in(LOGIN)).status_code == 429
+    assert (await choose(visitor, await reset_link(service, visitor))).status_code == 303
+    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
 
 
 async def test_a_password_of_the_operators_list_is_refused(migrated_url: str, tmp_path: Path) -> None:

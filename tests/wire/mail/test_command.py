@@ -70,7 +70,7 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     first = settings_for(migrated_url, tmp_path, port=8080, **{MASTER: old})
     async with open_house(first, clock=clock, serving=False) as house:
         letters = composer(house.settings, masters=house.masters, clock=clock)
-        await house.storage.mail.queue([letters.compose(Template.TEST, to=TO, lang="en")])
+        await house.storage.mail.queue([letters.compose(Template.TEST, to=TO, lang="en")], "")
     both = settings_for(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
     async with open_house(both, clock=clock, serving=False) as house:
         outcome = await rewrap_all(house, Origin(actor="test"))
@@ -88,7 +88,7 @@ async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tm
     clock = MovableClock()
     async with open_house(settings_for(migrated_url, tmp_path, port=8080), clock=clock, serving=False) as house:
         letters = composer(house.settings, masters=house.masters, clock=clock)
-        await house.storage.mail.queue([letters.compose(Template.TEST, to=TO, lang="en")])
+        await house.storage.mail.queue([letters.compose(Template.TEST, to=TO, lang="en")], "")
         nobody = postman(house.settings, store=house.storage.mail, masters=house.masters, clock=clock, show=None)
         await nobody.run_once()
         assert (await house.storage.mail.waiting()).waiting == 1

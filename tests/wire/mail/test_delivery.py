@@ -35,7 +35,7 @@ async def test_what_was_queued_arrives_and_the_outbox_is_empty(
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
     mails = [written(clock, template) for template in Template]
-    await storage.mail.queue(mails)
+    await storage.mail.queue(mails, "")
     async with mail_server(mailbox) as port:
         postman = Postman(store=storage.mail, carrier=carrier_to(port), sealing=masters(), clock=clock)
         await postman.run_once()
@@ -126,7 +126,7 @@ async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
 ) -> None:
     replies = {NOBODY: f"550 5.1.1 <{NOBODY}> no such mailbox", "later@studio.example": "451 4.7.1 come back later"}
     mailbox.answers = lambda address: replies.get(address, "250 OK")
-    await storage.mail.queue([written(clock, to=to) for to in (NOBODY, "later@studio.example", TO)])
+    await storage.mail.queue([written(clock, to=to) for to in (NOBODY, "later@studio.example", TO)], "")
     async with mail_server(mailbox) as port:
         postman = Postman(store=storage.mail, carrier=carrier_to(port), sealing=masters(), clock=clock)
         await postman.run_once()
@@ -161,7 +161,7 @@ async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
     mailbox.answers = lambda _: "421 4.3.2 going down" if mailbox.taken else "250 OK"
-    await storage.mail.queue([written(clock), written(clock)])
+    await storage.mail.queue([written(clock), written(clock)], "")
     async with mail_server(mailbox) as port:
         postman = Postman(store=storage.mail, carrier=carrier_to(port), sealing=masters(), clock=clock)
         await postman.run_once()

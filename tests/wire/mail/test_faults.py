@@ -19,12 +19,12 @@ def to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMP
 
 async def test_r_27_requests_are_answered_and_mail_is_queued_while_the_server_hangs(service: Service) -> None:
     storage, clock, accepted = service.house.storage, service.clock, asyncio.Event()
-    await storage.mail.queue([written(clock)])
+    await storage.mail.queue([written(clock)], "")
     async with silent_server(accepted) as port:
         hanging = asyncio.create_task(to(port, storage, clock, timeout=60).run_once())
         await accepted.wait()
         assert (await service.client.get("/healthz")).status_code == 200
-        await storage.mail.queue([written(clock)])
+        await storage.mail.queue([written(clock)], "")
         assert (await storage.mail.waiting()).waiting == 2
         assert not hanging.done()
         hanging.cancel()
@@ -34,7 +34,7 @@ async def test_r_27_requests_are_answered_and_mail_is_queued_while_the_server_ha
 async def test_r_27_a_server_that_never_answers_is_left_and_the_mail_waits(
     storage: Storage, clock: MovableClock
 ) -> None:
-    await storage.mail.queue([written(clock)])
+    await storage.mail.queue([written(clock)], "")
     async with silent_server(asyncio.Event()) as port:
         await to(port, storage, clock).run_once()
     outstanding = await storage.mail.waiting()
@@ -50,7 +50,7 @@ async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mai
             await asyncio.Event().wait()
             return "250 OK"
 
-    await storage.mail.queue([written(clock)])
+    await storage.mail.queue([written(clock)], "")
     async with mail_server(Sleepy()) as port:
         await to(port, storage, clock).run_once()
     assert (await storage.mail.waiting()).trouble == "no answer in time"
@@ -59,7 +59,7 @@ async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mai
 async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
-    await storage.mail.queue([written(clock), written(clock)])
+    await storage.mail.queue([written(clock), written(clock)], "")
     mailbox.port = refusing_port()
     postman = to(mailbox.port, storage, clock, timeout=5)
     await postman.run_once()
@@ -77,7 +77,7 @@ async def test_r_27_of_two_nodes_one_delivers_each_mail(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
     mails = [written(clock) for _ in range(15)]
-    await storage.mail.queue(mails)
+    await storage.mail.queue(mails, "")
     async with mail_server(mailbox) as port:
         await asyncio.gather(*(to(port, storage, clock, timeout=5).run_once() for _ in range(2)))
     assert len(mailbox.taken) == len({message["Message-ID"] for message in mailbox.taken}) == 15
@@ -86,7 +86,7 @@ async def test_r_27_of_two_nodes_one_delivers_each_mail(
 async def test_r_27_a_mail_whose_node_died_is_delivered_by_another(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
-    await storage.mail.queue([written(clock)])
+    await storage.mail.queue([written(clock)], "")
     accepted = asyncio.Event()
     async with silent_server(accepted) as port:
         dying = asyncio.create_task(to(port, storage, clock, timeout=60).run_once())

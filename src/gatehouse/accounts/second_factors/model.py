@@ -96,3 +96,8 @@ class Passkey:
     def passkey_id(self) -> str:
         """How pages name it."""
         return encode_base64url(self.credential_id).decode()
+
+
+def totp_purpose(user_id: str) -> str:
+    """What the sealed secret of an authenticator app is bound to."""
+    return f"totp:{user_id}"

@@ -9,7 +9,7 @@ import pyotp
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.errors import EmailNotVerified, EnrolmentGone, SecondFactorWrong
-from gatehouse.accounts.second_factors.model import STEP_SECONDS, Enrolment, Factor
+from gatehouse.accounts.second_factors.model import STEP_SECONDS, Enrolment, Factor, totp_purpose
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
 from gatehouse.accounts.second_factors.store import SecondFactorStore
 from gatehouse.accounts.second_factors.telling import Telling
@@ -62,7 +62,7 @@ class Totp:
         if not user.may_add_factors:
             raise EmailNotVerified
         secret = base64.b32encode(secrets.token_bytes(SECRET_BYTES)).decode()
-        sealed = self._masters.seal(secret.encode(), purpose=purpose_of(user))
+        sealed = self._masters.seal(secret.encode(), purpose=totp_purpose(user.user_id))
         now = self._clock.now()
         await self._store.put_enrolment(user.user_id, sealed, now=now, expires_at=now + CONFIRM_WITHIN)
         return self._enrolment(user, secret)
@@ -106,12 +106,8 @@ class Totp:
         return step_of(self._open(user, sealed), code, self._clock.now()) if is_code(code) else None
 
     def _open(self, user: User, sealed: bytes) -> str:
-        return self._masters.open(sealed, purpose=purpose_of(user)).decode()
+        return self._masters.open(sealed, purpose=totp_purpose(user.user_id)).decode()
 
     def _enrolment(self, user: User, secret: str) -> Enrolment:
         uri = pyotp.TOTP(secret).provisioning_uri(name=user.login or user.nick, issuer_name=self._issuer)
         return Enrolment(secret=secret, uri=uri)
-
-
-def purpose_of(user: User) -> str:
-    return f"totp:{user.user_id}"

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from gatehouse.permissions.model.application_key import ApplicationKey
+
+PRIVATE_KEY_SEALED_FOR: Final = "application-private-key"
 CENTRAL_ID: Final = 1  # the service's own application (R5)
 FIRST_GENERATED_ID: Final = 50_001
 
@@ -16,6 +19,17 @@ class Application:
     project_id: str | None = None
     removed: bool = False
     settings: Mapping[str, object] = field(default_factory=dict)
-    service_meta: Mapping[str, object] = field(default_factory=dict)
+    service_meta: Mapping[str, object] = field(default_factory=dict)  # without private_key
+    sealed_private_key: bytes | None = field(default=None, repr=False)  # service_meta.private_key: never answered
+    service_key: ApplicationKey | None = None  # service_meta.public_key, as it is published
     created_at: int
     version: int = 1
+
+    @property
+    def is_central(self) -> bool:
+        return self.application_id == CENTRAL_ID
+
+    @property
+    def is_published(self) -> bool:
+        """Other projects may connect it once its service has a name (R5)."""
+        return bool(self.service_meta.get("name"))

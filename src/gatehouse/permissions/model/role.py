@@ -1,9 +1,9 @@
 """A role (interface §2.7)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gatehouse.permissions.conditions import Condition
 from gatehouse.permissions.model.schema import Tree
 
 
@@ -19,7 +19,7 @@ class Role:
     description: str = ""
     protected: bool = False
     default: bool = False
-    condition: Mapping[str, object] | None = None
+    condition: Condition | None = None
     condition_mode: ConditionMode = ConditionMode.GRANT
     user_limit: int = 0
     params: str = ""

@@ -10,9 +10,9 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.labels import check_tags, check_words
 from gatehouse.accounts.logins import check_login
-from gatehouse.accounts.model import KEPT_TAGS, TAG_LONGEST, TAGS_MOST, User
-from gatehouse.kernel.text import is_plain_line
+from gatehouse.accounts.model import User
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.given import GivenSecret
 
@@ -77,24 +77,6 @@ def check_country(text: str) -> str:
     if not COUNTRY.fullmatch(text):
         raise BadAccount("must be two capital letters such as DE")
     return text
-
-
-def check_tags(tags: frozenset[str]) -> frozenset[str]:
-    own = tags & KEPT_TAGS
-    if own:
-        raise BadAccount(f"{', '.join(sorted(own))}: the service itself keeps this in step with the account")
-    if any("," in tag for tag in tags):
-        raise BadAccount("a tag holds no comma")  # they travel joined by commas (R2, claim tgs)
-    return check_words(tags)
-
-
-def check_words(words: frozenset[str]) -> frozenset[str]:
-    if len(words) > TAGS_MOST:
-        raise BadAccount(f"has more than {TAGS_MOST} entries")
-    for word in words:
-        if not 0 < len(word) <= TAG_LONGEST or word != word.strip() or not is_plain_line(word):
-            raise BadAccount(f"each entry is 1 to {TAG_LONGEST} visible characters on one line")
-    return words
 
 
 CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import PasswordRules, refuse_too_long
+from gatehouse.accounts.second_factors.model import totp_purpose
 from gatehouse.kernel.digests import same_secret
 from gatehouse.kernel.errors import BadInput
 from gatehouse.provision.document import Document
@@ -101,7 +102,3 @@ def secrets_document(user: User, tools: Tools) -> Document:
 
 def password_purpose(user_id: str) -> str:
     return f"password:{user_id}"
-
-
-def totp_purpose(user_id: str) -> str:
-    return f"totp:{user_id}"

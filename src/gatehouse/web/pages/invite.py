@@ -5,11 +5,9 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitations
-from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import InviteContext
 from gatehouse.web.pages.desk import (
     NOT_YET,
-    VISITOR,
     Desk,
     Guarded,
     MailedLink,
@@ -62,8 +60,10 @@ class InvitePage:
 
     async def _accept(self, request: Request, form: InviteForm) -> None:
         refuse_if_different(form.password, form.repeated)
-        origin = origin_of(request, VISITOR)
-        await self._invitations.accept(form.token, nick=form.nick, password=form.password, origin=origin)
+        asker = self._desk.asker(request)
+        await self._invitations.accept(
+            form.token, nick=form.nick, password=form.password, lang=asker.lang, origin=asker.origin
+        )
 
     def endpoints(self) -> list[Endpoint]:
         show, submit = self._desk.for_links(self.show), self._desk.for_links(self.submit)

@@ -102,6 +102,7 @@ class Pages:
             "wait": partial(formats.wait, t),
             "trouble": partial(self._trouble, t),
             "happened": partial(_happened, t),
+            "granted": partial(_granted, t),
         }
 
     def _trouble(self, t: Words, problem: Problem) -> str:
@@ -115,6 +116,11 @@ def _happened(t: Words, event: str) -> str:
     if t.knows(f"event.{event}"):
         return t(f"event.{event}")
     return next((known.meaning for known in Event if known == event), event)
+
+
+def _granted(t: Words, scope: str) -> str:
+    """What an application gets by a scope, in plain words; one that has none is shown as it is."""
+    return t(f"scope.{scope}") if t.knows(f"scope.{scope}") else scope
 
 
 def _error_key(t: Words, kind: str, status: int) -> str:

@@ -7,6 +7,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.recovery import Recovery
 from gatehouse.web.agents import device_of
 from gatehouse.web.browser import Browser
+from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import ResetContext
 from gatehouse.web.pages.desk import (
@@ -67,6 +68,8 @@ class ResetPage:
             form.password,
             origin=origin_of(request, VISITOR),
             device=device_of(browser.agent),
+            source=caller_of(request.scope).source,
+            cookie=browser.device,
         )
 
     def endpoints(self) -> list[Endpoint]:

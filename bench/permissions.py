@@ -1,0 +1,119 @@
+"""What evaluating a person's permissions costs in the room, without storage and HTTP (goals P12, P13)."""
+
+from dataclasses import replace
+from typing import Final
+
+from bench.figures import Figure, cost
+
+from gatehouse.permissions.conditions import Subject, parse_condition
+from gatehouse.permissions.effective import Effective, evaluate
+from gatehouse.permissions.facts import ApplicationModel, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.group import Group, GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.shapes import Shape, ShapeOptions, render
+
+NOW: Final = 1_800_000_000
+APPLICATION: Final = 50_001
+ROLES: Final = 20
+CONDITIONAL: Final = 5  # of the roles
+RULES: Final = 50  # of each role
+PROJECTS: Final = 10
+GROUPS: Final = 500
+CHECKS: Final = 100
+OPTIONS: Final = ShapeOptions()
+WITH_EXP: Final = ShapeOptions(with_exp=True)
+
+
+def permissions() -> list[Figure]:
+    model, facts, nothing = the_model(), the_facts([ROOT]), Structure(version=1, projects={}, connecting={})
+    grouped = many_groups()
+    known = evaluated(model, facts, nothing)
+    asked = [Rule(Section.PRIVATE, f"area{n % ROLES}.rule{n % RULES}") for n in range(CHECKS)]
+    in_projects = the_facts([Scope(f"p{n}") for n in range(PROJECTS)])
+    ten = Structure(version=1, projects={f"p{n}": a_project(f"p{n}") for n in range(PROJECTS)}, connecting={})
+    return [
+        goal(
+            1_200, cost("20 roles of 50 rules: evaluate and list", lambda: listed(evaluated(model, facts, nothing)))
+        ),
+        goal(50, cost("the same list again", lambda: listed(known))),
+        cost("the same in 10 projects", lambda: listed(evaluated(model, in_projects, ten))),
+        cost("the same beside 500 conditional groups", lambda: listed(evaluated(model, facts, grouped))),
+        goal(1_000, cost("check of 100 rules", lambda: [known.allows(ROOT, rule) for rule in asked])),
+    ]
+
+
+def goal(most: float, figure: Figure) -> Figure:
+    return replace(figure, goal=most)
+
+
+def evaluated(model: ApplicationModel, facts: Facts, structure: Structure) -> Effective:
+    return evaluate(model, facts, structure, now=NOW, address=None)
+
+
+def listed(effective: Effective) -> list[str]:
+    return render(effective, Shape.LIST, OPTIONS, NOW)
+
+
+def the_model() -> ApplicationModel:
+    roles = [a_role(n) for n in range(ROLES)]
+    return ApplicationModel(
+        application=Application(application_id=APPLICATION, name="Shop", created_at=NOW),
+        schema=ApplicationSchema(application_id=APPLICATION, updated_at=NOW),
+        roles={role.key: role for role in roles},
+    )
+
+
+def a_role(number: int) -> Role:
+    rules = {f"rule{n}": {"value": True} for n in range(RULES)}
+    condition = parse_condition({"domain": "studio.example"}) if number < CONDITIONAL else None
+    meta = {"private_data": {f"area{number}": rules}}
+    return Role(application_id=APPLICATION, name=f"role{number}", condition=condition, meta=meta)
+
+
+def the_facts(scopes: list[Scope]) -> Facts:
+    roles = tuple(Assignment(role=f"role{n}") for n in range(CONDITIONAL, ROLES))
+    held = {scope: Holdings(roles=roles) for scope in scopes}
+    return Facts(
+        subject=Subject("1001", "studio.example", frozenset({"staff"})),
+        login="anna@studio.example",
+        blocked=False,
+        rev=0,
+        has_strong_factor=True,
+        records={APPLICATION: UserRecord(application_id=APPLICATION, user_id="1001", scopes=held)},
+        structure=1,
+    )
+
+
+def a_project(project_id: str) -> ProjectModel:
+    return ProjectModel(
+        project=Project(project_id=project_id, title=project_id, author="1", created_at=NOW), groups={}
+    )
+
+
+def many_groups() -> Structure:
+    """One project grants a role to each of many groups; the person belongs to the one of his tag."""
+    tags = ["staff", *(f"tag{n}" for n in range(1, GROUPS))]
+    groups = [a_group(f"{n:024x}", tag) for n, tag in enumerate(tags)]
+    grants = tuple(GroupGrant(group_id=one.group_id, roles=("role7",), action=GrantAction.GRANT) for one in groups)
+    model = a_project("big")
+    settings = ProjectSettings(services={APPLICATION: grants})
+    model = replace(
+        model, project=replace(model.project, settings=settings), groups={one.group_id: one for one in groups}
+    )
+    return Structure(version=1, projects={"big": model}, connecting={APPLICATION: ("big",)})
+
+
+def a_group(group_id: str, tag: str) -> Group:
+    condition = GroupCondition(title="tagged", condition=parse_condition({"tag": tag}, with_address=False))
+    return Group(group_id=group_id, project_id="big", title=tag, conditions=(condition,), created_at=NOW)
+
+
+if __name__ == "__main__":
+    for one in permissions():
+        print(f"{one.name:<50} {one.value:10.1f} {one.unit} {one.verdict}")

@@ -1,0 +1,118 @@
+"""The part of the composition root that is about who may do what."""
+
+from dataclasses import dataclass
+
+from gatehouse.app.callers import Proofs, open_endpoints, proofs
+from gatehouse.app.house import House
+from gatehouse.permissions.access_keys import AccessKeys
+from gatehouse.permissions.commands.app_schemas import AppSchemas
+from gatehouse.permissions.commands.applications import Applications
+from gatehouse.permissions.commands.groups import Groups
+from gatehouse.permissions.commands.memberships import Memberships
+from gatehouse.permissions.commands.people import People
+from gatehouse.permissions.commands.projects import Projects
+from gatehouse.permissions.commands.publish import Publishing
+from gatehouse.permissions.commands.user_schemas import UserSchemas
+from gatehouse.permissions.custom_keys import CustomKeys
+from gatehouse.permissions.desk import Desk
+from gatehouse.permissions.views import Views
+from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
+from gatehouse.web.permissions.applications import ApplicationEndpoints
+from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.permissions.groups import GroupEndpoints
+from gatehouse.web.permissions.keys import CustomKeyEndpoint
+from gatehouse.web.permissions.projects import ProjectEndpoints
+from gatehouse.web.permissions.schemas import SchemaEndpoints
+from gatehouse.web.permissions.user_schemas import RecordEndpoint
+from gatehouse.web.permissions.users import UserEndpoints
+from gatehouse.web.routes.table import Endpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionRooms:
+    """Built once: proofs remember."""
+
+    proofs: Proofs
+    desk: Desk
+
+
+def permission_rooms(house: House) -> PermissionRooms:
+    known = proofs(house)
+    return PermissionRooms(proofs=known, desk=Desk(callers=known.callers, reading=house.reading, clock=house.clock))
+
+
+def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]:
+    """In the order of interface §4.4 to §4.10."""
+    storage, recorder, clock = house.storage, house.recorder, house.clock
+    desk = FrontDesk(rooms.desk)
+    applications = Applications(
+        store=storage.applications,
+        projects=storage.projects,
+        masters=house.masters,
+        recorder=recorder,
+        clock=clock,
+        reachable=house.settings.outbound.allow,
+    )
+    user_schemas = UserSchemas(
+        store=storage.user_records,
+        people=storage.permissions,
+        projects=storage.projects,
+        applications=storage.applications,
+        recorder=recorder,
+        clock=clock,
+    )
+    views = Views(
+        desk=rooms.desk,
+        reading=house.reading,
+        applications=storage.applications,
+        projects=storage.projects,
+        clock=clock,
+    )
+    return [
+        *ApplicationEndpoints(applications=applications, desk=desk).endpoints(),
+        CustomKeyEndpoint(
+            keys=CustomKeys(
+                store=storage.application_keys, applications=storage.applications, recorder=recorder, clock=clock
+            ),
+            desk=desk,
+        ).endpoint(),
+        *open_endpoints(house, rooms.proofs),
+        *UserEndpoints(people=People(house.administration), projects=storage.projects, desk=desk).endpoints(),
+        *RecordEndpoint(
+            views=views,
+            schemas=user_schemas,
+            desk=rooms.desk,
+            max_age=house.settings.permissions.max_age_seconds,
+        ).endpoints(),
+        *ProjectEndpoints(
+            publishing=Publishing(store=storage.projects, people=storage.permissions, recorder=recorder, clock=clock),
+            projects=Projects(store=storage.projects, models=storage.permissions, recorder=recorder),
+            memberships=Memberships(
+                projects=storage.projects,
+                records=storage.user_records,
+                applications=storage.applications,
+                recorder=recorder,
+                clock=clock,
+            ),
+            desk=desk,
+        ).endpoints(),
+        *GroupEndpoints(
+            groups=Groups(store=storage.groups, projects=storage.projects, recorder=recorder, clock=clock), desk=desk
+        ).endpoints(),
+        AccessKeyEndpoint(
+            keys=AccessKeys(
+                store=storage.application_keys,
+                applications=storage.applications,
+                masters=house.masters,
+                recorder=recorder,
+                clock=clock,
+            ),
+            desk=desk,
+        ).endpoint(),
+        *SchemaEndpoints(
+            schemas=AppSchemas(store=storage.applications, recorder=recorder, clock=clock),
+            store=storage.applications,
+            desk=desk,
+            clock=clock,
+        ).endpoints(),
+    ]

@@ -1,0 +1,89 @@
+"""`gatehouse service-token`: static service JWTs (R2, R8)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from gatehouse.app.callers import service_tokens
+from gatehouse.app.house import House
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.output import moment, print_table
+from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.service_tokens import DAYS_MOST, Issued
+
+LISTED: Final = ("jti", "comment", "created", "ends", "revoked")
+
+
+@click.command("service-token")
+@common_options
+@json_option
+@click.argument("application_id", type=click.IntRange(min=1))
+@click.option("--days", type=click.IntRange(1, DAYS_MOST), help="Lifetime.  [default: tokens.service_jwt_days]")
+@click.option("--comment", default="", help="What it is for, as the list will show it.")
+@click.option("--list", "as_list", is_flag=True, help="Issue none; list those of the application.")
+@click.option("--revoke", "revoked", metavar="JTI", default="", help="Issue none; refuse that one from now on.")
+def service_token(
+    invocation: Invocation,
+    *,
+    application_id: int,
+    days: int | None,
+    comment: str,
+    as_list: bool,
+    revoked: str,
+    as_json: bool,
+) -> None:
+    """Print a new service JWT for an application, by which it proves itself; on record."""
+    if bool(as_list) + bool(revoked) + bool(days or comment) > 1:
+        raise click.UsageError("--list, --revoke and the options of a new token do not go together")
+    if as_list:
+        show(in_house(invocation, lambda house: service_tokens(house).list(application_id)), as_json=as_json)
+    elif revoked:
+        revoke(invocation, application_id, revoked, as_json=as_json)
+    else:
+        issue(invocation, application_id, days=days, comment=comment, as_json=as_json)
+
+
+def issue(invocation: Invocation, application_id: int, *, days: int | None, comment: str, as_json: bool) -> None:
+    async def work(house: House) -> Issued:
+        return await service_tokens(house).issue(application_id, days=days, comment=comment, origin=operator())
+
+    issued = in_house(invocation, work)
+    if as_json:
+        print_json({"service_jwt": issued.jwt, **entry(issued.token)})
+    else:
+        click.echo(issued.jwt)
+
+
+def revoke(invocation: Invocation, application_id: int, jti: str, *, as_json: bool) -> None:
+    async def work(house: House) -> None:
+        await service_tokens(house).revoke(application_id, jti, operator())
+
+    in_house(invocation, work)
+    if as_json:
+        print_json({"jti": jti, "revoked": True})
+    else:
+        click.echo(f"{jti} is revoked")
+
+
+def show(tokens: Sequence[ServiceToken], *, as_json: bool) -> None:
+    if as_json:
+        print_json([entry(token) for token in tokens])
+        return
+    rows = [
+        (token.jti, token.comment, moment(token.created_at), moment(token.ends_at), "yes" if token.revoked else "no")
+        for token in tokens
+    ]
+    print_table(LISTED, rows)
+
+
+def entry(token: ServiceToken) -> dict[str, object]:
+    return {
+        "jti": token.jti,
+        "application_id": token.application_id,
+        "comment": token.comment,
+        "created_at": token.created_at,
+        "ends_at": token.ends_at,
+        "revoked": token.revoked,
+    }

@@ -1,0 +1,370 @@
+"""An application's schema and roles (interface §4.9, §4.10).
+
+The two are one thing that is edited as one: a rule that becomes protected concerns every role that holds it, and a
+role's change is a version of the schema (R6).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Details, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Conflict, Refused
+from gatehouse.permissions import central, grammar, rules
+from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.conditions import Condition, parse_condition
+from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
+from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.guard import About, Operation, is_open, require
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.rules import leaves, meta_entries, protected_among
+from gatehouse.permissions.store import ApplicationStore, Edited
+
+ROLES_MOST: Final = 1_000  # of one application
+DEFAULT: Final = "default"  # a role of this name applies to all users (interface §2.7)
+ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
+KEPT: Final = frozenset({"application_id", "version", "updated_at"})  # told, never written
+CENTRAL_ROLES: Final = frozenset(role.key for role in central.roles())
+
+
+class ProtectedRules(Malformed):
+    """A public role may hold no protected rule (interface §3); the detail names them."""
+
+
+class CentralRole(Refused):
+    public = "The roles Gatehouse itself is run by cannot be removed or emptied."
+
+
+class RoleStaysProtected(Conflict):
+    public = "The role holds protected rules: it cannot become a regular one."
+
+
+class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of a role save, and an entry of `roles` in a schema save."""
+
+    name: str | UnsetType = UNSET
+    description: str | UnsetType | None = UNSET
+    protected: bool | UnsetType | None = UNSET
+    default: bool | UnsetType | None = UNSET
+    condition: dict[str, object] | UnsetType | None = UNSET
+    condition_mode: ConditionMode | UnsetType | None = UNSET
+    user_limit: int | UnsetType | None = UNSET
+    params: str | UnsetType | None = UNSET
+    meta: dict[str, object] | UnsetType | None = UNSET
+    permissions: list[dict[str, object]] | UnsetType | None = UNSET  # the flat form of meta (R5)
+    version: int | UnsetType = UNSET
+    users_count: object = UNSET  # told, never written
+    application_id: object = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedSchema:
+    model: ApplicationModel
+    warnings: tuple[str, ...] = ()  # what was ignored, by name (R6)
+
+
+class AppSchemas:
+    def __init__(self, *, store: ApplicationStore, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+
+    async def save(self, actor: Actor, seen: ApplicationModel, given: Mapping[str, object]) -> SavedSchema:
+        """Replace the roots that are given; each absent one keeps, null empties it."""
+        require(actor.rights, Operation.SCHEMA_SAVE, about(seen))
+        ignored = tuple(sorted(given.keys() - ROOTS - KEPT))
+        warnings = [f"{name}: outside the sections of a schema, ignored" for name in ignored]
+        if "secret_data" in given and not actor.rights.administers:
+            warnings.append("secret_data: not editable here, ignored")
+        version = version_of(given)
+
+        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+            refuse_other_project(state, seen)
+            refuse_old_version(version, state.schema.version)
+            after = self._with_roots(actor, state, given)
+            refuse_exposed(state, after)
+            for role in after.roles.values():
+                refuse_colliding(after, role)
+            return Edited(after, self._records(actor, state, after))
+
+        return SavedSchema(
+            model=await self._store.edit_schema(seen.application.application_id, change), warnings=tuple(warnings)
+        )
+
+    async def save_role(self, actor: Actor, seen: ApplicationModel, draft: RoleDraft) -> ApplicationModel:
+        name = role_name(draft)
+
+        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+            refuse_other_project(state, seen)
+            before = state.roles.get(name.lower())
+            refuse_old_version(draft.version, before.version if before else 0)
+            after = merged(state, before, draft)
+            self._refuse_role(actor, state, before, after)
+            new = replace(state, roles={**state.roles, after.key: after})
+            refuse_too_many(new)
+            return Edited(new, self._records(actor, state, new))
+
+        return await self._store.edit_schema(seen.application.application_id, change)
+
+    async def delete_role(self, actor: Actor, seen: ApplicationModel, name: str) -> ApplicationModel:
+        key = grammar.check_role_name(name, "data.name").lower()
+
+        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+            refuse_other_project(state, seen)
+            before = state.roles.get(key)
+            self._refuse_role(actor, state, before, None)
+            if before is None:
+                raise RoleNotFound
+            new = replace(state, roles={one: role for one, role in state.roles.items() if one != key})
+            return Edited(new, self._records(actor, state, new))
+
+        return await self._store.edit_schema(seen.application.application_id, change)
+
+    def _with_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
+        schema = replace(state.schema, updated_at=self._clock.now())
+        if "login" in given:
+            schema = replace(schema, login=rules.parse_login(given["login"] or {}))
+        schema = replace(
+            schema,
+            private_data=section_of(given, Section.PRIVATE, schema.private_data),
+            public_data=section_of(given, Section.PUBLIC, schema.public_data),
+        )
+        rules.refuse_doubled(schema.private_data, schema.public_data)
+        if "secret_data" in given and actor.rights.administers:
+            schema = replace(schema, secret_data=rules.parse_secret(given["secret_data"] or {}))
+        refuse_changed_central(state, schema)
+        after = replace(state, schema=schema)
+        if "roles" in given:
+            after = replace(after, roles=self._roles_given(actor, after, given["roles"]))
+            refuse_too_many(after)
+        return after
+
+    def _roles_given(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
+        """All roles as the object says; one that is missing in it is deleted (R6)."""
+        new: dict[str, Role] = {}
+        for name, fields in rules.read_roles(given or {}, place="data.roles").items():
+            draft = read_role(fields, name)
+            before = state.roles.get(name.lower())
+            after = merged(state, before, draft)
+            if after != before:
+                self._refuse_role(actor, state, before, after)
+            if after.key in new:
+                raise Malformed(f"data.roles.{name}: names are unique ignoring case")
+            new[after.key] = after
+        for key in state.roles.keys() - new.keys():
+            self._refuse_role(actor, state, state.roles[key], None)
+        return new
+
+    def _refuse_role(self, actor: Actor, state: ApplicationModel, before: Role | None, after: Role | None) -> None:
+        """Rights first, then what the role may hold (interface §3, R6)."""
+        where = about(state)
+        require(actor.rights, Operation.ROLES_SAVE, where)
+        if state.application.is_central and not actor.rights.administers:
+            raise NoRight("a role of application 1 could give anything to anyone")
+        if not is_open(actor.rights, Operation.SCHEMA_SAVE, where):
+            for role in (before, after):
+                if role is not None and (role.protected or applies_to_all(role)):
+                    raise NoRight(f"role {role.name} needs canModifySchema")
+        refuse_central_role(state, before, after)
+        if after is None:
+            return
+        held = protected_among(state.schema, meta_entries(after.meta))
+        if held and not after.protected:
+            names = ", ".join(str(rule) for rule in held)
+            if before is not None and before.protected:
+                raise RoleStaysProtected(f"role {after.name} holds {names}")
+            raise ProtectedRules(f"role {after.name}: protected rules go into protected roles only: {names}")
+        refuse_colliding(state, after)
+
+    def _records(self, actor: Actor, before: ApplicationModel, after: ApplicationModel) -> Sequence[Record]:
+        application = before.application.application_id
+        found = []
+        old, new = schema_document(before.schema), schema_document(after.schema)
+        if old != new:
+            found.append(self._record(Event.SCHEMA_SAVED, actor, application, difference(old, new)))
+        for key in sorted(before.roles.keys() | after.roles.keys()):
+            was, now = before.roles.get(key), after.roles.get(key)
+            if was == now:
+                continue
+            details = {"role": key, **difference(role_facts(was), role_facts(now))}
+            found.append(self._record(role_event(now), actor, application, details))
+        # A save that changes nothing is one too: its version is a new one (interface §9).
+        return found or [self._record(Event.SCHEMA_SAVED, actor, application, {})]
+
+    def _record(self, event: Event, actor: Actor, application_id: int, details: Details) -> Record:
+        return self._recorder.record(event, actor.origin, subject=f"application {application_id}", details=details)
+
+
+def about(model: ApplicationModel) -> About:
+    return About(application_id=model.application.application_id, project_id=model.application.project_id)
+
+
+def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> None:
+    """Rights were judged for the project the application was in."""
+    if (state.application.project_id, state.application.removed) != (
+        seen.application.project_id,
+        seen.application.removed,
+    ):
+        raise VersionConflict
+    if state.application.removed:
+        raise VersionConflict("the application is removed")
+
+
+def section_of(given: Mapping[str, object], section: Section, kept: Tree) -> Tree:
+    if section.value not in given:
+        return kept
+    return rules.parse_schema_section(given[section.value] or {}, section, place=f"data.{section.value}")
+
+
+def version_of(given: Mapping[str, object]) -> int | UnsetType:
+    version = given.get("version", UNSET)
+    if version is UNSET:
+        return UNSET
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise Malformed("data.version: an integer")
+    return version
+
+
+def role_name(draft: RoleDraft) -> str:
+    if draft.name is UNSET:
+        raise Malformed("data.name: which role?")
+    return grammar.check_role_name(draft.name, "data.name")
+
+
+def read_role(fields: object, name: str) -> RoleDraft:
+    place = f"data.roles.{name}"
+    try:
+        draft = msgspec.convert(fields, RoleDraft, strict=True)
+    except msgspec.ValidationError as error:
+        raise Malformed(f"{place}: {error}") from None
+    if draft.name not in (UNSET, name):
+        raise Malformed(f"{place}.name: differs from the name it stands under")
+    return msgspec.structs.replace(draft, name=grammar.check_role_name(name, place))
+
+
+def merged(state: ApplicationModel, before: Role | None, draft: RoleDraft) -> Role:
+    """The role as it will be: an absent field keeps, null clears (R6). Its name never changes."""
+    place = f"role {draft.name}"
+    base = before or Role(application_id=state.application.application_id, name=role_name(draft))
+    fields: dict[str, object] = {}
+    if draft.description is not UNSET:
+        fields["description"] = grammar.check_description(draft.description or "", f"{place}: description")
+    if draft.protected is not UNSET:
+        fields["protected"] = bool(draft.protected)
+    if draft.default is not UNSET:
+        fields["default"] = bool(draft.default)
+    if draft.condition is not UNSET:
+        fields["condition"] = condition_of(draft.condition, f"{place}: condition")
+    if draft.condition_mode is not UNSET:
+        fields["condition_mode"] = draft.condition_mode or ConditionMode.GRANT
+    if draft.user_limit is not UNSET:
+        fields["user_limit"] = grammar.check_user_limit(draft.user_limit or 0, f"{place}: user_limit")
+    if draft.params is not UNSET:
+        fields["params"] = ",".join(rules.parse_params(draft.params or "", f"{place}: params"))
+    if draft.meta is not UNSET or draft.permissions is not UNSET:
+        fields["meta"] = meta_of(draft, f"{place}: meta")
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def condition_of(given: Mapping[str, object] | None, place: str) -> Condition | None:
+    return None if given is None else parse_condition(given, place=place)
+
+
+def meta_of(draft: RoleDraft, place: str) -> Tree:
+    if draft.meta is not UNSET and draft.permissions is not UNSET:
+        raise Malformed(f"{place}: meta or permissions, not both")
+    if draft.permissions is not UNSET:
+        return rules.parse_meta({"permissions": draft.permissions or []}, place=place)
+    return rules.parse_meta(draft.meta or {}, place=place)
+
+
+def applies_to_all(role: Role) -> bool:
+    return role.default or role.key == DEFAULT
+
+
+def refuse_too_many(model: ApplicationModel) -> None:
+    if len(model.roles) > ROLES_MOST:
+        raise Malformed(f"an application has at most {ROLES_MOST} roles")
+
+
+def refuse_colliding(model: ApplicationModel, role: Role) -> None:
+    """A role may name rules the schema does not have, but none that would stand in the way of one it has (R5)."""
+    rules.refuse_collisions(
+        model.schema, meta_entries(role.meta), place=f"role {role.name}", central=model.application.is_central
+    )
+
+
+def refuse_exposed(before: ApplicationModel, after: ApplicationModel) -> None:
+    """A rule that becomes protected while public roles hold it: which roles, the caller has to know (R5)."""
+    holders = [
+        role.name
+        for role in after.roles.values()
+        if not role.protected and protected_among(after.schema, meta_entries(role.meta))
+    ]
+    if holders and before.schema != after.schema:
+        raise ProtectedHeld(f"held by {', '.join(sorted(holders))}")
+
+
+def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) -> None:
+    """Application 1's rules are the ones this program knows; only the words about them are free."""
+    if not before.application.is_central:
+        return
+    known = leaves(before.schema.private_data, before.schema.public_data)
+    wanted = leaves(schema.private_data, schema.public_data)
+    same = known.keys() == wanted.keys() and all(
+        (leaf.value, leaf.protected) == (wanted[rule].value, wanted[rule].protected) for rule, leaf in known.items()
+    )
+    if not same:
+        raise Malformed("application 1: its rules are fixed")
+
+
+def refuse_central_role(state: ApplicationModel, before: Role | None, after: Role | None) -> None:
+    if not state.application.is_central or before is None or before.key not in CENTRAL_ROLES:
+        return
+    if after is None or meta_entries(after.meta) != meta_entries(before.meta) or after.protected != before.protected:
+        raise CentralRole
+
+
+def role_event(role: Role | None) -> Event:
+    if role is None:
+        return Event.ROLE_REMOVED
+    return Event.DEFAULT_ROLE_SAVED if applies_to_all(role) else Event.ROLE_SAVED
+
+
+def schema_document(schema: ApplicationSchema) -> dict[str, object]:
+    return {
+        "login": schema.login,
+        "private_data": schema.private_data,
+        "public_data": schema.public_data,
+        "secret_data": schema.secret_data,
+    }
+
+
+def role_document(role: Role) -> dict[str, object]:
+    """A role as answers show it, without the number of its users (R6)."""
+    return {
+        "name": role.name,
+        "description": role.description,
+        "protected": role.protected,
+        "default": role.default,
+        "condition": None if role.condition is None else role.condition.document,
+        "condition_mode": role.condition_mode.value,
+        "user_limit": role.user_limit,
+        "params": role.params,
+        "meta": role.meta,
+        "version": role.version,
+    }
+
+
+def role_facts(role: Role | None) -> dict[str, object]:
+    return {} if role is None else {name: value for name, value in role_document(role).items() if name != "version"}

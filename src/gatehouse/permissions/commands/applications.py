@@ -1,0 +1,293 @@
+"""Applications: read, made, changed, moved, removed (interface §4.4, R5, R6)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.addresses import Network
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Conflict, Refused
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions import grammar
+from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.application_keys import new_service_key
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.finding import live_project
+from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
+from gatehouse.permissions.guard import About, Operation, is_open, require
+from gatehouse.permissions.model.application import CENTRAL_ID, PRIVATE_KEY_SEALED_FOR, Application
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.scope import application_scope
+from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.store import ApplicationStore, Edited, NewApplication, ProjectStore
+
+CREATOR_ROLES: Final = ("app_developer", "app_users_manager")
+CREATOR_SECRETS: Final[Mapping[str, object]] = {  # R5; never secret
+    "application": {
+        rule: {"value": True}
+        for rule in ("canRead", "canReadSchema", "canModifySchema", "canSeeRoleList", "canCreateJwt", "canSave")
+    },
+    "meta": {
+        part: {"canRead": {"value": "all"}, "canWrite": {"value": "all"}} for part in ("roles", "private", "public")
+    },
+}
+
+
+class CentralStays(Refused):
+    public = "Application 1 is the service itself: it is neither removed nor moved."
+
+
+class ApplicationRemoved(Conflict):
+    public = "The application is removed."
+
+
+class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of a save: an absent field keeps, null clears, a given one replaces whole (R6)."""
+
+    application_id: str | int | UnsetType | None = UNSET
+    name: str | UnsetType = UNSET
+    description: str | UnsetType | None = UNSET
+    project_id: str | UnsetType | None = UNSET
+    settings: dict[str, object] | UnsetType | None = UNSET
+    service_meta: dict[str, object] | UnsetType | None = UNSET
+    version: int | UnsetType = UNSET
+    removed: object = UNSET  # this and what follows is accepted and ignored
+    created: object = UNSET
+    tags: object = UNSET
+
+
+class Applications:
+    def __init__(
+        self,
+        *,
+        store: ApplicationStore,
+        projects: ProjectStore,
+        masters: MasterKeys,
+        recorder: Recorder,
+        clock: Clock,
+        reachable: Sequence[Network],
+    ) -> None:
+        """`reachable`: networks the operator lets us call though they are not public (outbound.allow)."""
+        self._store = store
+        self._projects = projects
+        self._reachable = tuple(reachable)
+        self._masters = masters
+        self._recorder = recorder
+        self._clock = clock
+
+    async def get(self, actor: Actor, application_id: int) -> Application:
+        """Raises NoRight before it tells whether there is such an application (checklist PA-13)."""
+        application = await self._find(application_id)
+        require(actor.rights, Operation.APPLICATION_GET, about(application_id, application))
+        return found(application)
+
+    async def save(self, actor: Actor, draft: ApplicationDraft) -> Application:
+        if draft.application_id is UNSET or draft.application_id is None:
+            return await self._create(actor, draft)
+        return await self._change(actor, grammar.parse_application_id(draft.application_id), draft)
+
+    async def delete(self, actor: Actor, application_id: int) -> Application:
+        application = await self._find(application_id)
+        require(actor.rights, Operation.APPLICATION_DELETE, about(application_id, application))
+        seen = found(application)
+        if seen.is_central:
+            raise CentralStays
+
+        def change(state: Application) -> Edited[Application]:
+            refuse_moved(state, seen)
+            record = self._record(Event.APPLICATION_REMOVED, actor, state.application_id)
+            return Edited(replace(state, removed=True), () if state.removed else (record,))
+
+        return await self._store.edit_application(application_id, change)
+
+    async def save_tags(self, actor: Actor, application_id: int, tags: object) -> Application:
+        application = await self._find(application_id)
+        require(actor.rights, Operation.APPLICATION_TAGS, about(application_id, application))
+        seen, wanted = found(application), grammar.check_tags(tags, place="data.tags")
+
+        def change(state: Application) -> Edited[Application]:
+            refuse_moved(state, seen)
+            meta = {**state.service_meta, "tags": list(wanted)}
+            details = difference({"tags": state.service_meta.get("tags", [])}, {"tags": list(wanted)})
+            record = self._record(Event.APPLICATION_TAGGED, actor, state.application_id, details)
+            return Edited(replace(state, service_meta=meta), (record,))
+
+        return await self._store.edit_application(application_id, change)
+
+    async def _create(self, actor: Actor, draft: ApplicationDraft) -> Application:
+        project_id = await self._project_of(actor, draft.project_id)
+        home = About(project_id=project_id)
+        require(
+            actor.rights,
+            Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE,
+            home,
+        )
+        if draft.name is UNSET:
+            raise Malformed("data.name: a new application needs a name")
+        blank = Application(application_id=0, name="", project_id=project_id, created_at=self._clock.now())
+        # Whoever makes an application may save it and its keys: it is his.
+        wanted = self._merged(actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services"))
+        now = self._clock.now()
+
+        def new(application_id: int) -> tuple[NewApplication, Sequence[Record]]:
+            application = replace(wanted, application_id=application_id)
+            if application.service_key is not None:
+                application = replace(
+                    application, service_key=replace(application.service_key, application_id=application_id)
+                )
+            record = self._record(
+                Event.APPLICATION_CREATED,
+                actor,
+                application_id,
+                {"name": application.name, "project_id": project_id},
+            )
+            schema = ApplicationSchema(application_id=application_id, updated_at=now)
+            creator = creators_record(application, actor.user_id)
+            return NewApplication(application=application, schema=schema, creator=creator), (record,)
+
+        return await self._store.create_application(new)
+
+    async def _change(self, actor: Actor, application_id: int, draft: ApplicationDraft) -> Application:
+        application = await self._find(application_id)
+        where = about(application_id, application)
+        require(actor.rights, Operation.APPLICATION_SAVE, where)
+        seen = found(application)
+        if draft.project_id is not UNSET:
+            project_id = await self._project_of(actor, draft.project_id)
+            self._refuse_move(actor, seen, project_id)
+            draft = msgspec.structs.replace(draft, project_id=project_id)
+        may_publish = is_open(actor.rights, Operation.SERVICE_META, where)
+
+        def change(state: Application) -> Edited[Application]:
+            refuse_moved(state, seen)
+            if state.removed:
+                raise ApplicationRemoved
+            refuse_old_version(draft.version, state.version)
+            after = self._merged(actor, state, draft, may_publish=may_publish)
+            details = difference(audited(state), audited(after))
+            return Edited(after, (self._record(Event.APPLICATION_CHANGED, actor, application_id, details),))
+
+        return await self._store.edit_application(application_id, change)
+
+    def _merged(self, actor: Actor, state: Application, draft: ApplicationDraft, *, may_publish: bool) -> Application:
+        after = state
+        if draft.name is not UNSET:
+            after = replace(after, name=grammar.check_name(draft.name, place="data.name"))
+        if draft.description is not UNSET:
+            description = grammar.check_description(draft.description or "", place="data.description")
+            after = replace(after, description=description)
+        if draft.project_id is not UNSET:
+            after = replace(after, project_id=draft.project_id)
+        if draft.settings is not UNSET:
+            settings = grammar.check_application_settings(draft.settings or {}, "data.settings", self._reachable)
+            after = replace(after, settings=settings)
+        if draft.service_meta is not UNSET:
+            require_publishing(may_publish=may_publish)
+            after = self._with_service_meta(actor, after, draft.service_meta or {})
+        return after
+
+    def _with_service_meta(self, actor: Actor, state: Application, given: Mapping[str, object]) -> Application:
+        meta = grammar.check_service_meta(
+            {name: value for name, value in given.items() if name not in ("private_key", "public_key")},
+            place="data.service_meta",
+        )
+        private, public = given.get("private_key", UNSET), given.get("public_key", UNSET)
+        if private is not UNSET or public is not UNSET:
+            self._refuse_keys(actor, state)
+        sealed, key = state.sealed_private_key, state.service_key
+        if private is not UNSET:
+            sealed = None if private is None else self._sealed(grammar.check_private_key(private))
+        if public is None:
+            key = None
+        elif public is not UNSET:
+            key = new_service_key(public, application_id=state.application_id, now=self._clock.now(), before=key)
+        shown = {} if key is None else {"public_key": key.pem}
+        return replace(state, service_meta={**meta, **shown}, sealed_private_key=sealed, service_key=key)
+
+    def _refuse_keys(self, actor: Actor, state: Application) -> None:
+        """Keys need canCreateJwt as well (R6); who makes an application has it there."""
+        if state.application_id:
+            require(actor.rights, Operation.APPLICATION_KEYS, about(state.application_id, state))
+
+    def _sealed(self, private: str) -> bytes:
+        return self._masters.seal(private.encode(), purpose=PRIVATE_KEY_SEALED_FOR)
+
+    def _refuse_move(self, actor: Actor, seen: Application, project_id: str | None) -> None:
+        if project_id == seen.project_id:
+            return
+        if seen.is_central:
+            raise CentralStays
+        if project_id is not None:
+            require(actor.rights, Operation.APPLICATION_MOVE_IN, About(project_id=project_id))
+        if seen.project_id is not None:
+            require(actor.rights, Operation.APPLICATION_MOVE_OUT, About(project_id=seen.project_id))
+
+    async def _project_of(self, actor: Actor, name: str | UnsetType | None) -> str | None:
+        """The id of a project given by id or alias; removed ones take in nothing."""
+        if name is UNSET or name is None:
+            return None
+        named = grammar.check_project_id(name, "data.project_id")
+        return (await live_project(self._projects, actor.rights, named)).project.project_id
+
+    async def _find(self, application_id: int) -> Application | None:
+        try:
+            return await self._store.application(application_id)
+        except ApplicationNotFound:
+            return None
+
+    def _record(
+        self,
+        event: Event,
+        actor: Actor,
+        application_id: int,
+        details: Mapping[str, str | int | bool | None] | None = None,
+    ) -> Record:
+        return self._recorder.record(event, actor.origin, subject=f"application {application_id}", details=details)
+
+
+def about(application_id: int, application: Application | None) -> About:
+    return About(application_id=application_id, project_id=None if application is None else application.project_id)
+
+
+def found(application: Application | None) -> Application:
+    if application is None:
+        raise ApplicationNotFound
+    return application
+
+
+def require_publishing(*, may_publish: bool) -> None:
+    if not may_publish:
+        raise NoRight("service_meta needs can_publish_services and the right to save")
+
+
+def refuse_moved(state: Application, seen: Application) -> None:
+    """Rights were judged for the project it was in."""
+    if state.project_id != seen.project_id:
+        raise VersionConflict
+
+
+def creators_record(application: Application, user_id: str) -> UserRecord:
+    """What the creator gets: in a project roles on the application, elsewhere its own secret_data (R5)."""
+    if application.project_id is None:
+        return UserRecord(application_id=application.application_id, user_id=user_id, secret_data=CREATOR_SECRETS)
+    scope = application_scope(application.project_id, application.application_id)
+    roles = tuple(Assignment(role=role) for role in CREATOR_ROLES)
+    return UserRecord(application_id=CENTRAL_ID, user_id=user_id, scopes={scope: Holdings(roles=roles)})
+
+
+def audited(application: Application) -> Mapping[str, object]:
+    return {
+        "name": application.name,
+        "description": application.description,
+        "project_id": application.project_id,
+        "settings": application.settings,
+        "service_meta": application.service_meta,
+        "private_key": "changed" if application.sealed_private_key else None,
+    }

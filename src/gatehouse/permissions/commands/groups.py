@@ -1,0 +1,211 @@
+"""Groups of users of a project (interface §4.7, R5)."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Details, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions import grammar
+from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.finding import live_project, project_named
+from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.conditions import Everyone, parse_condition, tests_in
+from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight
+from gatehouse.permissions.fields import read_line, read_list, read_members
+from gatehouse.permissions.guard import About, Operation, is_open, require
+from gatehouse.permissions.model.group import Group, GroupCondition
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.store import Edited, GroupStore, ProjectStore
+
+GROUP_ID_BYTES: Final = 12
+CONDITIONS_MOST: Final = 50
+CONDITION_TITLE_LONGEST: Final = 64
+
+
+class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of a group save; access settings and tags are saved elsewhere and ignored here (R6)."""
+
+    project_id: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    description: str | UnsetType | None = UNSET
+    version: int | UnsetType = UNSET
+    id: object = UNSET
+    tags: object = UNSET
+    conditions: object = UNSET
+    users: object = UNSET
+    created: object = UNSET
+
+
+class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of group/access: who belongs; title and project are saved elsewhere and ignored here."""
+
+    conditions: list[object] | UnsetType | None = UNSET
+    users: list[object] | UnsetType | None = UNSET
+    version: int | UnsetType = UNSET
+    id: object = UNSET
+    project_id: object = UNSET
+    title: object = UNSET
+    description: object = UNSET
+    tags: object = UNSET
+    created: object = UNSET
+
+
+class Groups:
+    def __init__(self, *, store: GroupStore, projects: ProjectStore, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._projects = projects
+        self._recorder = recorder
+        self._clock = clock
+
+    async def of_project(self, actor: Actor, name: str) -> Sequence[Group]:
+        """The groups the actor manages; raises NoRight when there is none he might."""
+        model = await project_named(self._projects, actor.rights, name)
+        project_id = model.project.project_id
+        shown = [
+            group
+            for group in sorted(model.groups.values(), key=lambda group: group.title_key)
+            if is_open(actor.rights, Operation.GROUP_GET, About(project_id=project_id, group_id=group.group_id))
+        ]
+        if not shown and not actor.rights.holds_in(Scope(project_id), "group.can_manage_group"):
+            require(actor.rights, Operation.GROUP_SAVE, About(project_id=project_id))
+        return shown
+
+    async def save(self, actor: Actor, group_id: str | None, draft: GroupDraft) -> Group:
+        return await (self._create(actor, draft) if group_id is None else self._change(actor, group_id, draft))
+
+    async def delete(self, actor: Actor, group_id: str) -> None:
+        group = await self._managed(actor, group_id, Operation.GROUP_DELETE)
+        await self._store.delete_group(
+            group_id, (self._record(Event.GROUP_REMOVED, actor, group, {"title": group.title}),)
+        )
+
+    async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
+        """Conditions and listed users; what is not given stays."""
+        await self._managed(actor, group_id, Operation.GROUP_ACCESS)
+        conditions = UNSET if draft.conditions is UNSET else read_conditions(draft.conditions or [])
+        users = UNSET if draft.users is UNSET else grammar.parse_user_ids(draft.users or [], "data.users")
+
+        def change(state: Group) -> Edited[Group]:
+            refuse_old_version(draft.version, state.version)
+            after = replace(
+                state,
+                conditions=state.conditions if conditions is UNSET else conditions,
+                users=state.users if users is UNSET else users,
+            )
+            details = difference(access_document(state), access_document(after))
+            event = Event.GROUP_OPENED if is_opened(state, after, actor.user_id) else Event.GROUP_ACCESS_SAVED
+            return Edited(after, (self._record(event, actor, after, details),))
+
+        return await self._store.edit_group(group_id, change)
+
+    async def save_tags(self, actor: Actor, group_id: str, tags: object) -> Group:
+        await self._managed(actor, group_id, Operation.GROUP_TAGS)
+        wanted = grammar.check_tags(tags, "data.tags")
+
+        def change(state: Group) -> Edited[Group]:
+            details = difference({"tags": list(state.tags)}, {"tags": list(wanted)})
+            return Edited(replace(state, tags=wanted), (self._record(Event.GROUP_TAGGED, actor, state, details),))
+
+        return await self._store.edit_group(group_id, change)
+
+    async def _create(self, actor: Actor, draft: GroupDraft) -> Group:
+        if draft.project_id is UNSET:
+            raise Malformed("data.project_id: a group belongs to a project")
+        project = (await live_project(self._projects, actor.rights, draft.project_id)).project
+        require(actor.rights, Operation.GROUP_SAVE, About(project_id=project.project_id))
+        if draft.title is UNSET:
+            raise Malformed("data.title: a group needs a title")
+        group = Group(
+            group_id=secrets.token_hex(GROUP_ID_BYTES),
+            project_id=project.project_id,
+            title=grammar.check_group_title(draft.title, "data.title"),
+            description=description_of(draft, ""),
+            created_at=self._clock.now(),
+        )
+        return await self._store.create_group(
+            group, (self._record(Event.GROUP_CREATED, actor, group, {"title": group.title}),)
+        )
+
+    async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
+        seen = await self._managed(actor, group_id, Operation.GROUP_SAVE)
+        if draft.project_id is not UNSET and not await self._is_in(actor, seen, draft.project_id):
+            raise Malformed("data.project_id: a group stays in its project")
+
+        def change(state: Group) -> Edited[Group]:
+            refuse_old_version(draft.version, state.version)
+            title = state.title if draft.title is UNSET else grammar.check_group_title(draft.title, "data.title")
+            after = replace(state, title=title, description=description_of(draft, state.description))
+            details = difference(words_of(state), words_of(after))
+            return Edited(after, (self._record(Event.GROUP_CHANGED, actor, after, details),))
+
+        return await self._store.edit_group(group_id, change)
+
+    async def _is_in(self, actor: Actor, group: Group, name: str) -> bool:
+        return (await project_named(self._projects, actor.rights, name)).project.project_id == group.project_id
+
+    async def _managed(self, actor: Actor, group_id: str, operation: Operation) -> Group:
+        """The group, if the actor may do this to it; to others there is nothing to tell."""
+        try:
+            group = await self._store.group(grammar.check_group_id(group_id, "group_id"))
+        except GroupNotFound:
+            if actor.rights.administers:
+                raise
+            raise NoRight(f"there is no group {group_id}") from None
+        require(actor.rights, operation, About(project_id=group.project_id, group_id=group.group_id))
+        return group
+
+    def _record(self, event: Event, actor: Actor, group: Group, details: Details) -> Record:
+        about = {"project_id": group.project_id, **details}
+        return self._recorder.record(event, actor.origin, subject=f"group {group.group_id}", details=about)
+
+
+def read_conditions(given: Sequence[object]) -> tuple[GroupCondition, ...]:
+    """Each has a title and a condition that knows no address (interface §2.5)."""
+    return tuple(
+        read_condition(one, f"data.conditions[{index}]")
+        for index, one in enumerate(read_list(given, "data.conditions", CONDITIONS_MOST))
+    )
+
+
+def read_condition(given: object, place: str) -> GroupCondition:
+    members = read_members(given, place, ("title", "condition"))
+    title = read_line(members.get("title"), f"{place}.title", CONDITION_TITLE_LONGEST, shortest=1)
+    condition = parse_condition(members.get("condition"), place=f"{place}.condition", with_address=False)
+    return GroupCondition(title=title, condition=condition)
+
+
+def description_of(draft: GroupDraft, kept: str) -> str:
+    if draft.description is UNSET:
+        return kept
+    return grammar.check_description(draft.description or "", "data.description")
+
+
+def is_opened(before: Group, after: Group, actor: str) -> bool:
+    """Open to everyone, or to the one who did it: allowed, and audited as high (R5)."""
+    added = set(after.users) - set(before.users)
+    return actor in added or (opens_to_all(after) and not opens_to_all(before))
+
+
+def opens_to_all(group: Group) -> bool:
+    return any(
+        isinstance(test, Everyone) and test.holds for one in group.conditions for test in tests_in(one.condition.test)
+    )
+
+
+def access_document(group: Group) -> Mapping[str, object]:
+    return {
+        "conditions": [{"title": one.title, "condition": one.condition.document} for one in group.conditions],
+        "users": list(group.users),
+    }
+
+
+def words_of(group: Group) -> Mapping[str, object]:
+    return {"title": group.title, "description": group.description}

@@ -1,0 +1,173 @@
+"""Who belongs to a project, and which groups may or may not (interface §4.6, R5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions import grammar
+from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.finding import project_named
+from gatehouse.permissions.commands.projects import ProjectRemoved
+from gatehouse.permissions.commands.resources import refuse_unknown_resources
+from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.fields import read_members
+from gatehouse.permissions.granting import Granter
+from gatehouse.permissions.guard import About, Operation, require
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.group import PROJECT_TAG
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.records import parse_project_access, project_document
+from gatehouse.permissions.store import (
+    ApplicationStore,
+    Change,
+    Edited,
+    MembershipChange,
+    ProjectStore,
+    UserRecordStore,
+)
+
+MEMBER: tuple[str, ...] = ("roles", "applications", "services", "groups")
+USERS_AT_ONCE = 200
+
+
+class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of project/membership: each user named is replaced, null removes, others stay."""
+
+    id: str
+    users: dict[str, object] | UnsetType = UNSET
+    allow: list[object] | UnsetType | None = UNSET
+    disallow: list[object] | UnsetType | None = UNSET
+    version: int | UnsetType = UNSET
+
+
+class Memberships:
+    def __init__(
+        self,
+        *,
+        projects: ProjectStore,
+        records: UserRecordStore,
+        applications: ApplicationStore,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._projects = projects
+        self._records = records
+        self._applications = applications
+        self._recorder = recorder
+        self._clock = clock
+
+    async def get(self, actor: Actor, central: ApplicationModel, name: str) -> dict[str, object]:
+        model = await self._opened(actor, name, Operation.MEMBERSHIP_GET)
+        members = await self._records.records_in_project(CENTRAL_ID, model.project.project_id)
+        return document(model, members, central)
+
+    async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
+        seen = await self._opened(actor, draft.id, Operation.MEMBERSHIP_SAVE)
+        project_id = seen.project.project_id
+        wanted = {} if draft.users is UNSET else self._users(draft.users, project_id)
+        await refuse_unknown_resources(
+            seen, [scope for scopes in wanted.values() for scope in scopes], self._applications
+        )
+        granter = Granter(rights=actor.rights, model=central, now=self._clock.now())
+        record = self._recorder.record(
+            Event.MEMBERSHIP_SAVED,
+            actor.origin,
+            subject=f"project {project_id}",
+            details={"users": ", ".join(sorted(wanted))},
+        )
+
+        def lists(state: ProjectModel) -> Edited[ProjectModel]:
+            if state.project.removed:
+                raise ProjectRemoved
+            refuse_old_version(draft.version, state.project.version)
+            project = replace(
+                state.project,
+                allow=group_list(state, draft.allow, state.project.allow, "data.allow"),
+                disallow=group_list(state, draft.disallow, state.project.disallow, "data.disallow"),
+            )
+            if set(project.allow) & set(project.disallow):
+                raise Malformed("data: a group is either allowed or disallowed")
+            return Edited(replace(state, project=project), (record,))
+
+        users = {user_id: self._replaced(actor, granter, project_id, scopes) for user_id, scopes in wanted.items()}
+        change = MembershipChange(project=lists, users=users)
+        model = await self._projects.edit_members(project_id, change, self._clock.now())
+        return document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
+
+    def _users(self, given: Mapping[str, object], project_id: str) -> Mapping[str, Mapping[Scope, Holdings]]:
+        if len(given) > USERS_AT_ONCE:
+            raise Malformed(f"data.users: at most {USERS_AT_ONCE} at once")
+        return {
+            grammar.check_user_id(user_id, "data.users"): self._member(entry, project_id, f"data.users.{user_id}")
+            for user_id, entry in given.items()
+        }
+
+    def _member(self, entry: object, project_id: str, place: str) -> Mapping[Scope, Holdings]:
+        if entry is None:
+            return {}
+        members = read_members(entry, place, MEMBER)
+        return parse_project_access({project_id: members}, place=place, expired=0)
+
+    def _replaced(
+        self, actor: Actor, granter: Granter, project_id: str, scopes: Mapping[Scope, Holdings]
+    ) -> Change[UserRecord]:
+        def change(state: UserRecord) -> Edited[UserRecord]:
+            kept = {scope: held for scope, held in state.scopes.items() if scope.project_id != project_id}
+            after = replace(state, scopes={**kept, **scopes})
+            granter.refuse_change(state, after)
+            details = difference(
+                project_document(state, project_id, granter.model), project_document(after, project_id, granter.model)
+            )
+            record = self._recorder.record(
+                Event.USER_SCHEMA_SAVED,
+                actor.origin,
+                subject=state.user_id,
+                details={"application_id": CENTRAL_ID, "project_id": project_id, **details},
+            )
+            return Edited(after, (record,))
+
+        return change
+
+    async def _opened(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
+        model = await project_named(self._projects, actor.rights, grammar.check_project_id(name, "data.id"))
+        require(actor.rights, operation, About(project_id=model.project.project_id))
+        return model
+
+
+def group_list(
+    model: ProjectModel, given: list[object] | UnsetType | None, kept: Sequence[str], place: str
+) -> tuple[str, ...]:
+    """Groups of this project that carry its tag (interface §2.5)."""
+    if given is UNSET:
+        return tuple(kept)
+    ids = tuple(
+        dict.fromkeys(grammar.check_group_id(one, f"{place}[{index}]") for index, one in enumerate(given or []))
+    )
+    for group_id in ids:
+        group = model.groups.get(group_id)
+        if group is None or PROJECT_TAG not in group.tags:
+            raise Malformed(f"{place}: {group_id} is no group of this project with the tag {PROJECT_TAG}")
+    return ids
+
+
+def document(model: ProjectModel, members: Sequence[UserRecord], central: ApplicationModel) -> dict[str, object]:
+    project = model.project
+    return {
+        "id": project.project_id,
+        "users": {
+            record.user_id: project_document(record, project.project_id, central)
+            for record in sorted(members, key=lambda record: record.user_id)
+        },
+        "allow": list(project.allow),
+        "disallow": list(project.disallow),
+        "version": project.version,
+    }

@@ -1,0 +1,211 @@
+"""Projects: read, changed, removed, and the services connected to them (interface §4.6, R5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Details, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.errors import Conflict
+from gatehouse.permissions import grammar
+from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.finding import project_named
+from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.fields import read_list, read_members
+from gatehouse.permissions.guard import About, Operation, require
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.store import Edited, PermissionStore, ProjectStore
+
+SERVICES_MOST: Final = 200
+GRANTS_MOST: Final = 200  # per service
+ROLES_MOST: Final = 100  # per grant
+
+
+class ProjectRemoved(Conflict):
+    public = "The project is removed."
+
+
+class ProjectDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of a project save."""
+
+    id: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType | None = UNSET
+    aliases: list[object] | UnsetType | None = UNSET
+    settings: dict[str, object] | UnsetType | None = UNSET
+    version: int | UnsetType = UNSET
+    tags: object = UNSET  # this and what follows is accepted and ignored (R6)
+    removed: object = UNSET
+    author: object = UNSET
+    application_id: object = UNSET
+    created: object = UNSET
+
+
+class Projects:
+    def __init__(self, *, store: ProjectStore, models: PermissionStore, recorder: Recorder) -> None:
+        self._store = store
+        self._models = models
+        self._recorder = recorder
+
+    async def get(self, actor: Actor, name: str) -> Project:
+        return (await self._opened(actor, name, Operation.PROJECT_GET)).project
+
+    async def save(self, actor: Actor, draft: ProjectDraft) -> Project:
+        seen = await self._opened(actor, draft.id, Operation.PROJECT_SAVE)
+        settings = UNSET if draft.settings is UNSET else await self._settings(seen, draft.settings or {})
+
+        def change(state: ProjectModel) -> Edited[ProjectModel]:
+            if state.project.removed:
+                raise ProjectRemoved
+            refuse_old_version(draft.version, state.project.version)
+            after = merged(state.project, draft, settings)
+            refuse_foreign_groups(state, after.settings)
+            details = difference(audited(state.project), audited(after))
+            record = self._record(Event.PROJECT_CHANGED, actor, after, details)
+            return Edited(replace(state, project=after), (record,))
+
+        return (await self._store.edit_project(seen.project.project_id, change)).project
+
+    async def delete(self, actor: Actor, name: str) -> None:
+        seen = await self._opened(actor, name, Operation.PROJECT_DELETE)
+
+        def change(state: ProjectModel) -> Edited[ProjectModel]:
+            records = (
+                () if state.project.removed else (self._record(Event.PROJECT_REMOVED, actor, state.project, {}),)
+            )
+            return Edited(replace(state, project=replace(state.project, removed=True)), records)
+
+        await self._store.edit_project(seen.project.project_id, change)
+
+    async def save_tags(self, actor: Actor, name: str, tags: object) -> Project:
+        seen = await self._opened(actor, name, Operation.PROJECT_TAGS)
+        wanted = grammar.check_tags(tags, "data.tags")
+
+        def change(state: ProjectModel) -> Edited[ProjectModel]:
+            details = difference({"tags": list(state.project.tags)}, {"tags": list(wanted)})
+            record = self._record(Event.PROJECT_TAGGED, actor, state.project, details)
+            return Edited(replace(state, project=replace(state.project, tags=wanted)), (record,))
+
+        return (await self._store.edit_project(seen.project.project_id, change)).project
+
+    async def _opened(self, actor: Actor, name: str, operation: Operation) -> ProjectModel:
+        model = await project_named(self._store, actor.rights, grammar.check_project_id(name, "data.id"))
+        require(actor.rights, operation, About(project_id=model.project.project_id))
+        return model
+
+    async def _settings(self, seen: ProjectModel, given: Mapping[str, object]) -> ProjectSettings:
+        place = "data.settings"
+        members = read_members(given, place, ("allowed_domains", "services"))
+        domains = grammar.parse_allowed_domains(members.get("allowed_domains") or [], f"{place}.allowed_domains")
+        services = read_services(members.get("services") or {}, f"{place}.services")
+        models = await self._models.application_models(services)
+        for application_id, grants in services.items():
+            where = f"{place}.services.{application_id}"
+            refuse_unconnectable(seen.project, application_id, models.get(application_id), where)
+            refuse_unknown_roles(grants, models[application_id], where)
+        return ProjectSettings(allowed_domains=domains, services=services)
+
+    def _record(self, event: Event, actor: Actor, project: Project, details: Details) -> Record:
+        return self._recorder.record(event, actor.origin, subject=f"project {project.project_id}", details=details)
+
+
+def merged(project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType) -> Project:
+    after = project
+    if draft.title is not UNSET:
+        after = replace(after, title=grammar.check_title(draft.title, "data.title"))
+    if draft.description is not UNSET:
+        after = replace(after, description=grammar.check_description(draft.description or "", "data.description"))
+    if draft.aliases is not UNSET:
+        after = replace(after, aliases=grammar.check_aliases(draft.aliases or [], "data.aliases"))
+    return after if settings is UNSET else replace(after, settings=settings)
+
+
+def read_services(given: object, place: str) -> Mapping[int, tuple[GroupGrant, ...]]:
+    members = read_members(given, place)
+    if len(members) > SERVICES_MOST:
+        raise Malformed(f"{place}: at most {SERVICES_MOST} services")
+    return {
+        grammar.parse_application_id(name, place): read_grants(entry, f"{place}.{name}")
+        for name, entry in members.items()
+    }
+
+
+def read_grants(given: object, place: str) -> tuple[GroupGrant, ...]:
+    groups = read_members(given, place, ("groups",)).get("groups", [])
+    return tuple(
+        read_grant(one, f"{place}.groups[{index}]")
+        for index, one in enumerate(read_list(groups, f"{place}.groups", GRANTS_MOST))
+    )
+
+
+def read_grant(given: object, place: str) -> GroupGrant:
+    members = read_members(given, place, ("group_id", "roles", "action"))
+    action = members.get("action")
+    if action not in list(GrantAction):
+        raise Malformed(f"{place}.action: grant or revoke")
+    roles = read_list(members.get("roles"), f"{place}.roles", ROLES_MOST)
+    names = [grammar.check_role_name(role, f"{place}.roles[{index}]") for index, role in enumerate(roles)]
+    return GroupGrant(
+        group_id=grammar.check_group_id(members.get("group_id"), f"{place}.group_id"),
+        roles=tuple(dict.fromkeys(name.lower() for name in names)),
+        action=GrantAction(str(action)),
+    )
+
+
+def refuse_unconnectable(project: Project, application_id: int, model: ApplicationModel | None, place: str) -> None:
+    """Its own or a published one, never application 1 (R5); which of these it is not stays untold."""
+    own = model is not None and model.application.project_id == project.project_id
+    usable = model is not None and not model.application.removed and (own or model.application.is_published)
+    if application_id == CENTRAL_ID or not usable:
+        raise Malformed(f"{place}: no application that can be connected to this project")
+
+
+def refuse_unknown_roles(grants: Sequence[GroupGrant], model: ApplicationModel, place: str) -> None:
+    for grant in grants:
+        for key in grant.roles:
+            role = model.roles.get(key)
+            if role is None or role.protected:
+                raise Malformed(f"{place}: {key} is no role that can be granted in a project")
+
+
+def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> None:
+    """Judged in the transaction of the save: a group that is just being deleted is not granted anything."""
+    for application_id, grants in settings.services.items():
+        for grant in grants:
+            if grant.group_id not in model.groups:
+                raise Malformed(
+                    f"data.settings.services.{application_id}: {grant.group_id} is no group of this project"
+                )
+
+
+def settings_document(settings: ProjectSettings) -> dict[str, object]:
+    """As the interface writes it (R5)."""
+    return {
+        "allowed_domains": list(settings.allowed_domains),
+        "services": {
+            str(application_id): {
+                "groups": [
+                    {"group_id": grant.group_id, "roles": list(grant.roles), "action": grant.action.value}
+                    for grant in grants
+                ]
+            }
+            for application_id, grants in settings.services.items()
+        },
+    }
+
+
+def audited(project: Project) -> Mapping[str, object]:
+    return {
+        "title": project.title,
+        "description": project.description,
+        "aliases": list(project.aliases),
+        "settings": settings_document(project.settings),
+    }

@@ -1,0 +1,109 @@
+"""Publishing: a new project with its application and its first people (interface §4.6, §5.6, R6)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Details, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Refused
+from gatehouse.permissions import grammar
+from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.errors import PersonNotFound
+from gatehouse.permissions.facts import Facts
+from gatehouse.permissions.guard import Operation, require
+from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.rights import central
+from gatehouse.permissions.store import NewApplication, PermissionStore, ProjectStore
+
+OWNER: Final = "project_owner"
+ADMINISTRATOR: Final = "project_administrator"
+CAN_CREATE: Final = central("can_create_projects")
+
+
+class NeedsStrongFactor(Refused):
+    public = "The project's administrator needs two-factor sign-in with an authenticator or a passkey."
+
+
+class Publishing:
+    def __init__(self, *, store: ProjectStore, people: PermissionStore, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._people = people
+        self._recorder = recorder
+        self._clock = clock
+
+    async def publish(self, actor: Actor, author: Facts, title: object, target: str | None) -> Project:
+        """Every check comes before anything is made; the store makes all of it or nothing (checklist PR-01)."""
+        require(actor.rights, Operation.PUBLISH)
+        name = grammar.check_title(title, "project")
+        chosen = author if target in (None, author.subject.user_id) else await self._person(target)
+        if not chosen.has_strong_factor:
+            raise NeedsStrongFactor(f"user {chosen.subject.user_id} has no TOTP and no passkey")
+        now = self._clock.now()
+        project = Project(
+            project_id=grammar.project_id_of(name), title=name, author=author.subject.user_id, created_at=now
+        )
+        return await self._store.publish(
+            project,
+            new_application(project, now),
+            project_limit(actor),
+            first_people(project, chosen.subject.user_id),
+            lambda application_id: self._records(actor, project, application_id, chosen.subject.user_id),
+        )
+
+    async def _person(self, user_id: str | None) -> Facts:
+        facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_ID,))
+        if facts is None:
+            raise PersonNotFound
+        return facts
+
+    def _records(self, actor: Actor, project: Project, application_id: int, administrator: str) -> Sequence[Record]:
+        details: Details = {"title": project.title, "application_id": application_id, "administrator": administrator}
+        subject = f"project {project.project_id}"
+        return [self._recorder.record(Event.PROJECT_PUBLISHED, actor.origin, subject=subject, details=details)]
+
+
+def new_application(project: Project, now: int) -> NewApplication:
+    """An application of the same name, with the default schema (R6); its id is given out by the store."""
+    application = Application(application_id=0, name=project.title, project_id=project.project_id, created_at=now)
+    return NewApplication(application=application, schema=ApplicationSchema(application_id=0, updated_at=now))
+
+
+def first_people(project: Project, administrator: str) -> Sequence[UserRecord]:
+    """The author owns and administers it, the target administers it."""
+    scope = Scope(project.project_id)
+    roles = {project.author: [OWNER, ADMINISTRATOR]}
+    roles.setdefault(administrator, [ADMINISTRATOR])
+    return [
+        UserRecord(
+            application_id=CENTRAL_ID,
+            user_id=user_id,
+            scopes={scope: Holdings(roles=tuple(Assignment(role=role) for role in given))},
+        )
+        for user_id, given in roles.items()
+    ]
+
+
+def project_limit(actor: Actor) -> int | None:
+    """How many projects he may have; None without a limit (interface §5.6).
+
+    Read per contribution: one without parameters is unlimited, of numbers the highest counts, and parameters that
+    are no number give no right (R5).
+    """
+    if actor.rights.administers:
+        return None
+    limits = [limit_of(params) for params in actor.rights.central.rules(ROOT).each(CAN_CREATE)]
+    if None in limits:
+        return None
+    return max((limit for limit in limits if limit is not None), default=0)
+
+
+def limit_of(params: Sequence[str]) -> int | None:
+    if not params:
+        return None
+    return max((int(one) for one in params if one.isascii() and one.isdigit() and len(one) < 10), default=0)  # noqa: PLR2004

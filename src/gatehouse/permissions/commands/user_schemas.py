@@ -1,0 +1,228 @@
+"""A user's schema in an application: read in its shapes, and saved (interface §4.5, R5, R6)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions import grammar, rules
+from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.finding import live_project
+from gatehouse.permissions.commands.resources import refuse_unknown_resources
+from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
+from gatehouse.permissions.facts import ApplicationModel, Facts
+from gatehouse.permissions.granting import Granter, refuse_foreign_projects
+from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.records import parse_assignments, parse_project_access, record_document
+from gatehouse.permissions.secret_data import Part
+from gatehouse.permissions.store import (
+    ApplicationStore,
+    Edited,
+    PermissionStore,
+    ProjectStore,
+    UserRecordStore,
+)
+
+PROJECT_ACCESS = "projectAccess"
+WRITTEN: Mapping[str, Part] = {
+    "roles": Part.ROLES,
+    "public_data": Part.PUBLIC,
+    "private_data": Part.PRIVATE,
+    "secret_data": Part.SECRET,
+    "login": Part.SECRET,  # R5
+}
+
+
+class RecordDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of meta/data; `type` is for get, the sections are for save."""
+
+    user_id: str | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+    roles: list[object] | UnsetType | None = UNSET
+    public_data: dict[str, object] | UnsetType | None = UNSET
+    private_data: dict[str, object] | UnsetType | None = UNSET
+    secret_data: dict[str, object] | UnsetType | None = UNSET
+    login: dict[str, object] | UnsetType | None = UNSET
+    version: int | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The sections of a save, read; what was not given is UNSET and stays."""
+
+    roles: tuple[object, ...] | UnsetType = UNSET
+    private: Mapping[str, object] | UnsetType = UNSET
+    public: Mapping[str, object] | UnsetType = UNSET
+    access: Mapping[Scope, Holdings] | UnsetType = UNSET
+    secret: Mapping[str, object] | UnsetType = UNSET
+    login: Mapping[str, object] | UnsetType = UNSET
+
+
+class UserSchemas:
+    def __init__(
+        self,
+        *,
+        store: UserRecordStore,
+        people: PermissionStore,
+        projects: ProjectStore,
+        applications: ApplicationStore,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._people = people
+        self._projects = projects
+        self._applications = applications
+        self._recorder = recorder
+        self._clock = clock
+
+    async def person(self, actor: Actor, user_id: str, application_id: int) -> Facts:
+        """Someone else's facts, for whoever may hear that he exists (R6)."""
+        facts = await self._people.facts(user_id, (application_id,))
+        if facts is None:
+            raise PersonNotFound if actor.rights.knows_who_exists else NoRight(f"there is no user {user_id}")
+        return facts
+
+    async def save(
+        self, actor: Actor, model: ApplicationModel, user_id: str, draft: RecordDraft, expired: int
+    ) -> UserRecord:
+        """All or nothing (checklist SC-07)."""
+        refuse_sections(actor, user_id, draft)
+        application_id = model.application.application_id
+        before = (await self.person(actor, user_id, application_id)).records[application_id]
+        wanted = read_draft(draft, expired)
+        if wanted.access is not UNSET:
+            wanted = replace(wanted, access=await self._resolved(actor, wanted.access, before))
+        granter = Granter(rights=actor.rights, model=model, now=self._clock.now())
+
+        def change(state: UserRecord) -> Edited[UserRecord]:
+            refuse_old_version(draft.version, state.version)
+            after = merged(state, wanted)
+            refuse_foreign_projects(actor.rights, below_root(state), below_root(after))
+            refuse_unknown_rules(model, after)
+            granter.refuse_change(state, after)
+            names = role_names(model)
+            details = difference(record_document(state, names), record_document(after, names))
+            record = self._recorder.record(
+                Event.USER_SCHEMA_SAVED,
+                actor.origin,
+                subject=user_id,
+                details={"application_id": application_id, **details},
+            )
+            return Edited(after, (record,))
+
+        return await self._store.edit_record(application_id, user_id, change, self._clock.now())
+
+    async def _resolved(
+        self, actor: Actor, access: Mapping[Scope, Holdings], before: UserRecord
+    ) -> Mapping[Scope, Holdings]:
+        """The same under the ids of the projects; what is new has to exist."""
+        resolved: dict[Scope, Holdings] = {}
+        for name in dict.fromkeys(scope.project_id for scope in access):
+            scopes = {scope: held for scope, held in access.items() if scope.project_id == name}
+            if all(before.scopes.get(scope) == held for scope, held in scopes.items()):
+                resolved |= scopes  # as it was: it need not be looked at again
+                continue
+            project = await live_project(self._projects, actor.rights, name)
+            await refuse_unknown_resources(project, scopes, self._applications)
+            moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}
+            if resolved.keys() & moved.keys():
+                raise Malformed(f"data.private_data.{PROJECT_ACCESS}: {name} names a project that is there already")
+            resolved |= moved
+        return resolved
+
+
+def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
+    """Every section that is given must be one the caller may write; projectAccess is judged by project."""
+    given = [name for name in WRITTEN if getattr(draft, name) is not UNSET]
+    if not given:
+        raise Malformed("data: nothing to save")
+    for name in given:
+        only_projects = name == "private_data" and is_only_projects(draft.private_data)
+        if not only_projects and not actor.rights.writes(WRITTEN[name], user_id):
+            raise NoRight(f"{name} of user {user_id}")
+
+
+def is_only_projects(given: Mapping[str, object] | UnsetType | None) -> bool:
+    return isinstance(given, Mapping) and given.keys() == {PROJECT_ACCESS}
+
+
+def read_draft(draft: RecordDraft, expired: int) -> Wanted:
+    """Raises Malformed. A section given as null is emptied."""
+    wanted = Wanted()
+    if draft.roles is not UNSET:
+        wanted = replace(wanted, roles=parse_assignments(draft.roles or [], place="data.roles", expired=expired))
+    if draft.public_data is not UNSET:
+        tree = rules.parse_entries(draft.public_data or {}, Section.PUBLIC, place="data.public_data", expired=expired)
+        wanted = replace(wanted, public=tree)
+    if draft.private_data is not UNSET:
+        wanted = with_private(wanted, draft.private_data or {}, expired)
+    if draft.secret_data is not UNSET:
+        secret = rules.parse_own_secret(draft.secret_data or {}, place="data.secret_data", expired=expired)
+        wanted = replace(wanted, secret=secret)
+    if draft.login is not UNSET:
+        wanted = replace(wanted, login=rules.parse_own_login(draft.login or {}, place="data.login", expired=expired))
+    return wanted
+
+
+def with_private(wanted: Wanted, given: Mapping[str, object], expired: int) -> Wanted:
+    """`projectAccess` is a field of its own: absent it keeps, null empties it (R6)."""
+    place = "data.private_data"
+    if PROJECT_ACCESS in given:
+        access = parse_project_access(given[PROJECT_ACCESS] or {}, place=f"{place}.{PROJECT_ACCESS}", expired=expired)
+        wanted = replace(wanted, access=access)
+    if is_only_projects(given):
+        return wanted
+    entries = {name: value for name, value in given.items() if name != PROJECT_ACCESS}
+    return replace(wanted, private=rules.parse_entries(entries, Section.PRIVATE, place=place, expired=expired))
+
+
+def merged(state: UserRecord, wanted: Wanted) -> UserRecord:
+    root = state.root
+    root = root if wanted.roles is UNSET else replace(root, roles=wanted.roles)  # type: ignore[arg-type]
+    root = root if wanted.private is UNSET else replace(root, private_data=wanted.private)
+    root = root if wanted.public is UNSET else replace(root, public_data=wanted.public)
+    below = below_root(state) if wanted.access is UNSET else wanted.access
+    scopes = {scope: held for scope, held in {ROOT: root, **below}.items() if not held.is_empty}
+    return replace(
+        state,
+        scopes=scopes,
+        secret_data=state.secret_data if wanted.secret is UNSET else wanted.secret,
+        login=state.login if wanted.login is UNSET else wanted.login,
+    )
+
+
+def below_root(record: UserRecord) -> Mapping[Scope, Holdings]:
+    return {scope: held for scope, held in record.scopes.items() if not scope.is_root}
+
+
+def refuse_unknown_rules(model: ApplicationModel, record: UserRecord) -> None:
+    for scope, held in record.scopes.items():
+        for section, tree in ((Section.PRIVATE, held.private_data), (Section.PUBLIC, held.public_data)):
+            rules.refuse_collisions(
+                model.schema,
+                rules.section_entries(tree, section),
+                place=f"data {scope.project_id or section.value}",
+                central=model.application.is_central,
+            )
+
+
+def role_names(model: ApplicationModel) -> Mapping[str, str]:
+    return {key: role.name for key, role in model.roles.items()}
+
+
+def target_of(draft: RecordDraft, own: str) -> str:
+    """Whose record: the one named, else the caller's own; without a user JWT one has to be named (R6)."""
+    if draft.user_id is not UNSET:
+        return grammar.check_user_id(draft.user_id, "data.user_id")
+    if not own:
+        raise Malformed("data.user_id: whose?")
+    return own

@@ -1,0 +1,10 @@
+"""Optimistic versions: a save that names the one it read is refused when another came between (R6)."""
+
+from msgspec import UNSET, UnsetType
+
+from gatehouse.permissions.errors import VersionConflict
+
+
+def refuse_old_version(given: int | UnsetType, stored: int) -> None:
+    if given is not UNSET and given != stored:
+        raise VersionConflict(f"saved from version {given}, stored is {stored}")

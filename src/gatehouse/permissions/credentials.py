@@ -1,0 +1,94 @@
+"""What a request brought along to show who is calling, and what an endpoint takes (interface §4.1, R6)."""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+from gatehouse.kernel.addresses import Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """A `Signature` header and all that it is over."""
+
+    signature: str = field(repr=False)
+    application_id: str  # `Application-Id`: whose access key made it
+    method: str
+    path: bytes
+    query: bytes = field(repr=False)
+    body: bytes = field(repr=False)
+    ip: str  # these two stand inside the query or the body
+    ts: int
+
+    @property
+    def message(self) -> bytes:
+        return b"\n".join((self.method.encode(), self.path, self.query, self.body))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """As the wire carried them: nothing is believed yet. An empty text was not sent."""
+
+    bearer: str = field(default="", repr=False)
+    jwt: str = field(default="", repr=False)  # of the body
+    factor: str = field(default="", repr=False)
+    service_jwt: str = field(default="", repr=False)
+    signed: Signed | None = None
+    request_sign: str = field(default="", repr=False)
+    body: bytes = field(default=b"", repr=False)  # what request_sign is over
+    address: Address | None = None  # the client's, if the connection proves it (R4)
+    source: str = ""  # the client as the throttles count him
+
+    @property
+    def access_key(self) -> str:
+        """The Bearer when it is an access key, which has no dots (R6)."""
+        return "" if "." in self.bearer else self.bearer
+
+    @property
+    def user_jwt(self) -> str:
+        """The header's wins; beside an access key it is the body's."""
+        return self.bearer if "." in self.bearer else self.jwt
+
+
+class Exchanged(Enum):
+    """Where a JWT that exchangeToken made is taken (R2)."""
+
+    NEVER = auto()
+    BESIDE_SERVICE = auto()  # with a service JWT or access key
+    ALONE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What one action of an endpoint takes; whatever is not named here it does not take."""
+
+    audience: bool = False  # a user JWT made for one application, when the request is about that one
+    key: bool = False  # an access key, or a Signature by one, in the factor's place
+    expired_beside_service: bool = False  # a user JWT past its end, within the grace
+    expired_beside_key: bool = False
+    no_jwt: bool = False  # nobody but the service itself
+    exchanged: Exchanged = Exchanged.NEVER
+    any_service: bool = False  # a service JWT of whatever application
+    service_accounts: bool = True
+
+
+ORDINARY: Final = Need()
+ABOUT_APPLICATION: Final = Need(audience=True)  # one that is named by application_id, and not saved
+USER_INFO: Final = Need(any_service=True, exchanged=Exchanged.ALONE)
+RECORD_SAVE: Final = Need(audience=True, expired_beside_service=True)  # meta/data
+RECORD_GET: Final = Need(
+    audience=True,
+    key=True,
+    expired_beside_service=True,
+    expired_beside_key=True,
+    exchanged=Exchanged.BESIDE_SERVICE,
+)
+ROLES_OF_RECORD_GET: Final = Need(  # meta/data get of type roles
+    audience=True,
+    key=True,
+    expired_beside_service=True,
+    expired_beside_key=True,
+    exchanged=Exchanged.BESIDE_SERVICE,
+    no_jwt=True,
+)
+EXCHANGE_JWT: Final = Need(key=True, service_accounts=False)

@@ -1,0 +1,26 @@
+"""Whether a project is removed, remembered for the version of the structure it was read at."""
+
+from typing import Final
+
+from cachetools import LRUCache
+
+from gatehouse.permissions.store import PermissionStore
+
+REMEMBERED_MOST: Final = 10_000
+
+
+class LiveProjects:
+    def __init__(self, store: PermissionStore) -> None:
+        self._store = store
+        self._known: LRUCache[tuple[str, int], bool] = LRUCache(REMEMBERED_MOST)
+
+    async def is_live(self, project_id: str, version: int) -> bool:
+        """`version` is the structure's, of the facts that brought the question up."""
+        known = self._known.get((project_id, version))
+        if known is not None:
+            return known
+        structure = await self._store.structure((project_id,), ())
+        model = structure.projects.get(project_id)
+        live = model is not None and not model.project.removed
+        self._known[project_id, structure.version] = live
+        return live

@@ -1,0 +1,52 @@
+"""The JWT a person or a service account shows: believed by its signature, then remembered.
+
+What a signature proves stays true, so the work is done once for each token. Whether the token still counts is
+asked every time: its key and its end here, the account's `rev` by whoever has the facts.
+"""
+
+from typing import Final, TypeAlias
+
+from cachetools import LRUCache
+
+from gatehouse.kernel.digests import sha256
+from gatehouse.tokens.claims import ExchangedClaims, ServiceAccountClaims, UserClaims, typ_of
+from gatehouse.tokens.decoding import take_apart
+from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.verifying import Verifier
+
+REMEMBERED_MOST: Final = 10_000
+
+Token: TypeAlias = UserClaims | ExchangedClaims | ServiceAccountClaims
+CLASSES: Final = {typ_of(kind): kind for kind in (UserClaims, ExchangedClaims, ServiceAccountClaims)}
+
+
+class UserJwts:
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self._believed: LRUCache[bytes, Token] = LRUCache(REMEMBERED_MOST)
+
+    async def read(self, jwt: str, *, expired_by: int = 0) -> Token:
+        """Raise InvalidToken; only a user JWT may be past its end, by so many seconds."""
+        digest = sha256(jwt)
+        claims = self._believed.get(digest)
+        if claims is not None:
+            await self._verifier.verify_again(claims, expired_by=grace(type(claims), expired_by))
+            return claims
+        kind = class_of(jwt)
+        claims = await self._verifier.verify(jwt, kind, expired_by=grace(kind, expired_by))
+        self._believed[digest] = claims
+        return claims
+
+
+def grace(kind: type[Token], expired_by: int) -> int:
+    """An exchanged JWT dies with its access token, a service account's with its end (R2)."""
+    return expired_by if kind is UserClaims else 0
+
+
+def class_of(jwt: str) -> type[Token]:
+    """What it claims to be, and is then verified as in full."""
+    typ = take_apart(jwt).payload.get("typ")
+    kind = CLASSES.get(typ) if typ is None or isinstance(typ, str) else None
+    if kind is None:
+        raise InvalidToken("no class of token that a caller shows")
+    return kind

@@ -1,0 +1,30 @@
+"""The version of all projects and groups: what is kept in memory of them is kept under it (R5)."""
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import permission_clock
+
+VERSION = func.coalesce(select(permission_clock.c.structure).where(permission_clock.c.only == 1).scalar_subquery(), 0)
+START = Statement(insert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
+READ = Statement(select(VERSION.label("structure")))
+TICK = Statement(
+    insert(permission_clock)
+    .values(only=1, structure=1)
+    .on_conflict_do_update(index_elements=["only"], set_={"structure": permission_clock.c.structure + 1})
+)
+
+
+def change_structure() -> Verb[None]:
+    """First in every verb that changes a project or a group.
+
+    The row is held until the commit, so such verbs run one after the other: what they look up before they write
+    (is the title free, how many projects has he) is still so when they have written.
+    """
+    yield TICK()
+
+
+def version() -> Verb[int]:
+    rows = yield READ()
+    return int(rows[0].structure)

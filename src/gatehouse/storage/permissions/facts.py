@@ -1,0 +1,150 @@
+"""Reads what decisions are made from (PermissionStore)."""
+
+from collections.abc import Collection
+from typing import Final
+
+from sqlalchemy import Text, bindparam, exists, func, select
+
+from gatehouse.accounts.model import User
+from gatehouse.permissions.conditions import Subject
+from gatehouse.permissions.facts import ApplicationState, Facts
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.storage.permissions import clock
+from gatehouse.storage.permissions.applications import application_models
+from gatehouse.storage.permissions.central import (
+    add_email_secret,
+    install,
+    knows_email_secret,
+    login_section,
+    root_roles,
+)
+from gatehouse.storage.permissions.held import HELD, Cells, columns, end_of, records_in
+from gatehouse.storage.permissions.owners import OWNING
+from gatehouse.storage.permissions.service_accounts import ACCOUNT_COLUMNS, account_of
+from gatehouse.storage.permissions.structures import structure
+from gatehouse.storage.runner import Stored, act, look, survey
+from gatehouse.storage.statements import Lines, OneOfNumbers, Row, RowsAsJson, Statement, Verb, lines_of
+from gatehouse.storage.tables import (
+    application_schemas,
+    applications,
+    group_members,
+    passkeys,
+    role_assignments,
+    service_accounts,
+    totp_factors,
+    user_purchases,
+    user_tags,
+    users,
+)
+
+_HIM: Final = bindparam("user_id", type_=Text())
+_PERSON: Final = columns(
+    users,
+    *("user_id", "login", "login_key", "email_verified", "phone_verified", "email_code", "blocked", "rev"),
+)
+_TAGS = select(Lines(user_tags.c.tag)).where(user_tags.c.user_id == _HIM)
+_PURCHASES = select(Lines(user_purchases.c.purchase)).where(user_purchases.c.user_id == _HIM)
+_PASSKEYS = select(func.count()).where(passkeys.c.user_id == _HIM)
+_GROUPS = select(Lines(group_members.c.group_id)).where(group_members.c.user_id == _HIM)
+_OWNS = select(RowsAsJson(role_assignments.c.project_id, role_assignments.c.expired, role_assignments.c.ttl)).where(
+    role_assignments.c.user_id == _HIM, OWNING
+)
+_ACCOUNT = select(RowsAsJson(*ACCOUNT_COLUMNS)).where(service_accounts.c.user_id == _HIM)
+_APPLICATIONS = (
+    select(
+        RowsAsJson(
+            *columns(applications, "application_id", "project_id", "removed", "version"),
+            application_schemas.c.version,
+        )
+    )
+    .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
+    .where(OneOfNumbers(applications.c.application_id, "applications"))
+)
+FACTS = Statement(  # one statement, so all of one moment: nothing in it is older or newer than the versions it names
+    select(
+        *_PERSON,
+        exists().where(totp_factors.c.user_id == _HIM).label("has_totp"),
+        _PASSKEYS.scalar_subquery().label("passkeys"),
+        _TAGS.scalar_subquery().label("tags"),
+        _PURCHASES.scalar_subquery().label("purchases"),
+        _GROUPS.scalar_subquery().label("groups"),
+        _OWNS.scalar_subquery().label("owns"),
+        _ACCOUNT.scalar_subquery().label("account"),
+        *HELD,
+        _APPLICATIONS.scalar_subquery().label("applications"),
+        clock.VERSION.label("structure"),
+    ).where(users.c.user_id == _HIM)
+)
+
+
+def facts(user_id: str, application_ids: Collection[int]) -> Verb[Facts | None]:
+    rows = yield FACTS(user_id=user_id, applications=sorted(application_ids))
+    return _facts(rows[0], application_ids) if rows else None
+
+
+def _facts(row: Row, application_ids: Collection[int]) -> Facts:
+    return Facts(
+        subject=_subject(row),
+        login=row.login,
+        blocked=row.blocked,
+        rev=row.rev,
+        has_strong_factor=bool(row.has_totp) or row.passkeys > 0,
+        groups=lines_of(row.groups),
+        owns={project_id: end_of(expired, ttl) for project_id, expired, ttl in row.owns or ()},
+        service_account=_account(row.account or ()),
+        records=records_in(row, row.user_id, application_ids),
+        applications={cells[0]: _state(cells) for cells in row.applications or ()},
+        structure=row.structure,
+    )
+
+
+def _subject(row: Row) -> Subject:
+    domain = (row.login_key or "").rpartition("@")[2] if row.email_verified else ""
+    return Subject(
+        user_id=row.user_id,
+        domain=domain or None,
+        tags=lines_of(row.tags) | _kept_tags(row),
+        purchases=lines_of(row.purchases),
+    )
+
+
+def _kept_tags(row: Row) -> frozenset[str]:
+    return User(
+        user_id=row.user_id,
+        login=None,
+        nick="",
+        reg_time=0,
+        email_verified=row.email_verified,
+        phone_verified=row.phone_verified,
+        email_code=row.email_code,
+        sealed_totp=b"" if row.has_totp else None,
+        passkeys=row.passkeys,
+    ).kept_tags
+
+
+def _account(rows: Collection[Cells]) -> ServiceAccount | None:
+    for cells in rows:
+        return account_of(cells)
+    return None
+
+
+def _state(cells: Cells) -> ApplicationState:
+    application_id, project_id, removed, version, schema_version = cells
+    return ApplicationState(
+        application_id=application_id,
+        project_id=project_id,
+        removed=bool(removed),
+        version=version,
+        schema_version=schema_version,
+    )
+
+
+class PermissionStorage(Stored):
+    install = act(install)
+    facts = look(facts)
+    application_models = survey(application_models)
+    structure = survey(structure)
+    login_section = look(login_section)
+    knows_email_secret = look(knows_email_secret)
+    add_email_secret = act(add_email_secret)
+    root_roles = look(root_roles)

@@ -1,0 +1,170 @@
+"""Keeps groups (GroupStore)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.audit.model import Record
+from gatehouse.permissions.errors import GroupNotFound, NameTaken
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.scope import ResourceKind
+from gatehouse.permissions.store import Change
+from gatehouse.storage.audit import record
+from gatehouse.storage.permissions.clock import change_structure
+from gatehouse.storage.permissions.projects import hold_project, write_project
+from gatehouse.storage.permissions.records import touch_record
+from gatehouse.storage.permissions.structures import group
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.tables import group_members, groups, role_assignments, scope_records, users
+
+_THIS = groups.c.group_id == bindparam("of")
+HOLD_GROUP = Statement(select(groups.c.group_id).where(_THIS).with_for_update())
+INSERT_GROUP = Statement(insert(groups).on_conflict_do_nothing().returning(groups.c.group_id))
+UPDATE_GROUP = Statement(
+    update(groups)
+    .where(_THIS)
+    .values(
+        {name: bindparam(name) for name in ("title", "title_key", "description", "tags", "conditions")}
+        | {"version": groups.c.version + 1}
+    )
+)
+TITLED = Statement(
+    select(groups.c.group_id).where(
+        groups.c.project_id == bindparam("project"),
+        groups.c.title_key == bindparam("title_key"),
+        groups.c.group_id != bindparam("but"),
+    )
+)
+DROP_GROUP = Statement(delete(groups).where(_THIS))
+DROP_MEMBERS = Statement(delete(group_members).where(group_members.c.group_id == bindparam("of")))
+INSERT_MEMBER = Statement(insert(group_members))
+HOLD_USERS = Statement(
+    select(users.c.user_id)
+    .where(AnyOf(users.c.user_id, "ids"))
+    .order_by(users.c.user_id)
+    .with_for_update(read=True, key_share=True)
+)
+DROP_HELD = tuple(
+    Statement(
+        delete(table)
+        .where(
+            table.c.project_id == bindparam("project"),
+            table.c.resource_kind == ResourceKind.GROUP.value,
+            table.c.resource_id == bindparam("of"),
+        )
+        .returning(table.c.application_id, table.c.user_id)
+    )
+    for table in (role_assignments, scope_records)
+)
+
+
+def edit_group(group_id: str, change: Change[Group]) -> Verb[Group]:
+    yield from change_structure()
+    if not (yield HOLD_GROUP(of=group_id)):
+        raise GroupNotFound
+    before = yield from group(group_id)
+    edited = change(before)
+    after = replace(
+        edited.state,
+        group_id=group_id,
+        project_id=before.project_id,
+        created_at=before.created_at,
+        version=before.version + 1,
+    )
+    if (yield TITLED(project=after.project_id, title_key=after.title_key, but=group_id)):
+        raise NameTaken(after.title)
+    yield UPDATE_GROUP(of=group_id, **_columns(after))
+    if after.users != before.users:
+        yield DROP_MEMBERS(of=group_id)
+        yield from put_members(after)
+    for entry in edited.records:
+        yield from record(entry)
+    return after
+
+
+def create_group(one: Group, records: Sequence[Record]) -> Verb[Group]:
+    yield from change_structure()
+    yield from hold_project(one.project_id)
+    yield from insert_group(one)
+    for entry in records:
+        yield from record(entry)
+    return one
+
+
+def insert_group(one: Group) -> Verb[None]:
+    """Part of verbs that make groups; they hold the structure. Raises NameTaken, UserNotFound."""
+    fields = {"group_id": one.group_id, "project_id": one.project_id, "created_at": one.created_at}
+    if not (yield INSERT_GROUP(**_columns(one), **fields, version=one.version)):
+        raise NameTaken(one.title)
+    yield from put_members(one)
+
+
+def put_members(one: Group) -> Verb[None]:
+    if not one.users:
+        return
+    found = {row.user_id for row in (yield HOLD_USERS(ids=list(one.users)))}
+    if unknown := sorted(set(one.users) - found):
+        raise UserNotFound(", ".join(unknown))
+    yield INSERT_MEMBER.many(
+        [
+            {"group_id": one.group_id, "user_id": user_id, "position": position}
+            for position, user_id in enumerate(one.users, start=1)
+        ]
+    )
+
+
+def _columns(one: Group) -> dict[str, object]:
+    return {
+        "title": one.title,
+        "title_key": one.title_key,
+        "description": one.description,
+        "tags": one.tags,
+        "conditions": [{"title": each.title, "condition": each.condition.document} for each in one.conditions],
+    }
+
+
+def delete_group(group_id: str, records: Sequence[Record]) -> Verb[None]:
+    yield from change_structure()
+    gone = yield from group(group_id)
+    around = yield from hold_project(gone.project_id)
+    left = _without(around.project, group_id)
+    if left != around.project:
+        yield from write_project(around, left)
+    yield DROP_GROUP(of=group_id)
+    yield DROP_MEMBERS(of=group_id)
+    yield from _take_scope(gone)
+    for entry in records:
+        yield from record(entry)
+
+
+def _without(one: Project, group_id: str) -> Project:
+    services = {
+        application_id: tuple(grant for grant in grants if grant.group_id != group_id)
+        for application_id, grants in one.settings.services.items()
+    }
+    return replace(
+        one,
+        settings=replace(one.settings, services=services),
+        allow=tuple(listed for listed in one.allow if listed != group_id),
+        disallow=tuple(listed for listed in one.disallow if listed != group_id),
+    )
+
+
+def _take_scope(gone: Group) -> Verb[None]:
+    taken: list[Row] = []
+    for drop in DROP_HELD:
+        taken += yield drop(project=gone.project_id, of=gone.group_id)
+    for application_id, user_id in sorted({(row.application_id, row.user_id) for row in taken}):
+        yield from touch_record(application_id, user_id)
+
+
+class GroupStorage(Stored):
+    group = look(group)
+    create_group = act(create_group)
+    edit_group = act(edit_group)
+    delete_group = act(delete_group)

@@ -1,0 +1,127 @@
+"""What users hold, as it is read: rows of three tables become records."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import ColumnElement, Table, and_, bindparam, or_, select
+
+from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
+from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.storage.statements import OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
+from gatehouse.storage.tables import role_assignments, scope_records, user_records
+
+Cells: TypeAlias = Sequence[Any]  # one row, its documents still text
+
+# A ttl wins: what has one never ends by `expired` (interface §2.7).
+UNEXPIRED = or_(
+    role_assignments.c.ttl != 0, role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now")
+)
+SCOPE_COLUMNS: Final = ("project_id", "resource_kind", "resource_id")
+
+
+def columns(table: Table, *names: str) -> list[ColumnElement[Any]]:
+    return [table.c[name] for name in names]
+
+
+ENTRY_COLUMNS: Final = columns(
+    scope_records, "application_id", *SCOPE_COLUMNS, "private_data", "public_data", "user_id"
+)
+ASSIGNMENT_COLUMNS: Final = columns(
+    role_assignments, "application_id", *SCOPE_COLUMNS, "role_key", "position", "expired", "ttl", "user_id"
+)
+
+
+def _mine(table: Table) -> ColumnElement[bool]:
+    return and_(table.c.user_id == bindparam("user_id"), OneOfNumbers(table.c.application_id, "applications"))
+
+
+_RECORDS = select(
+    RowsAsJson(
+        *columns(user_records, "application_id", "login", "secret_data", "private_data", "public_data", "version")
+    )
+).where(_mine(user_records))
+_ENTRIES = select(RowsAsJson(*ENTRY_COLUMNS)).where(_mine(scope_records))
+_ASSIGNMENTS = select(RowsAsJson(*ASSIGNMENT_COLUMNS)).where(_mine(role_assignments))
+
+# All a user holds in some applications, in one row.
+HELD: Final = (
+    _RECORDS.scalar_subquery().label("records"),
+    _ENTRIES.scalar_subquery().label("entries"),
+    _ASSIGNMENTS.scalar_subquery().label("assignments"),
+)
+READ_HELD = Statement(select(*HELD))
+
+
+def read_record(application_id: int, user_id: str) -> Verb[UserRecord]:
+    rows = yield READ_HELD(user_id=user_id, applications=[application_id])
+    return records_in(rows[0], user_id, [application_id])[application_id]
+
+
+def records_in(row: Row, user_id: str, application_ids: Collection[int]) -> dict[int, UserRecord]:
+    """One record for each application, from the columns HELD."""
+    scopes = scopes_by_application(row.entries or (), row.assignments or ())
+    written: dict[int, Cells] = {cells[0]: cells for cells in row.records or ()}
+    return {
+        application_id: _record(application_id, user_id, written.get(application_id), scopes[application_id])
+        for application_id in application_ids
+    }
+
+
+def _record(application_id: int, user_id: str, cells: Cells | None, scopes: dict[Scope, Holdings]) -> UserRecord:
+    if cells is None:
+        return UserRecord(application_id=application_id, user_id=user_id, scopes=scopes)
+    _, login, secret, private, public, version = cells
+    root = Holdings(
+        roles=scopes[ROOT].roles if ROOT in scopes else (),
+        private_data=document_of(private),
+        public_data=document_of(public),
+    )
+    if not root.is_empty:
+        scopes[ROOT] = root
+    return UserRecord(
+        application_id=application_id,
+        user_id=user_id,
+        login=document_of(login),
+        secret_data=document_of(secret),
+        scopes=scopes,
+        version=version,
+    )
+
+
+def scopes_by_application(
+    entries: Iterable[Cells], assignments: Iterable[Cells]
+) -> defaultdict[int, dict[Scope, Holdings]]:
+    roles = assigned(assignments)
+    documents = {(cells[0], _scope(cells)): (document_of(cells[4]), document_of(cells[5])) for cells in entries}
+    scopes: defaultdict[int, dict[Scope, Holdings]] = defaultdict(dict)
+    for application_id, scope in sorted(roles.keys() | documents.keys(), key=_in_order):
+        private, public = documents.get((application_id, scope), ({}, {}))
+        scopes[application_id][scope] = Holdings(
+            roles=roles.get((application_id, scope), ()), private_data=private, public_data=public
+        )
+    return scopes
+
+
+def assigned(assignments: Iterable[Cells]) -> Mapping[tuple[int, Scope], tuple[Assignment, ...]]:
+    found: defaultdict[tuple[int, Scope], list[Assignment]] = defaultdict(list)
+    for cells in sorted(assignments, key=lambda cells: cells[5]):
+        found[cells[0], _scope(cells)].append(Assignment(role=cells[4], end=end_of(cells[6], cells[7])))
+    return {place: tuple(roles) for place, roles in found.items()}
+
+
+def end_of(expired: int, ttl: int) -> End:
+    return End(expired=expired, ttl=ttl) if expired or ttl else ENDLESS
+
+
+def _scope(cells: Cells) -> Scope:
+    _, project_id, kind, resource_id, *_ = cells
+    if not project_id:
+        return ROOT
+    return Scope(project_id, ResourceKind(kind) if kind else None, resource_id)
+
+
+def _in_order(place: tuple[int, Scope]) -> tuple[int, str, str, str]:
+    application_id, scope = place
+    return application_id, scope.project_id, scope.kind or "", scope.resource_id

@@ -1,0 +1,60 @@
+"""A project that has an owner keeps one (R5)."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from sqlalchemy import and_, bindparam, select
+
+from gatehouse.permissions.errors import LastOwner
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.statements import AnyOf, Statement, Verb
+from gatehouse.storage.tables import projects, role_assignments, roles, users
+
+OWNER: Final = "project_owner"
+
+OWNING = and_(
+    role_assignments.c.application_id == CENTRAL_ID,
+    role_assignments.c.role_key == OWNER,
+    role_assignments.c.project_id != "",
+    role_assignments.c.resource_kind == "",
+)
+_OWNERS = (
+    select(role_assignments.c.project_id, role_assignments.c.user_id)
+    .join(users, users.c.user_id == role_assignments.c.user_id)
+    .join(projects, projects.c.project_id == role_assignments.c.project_id)
+    .where(OWNING, UNEXPIRED, users.c.blocked.is_(False), projects.c.removed.is_(False))
+)
+OWNERS = Statement(_OWNERS.where(AnyOf(role_assignments.c.project_id, "projects")))
+OWNED = Statement(_OWNERS.where(role_assignments.c.user_id == bindparam("user_id")))
+# Whoever may take an owner from a project holds this row: two who take the last two do not pass each other.
+HOLD_OWNERS = Statement(
+    select(roles.c.role_key).where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == OWNER).with_for_update()
+)
+
+
+def owners_of(project_ids: Collection[str], now: int) -> Verb[Mapping[str, frozenset[str]]]:
+    """Unblocked users who own these live projects now."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in (yield OWNERS(projects=sorted(project_ids), now=now)):
+        found[row.project_id].add(row.user_id)
+    return {project_id: frozenset(owners) for project_id, owners in found.items()}
+
+
+def refuse_ownerless(before: Collection[str], now: int) -> Verb[None]:
+    """Raise LastOwner if one of these projects, which had owners, has none now."""
+    left = yield from owners_of(before, now)
+    if lost := sorted(set(before) - left.keys()):
+        raise LastOwner(f"the last owner of {', '.join(lost)}")
+
+
+def refuse_last_owner(user_id: str, now: int) -> Verb[None]:
+    """Part of verbs that end an account. Raises LastOwner."""
+    owned = {row.project_id for row in (yield OWNED(user_id=user_id, now=now))}
+    if not owned:
+        return
+    yield HOLD_OWNERS()
+    owners = yield from owners_of(owned, now)
+    if alone := sorted(project for project, people in owners.items() if people == {user_id}):
+        raise LastOwner(f"the last owner of {', '.join(alone)}")

@@ -1,0 +1,221 @@
+"""Keeps projects (ProjectStore)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.audit.model import Record
+from gatehouse.permissions.errors import LimitReached, NameTaken, ProjectNotFound
+from gatehouse.permissions.facts import ProjectModel
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.scope import ResourceKind, Scope
+from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.store import Change, MembershipChange, NewApplication
+from gatehouse.storage.audit import record
+from gatehouse.storage.permissions.applications import insert_application, reserve_id, reserve_next_id
+from gatehouse.storage.permissions.clock import change_structure
+from gatehouse.storage.permissions.grants import (
+    put_services,
+    refuse_unknown_roles,
+    replace_services,
+)
+from gatehouse.storage.permissions.records import edit_records, give
+from gatehouse.storage.permissions.structures import NAMED, project
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.statements import AnyOf, Statement, Verb
+from gatehouse.storage.tables import project_names, projects
+
+_FIXED: Final = frozenset({"project_id", "author", "created_at", "version"})
+_CHANGEABLE: Final = tuple(column.name for column in projects.c if column.name not in _FIXED)
+
+INSERT_PROJECT = Statement(insert(projects).on_conflict_do_nothing().returning(projects.c.project_id))
+UPDATE_PROJECT = Statement(
+    update(projects)
+    .where(projects.c.project_id == bindparam("of"))
+    .values({name: bindparam(name) for name in _CHANGEABLE} | {"version": projects.c.version + 1})
+)
+HOLD_PROJECT = Statement(select(projects.c.project_id).where(projects.c.project_id == NAMED).with_for_update())
+TITLED = Statement(
+    select(projects.c.project_id).where(
+        projects.c.title_key == bindparam("title_key"), projects.c.project_id != bindparam("but")
+    )
+)
+NAMES_TAKEN = Statement(
+    select(project_names.c.name).where(
+        AnyOf(project_names.c.name, "names"), project_names.c.project_id != bindparam("but")
+    )
+)
+INSERT_NAME = Statement(insert(project_names))
+DROP_ALIASES = Statement(
+    delete(project_names).where(project_names.c.project_id == bindparam("of"), project_names.c.position > 0)
+)
+_AUTHORED = select(func.count().label("projects")).where(projects.c.author == bindparam("author"))
+EVER_AUTHORED = Statement(_AUTHORED)
+AUTHORED = Statement(_AUTHORED.where(projects.c.removed.is_(False)))
+
+
+def publish(
+    project: Project,
+    new: NewApplication | None,
+    limit: int | None,
+    users: Sequence[UserRecord],
+    records: Callable[[int], Sequence[Record]],
+) -> Verb[Project]:
+    yield from change_structure()
+    yield from _refuse_beyond(limit, project.author)
+    application_id = yield from _application_id(new)
+    made = replace(project, application_id=application_id or project.application_id)
+    yield from add_project(made)
+    people = list(users)
+    if new is not None:
+        numbered = _numbered(new, application_id)
+        yield from insert_application(numbered.application, numbered.schema, numbered.roles)
+        people += [numbered.creator] if numbered.creator is not None else []
+    yield from give([_on(application_id, one) for one in people], project.created_at)
+    for entry in records(application_id):
+        yield from record(entry)
+    return made
+
+
+def add_project(made: Project) -> Verb[None]:
+    """Part of verbs that make projects; they hold the structure. Raises NameTaken."""
+    yield from _refuse_taken_names(made)
+    fields = {"author": made.author, "created_at": made.created_at, "version": made.version}
+    if not (yield INSERT_PROJECT(**_columns(made), **fields, project_id=made.project_id)):
+        raise NameTaken(made.title)
+    yield INSERT_NAME(name=made.project_id, project_id=made.project_id, position=0)
+    yield from _put_aliases(made)
+    yield from refuse_unknown_roles({}, made.settings.services)
+    yield from put_services(made.project_id, made.settings.services)
+
+
+def _refuse_beyond(limit: int | None, author: str) -> Verb[None]:
+    """Removed projects count until they are fully removed (R5)."""
+    if limit is not None and (yield EVER_AUTHORED(author=author))[0].projects >= limit:
+        raise LimitReached(f"{author} may have {limit} projects")
+
+
+def _application_id(new: NewApplication | None) -> Verb[int]:
+    if new is None:
+        return 0
+    asked = new.application.application_id
+    if not asked:
+        return (yield from reserve_next_id())
+    yield from reserve_id(asked)
+    return asked
+
+
+def _numbered(new: NewApplication, application_id: int) -> NewApplication:
+    return replace(
+        new,
+        application=replace(new.application, application_id=application_id),
+        schema=replace(new.schema, application_id=application_id),
+        roles=[replace(role, application_id=application_id) for role in new.roles],
+    )
+
+
+def _on(application_id: int, one: UserRecord) -> UserRecord:
+    """What was written for application 0, or on it, is meant for the one that has its id now."""
+    return replace(
+        one,
+        application_id=one.application_id or application_id,
+        scopes={
+            Scope(scope.project_id, scope.kind, str(application_id))
+            if scope.kind is ResourceKind.APPLICATION and scope.resource_id == "0"
+            else scope: held
+            for scope, held in one.scopes.items()
+        },
+    )
+
+
+def authored(user_id: str) -> Verb[int]:
+    rows = yield AUTHORED(author=user_id)
+    return int(rows[0].projects)
+
+
+def edit_project(project_id: str, change: Change[ProjectModel]) -> Verb[ProjectModel]:
+    yield from change_structure()
+    before = yield from hold_project(project_id)
+    edited = change(before)
+    after = yield from write_project(before, edited.state.project)
+    for entry in edited.records:
+        yield from record(entry)
+    return after
+
+
+def edit_members(project_id: str, change: MembershipChange, now: int) -> Verb[ProjectModel]:
+    after = yield from edit_project(project_id, change.project)
+    yield from edit_records(CENTRAL_ID, change.users, now)
+    return after
+
+
+def hold_project(name: str) -> Verb[ProjectModel]:
+    """The project as it is, with its groups; nobody else changes it before the commit. Raises ProjectNotFound."""
+    if not (yield HOLD_PROJECT(name=name)):
+        raise ProjectNotFound
+    return (yield from project(name))
+
+
+def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
+    """Part of verbs that change a project they hold. Raises NameTaken."""
+    was = before.project
+    after = replace(
+        state,
+        project_id=was.project_id,
+        author=was.author,
+        created_at=was.created_at,
+        version=was.version + 1,
+    )
+    yield from _refuse_taken_names(after)
+    if (yield TITLED(title_key=after.title_key, but=after.project_id)):
+        raise NameTaken(after.title)
+    yield UPDATE_PROJECT(of=after.project_id, **_columns(after))
+    if after.aliases != was.aliases:
+        yield DROP_ALIASES(of=after.project_id)
+        yield from _put_aliases(after)
+    if after.settings.services != was.settings.services:
+        yield from refuse_unknown_roles(was.settings.services, after.settings.services)
+        yield from replace_services(after.project_id, after.settings.services)
+    return replace(before, project=after)
+
+
+def _refuse_taken_names(one: Project) -> Verb[None]:
+    names = [one.project_id, *one.aliases]
+    taken = yield NAMES_TAKEN(names=names, but=one.project_id)
+    if taken or len(set(names)) != len(names):
+        raise NameTaken(", ".join(row.name for row in taken))
+
+
+def _put_aliases(one: Project) -> Verb[None]:
+    yield INSERT_NAME.many(
+        [
+            {"name": alias, "project_id": one.project_id, "position": position}
+            for position, alias in enumerate(one.aliases, start=1)
+        ]
+    )
+
+
+class ProjectStorage(Stored):
+    project = look(project)
+    publish = act(publish)
+    authored = look(authored)
+    edit_project = act(edit_project)
+    edit_members = act(edit_members)
+
+
+def _columns(one: Project) -> dict[str, object]:
+    return {
+        "title": one.title,
+        "title_key": one.title_key,
+        "description": one.description,
+        "tags": one.tags,
+        "allowed_domains": one.settings.allowed_domains,
+        "allow": one.allow,
+        "disallow": one.disallow,
+        "removed": one.removed,
+        "application_id": one.application_id,
+    }

@@ -1,0 +1,370 @@
+"""Keeps what users have in applications (UserRecordStore)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.audit.model import Record
+from gatehouse.permissions.errors import ApplicationNotFound, RoleFull, RoleNotFound, VersionConflict
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.store import Change, Edited
+from gatehouse.storage.audit import record
+from gatehouse.storage.permissions.held import (
+    ASSIGNMENT_COLUMNS,
+    ENTRY_COLUMNS,
+    UNEXPIRED,
+    Cells,
+    read_record,
+    scopes_by_application,
+)
+from gatehouse.storage.permissions.owners import HOLD_OWNERS, OWNER, owners_of, refuse_ownerless
+from gatehouse.storage.runner import Stored, act, survey
+from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
+from gatehouse.storage.tables import (
+    application_schemas,
+    role_assignments,
+    roles,
+    scope_records,
+    user_records,
+    users,
+)
+
+_THIS_RECORD = (user_records.c.application_id == bindparam("application"), user_records.c.user_id == bindparam("of"))
+
+# Kept from changing while a record of the application is written: roles neither go nor become protected.
+HOLD_SCHEMA = Statement(
+    select(application_schemas.c.version)
+    .where(application_schemas.c.application_id == bindparam("application"))
+    .with_for_update(read=True, key_share=True)
+)
+HOLD_USER = Statement(
+    select(users.c.user_id)
+    .where(users.c.user_id == bindparam("of"))
+    .with_for_update(read=True, key_share=True)  # he stays; what else changes about him is no matter
+)
+# Held until the commit, and its version grown: the first step of every change of what a user has.
+TOUCH_RECORD = Statement(
+    insert(user_records)
+    .values(
+        application_id=bindparam("application_id"),
+        user_id=bindparam("user_id"),
+        **{name: bindparam(name) for name in ("login", "private_data", "public_data", "secret_data")},
+        version=1,
+    )
+    .on_conflict_do_update(index_elements=["application_id", "user_id"], set_={"version": user_records.c.version + 1})
+)
+BLANK: dict[str, object] = {"login": {}, "private_data": {}, "public_data": {}, "secret_data": {}}
+UPDATE_RECORD = Statement(update(user_records).where(*_THIS_RECORD).values({name: bindparam(name) for name in BLANK}))
+DROP_ASSIGNMENTS = Statement(
+    delete(role_assignments).where(
+        role_assignments.c.application_id == bindparam("application"), role_assignments.c.user_id == bindparam("of")
+    )
+)
+DROP_ENTRIES = Statement(
+    delete(scope_records).where(
+        scope_records.c.application_id == bindparam("application"), scope_records.c.user_id == bindparam("of")
+    )
+)
+INSERT_ASSIGNMENT = Statement(insert(role_assignments))
+INSERT_ENTRY = Statement(insert(scope_records))
+_NAMED_ROLES = select(roles.c.role_key, roles.c.protected, roles.c.user_limit).where(
+    roles.c.application_id == bindparam("application"), AnyOf(roles.c.role_key, "keys")
+)
+NAMED_ROLES = Statement(_NAMED_ROLES)
+HOLD_ROLES = Statement(_NAMED_ROLES.order_by(roles.c.role_key).with_for_update())
+_HOLDERS = (
+    select(role_assignments.c.role_key, func.count(role_assignments.c.user_id.distinct()).label("holders"))
+    .where(role_assignments.c.application_id == bindparam("application"), UNEXPIRED)
+    .group_by(role_assignments.c.role_key)
+)
+HOLDERS = Statement(_HOLDERS)
+HOLDERS_OF = Statement(_HOLDERS.where(AnyOf(role_assignments.c.role_key, "keys")))
+NEXT_POSITION = Statement(
+    select((func.coalesce(func.max(role_assignments.c.position), 0) + 1).label("position")).where(
+        role_assignments.c.application_id == bindparam("application"),
+        role_assignments.c.user_id == bindparam("user_id"),
+        role_assignments.c.project_id == "",
+    )
+)
+ASSIGN_ROLE = Statement(insert(role_assignments).on_conflict_do_nothing())
+
+
+def _in_project(table: Table) -> ColumnElement[bool]:
+    return and_(table.c.application_id == bindparam("application"), table.c.project_id == bindparam("project"))
+
+
+_VERSIONS = select(RowsAsJson(user_records.c.user_id, user_records.c.version)).where(
+    user_records.c.application_id == bindparam("application"),
+    or_(
+        *(
+            exists().where(table.c.user_id == user_records.c.user_id, _in_project(table))
+            for table in (role_assignments, scope_records)
+        )
+    ),
+)
+IN_PROJECT = Statement(  # one statement: all of one moment
+    select(
+        _VERSIONS.scalar_subquery().label("versions"),
+        select(RowsAsJson(*ENTRY_COLUMNS)).where(_in_project(scope_records)).scalar_subquery().label("entries"),
+        select(RowsAsJson(*ASSIGNMENT_COLUMNS))
+        .where(_in_project(role_assignments))
+        .scalar_subquery()
+        .label("assignments"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A record as it was and as it is to be."""
+
+    before: UserRecord
+    after: UserRecord
+
+
+def edit_record(application_id: int, user_id: str, change: Change[UserRecord], now: int) -> Verb[UserRecord]:
+    edited = yield from edit_records(application_id, {user_id: change}, now)
+    return edited[0]
+
+
+def edit_records(
+    application_id: int, changes: Mapping[str, Change[UserRecord]], now: int
+) -> Verb[Sequence[UserRecord]]:
+    """Part of every verb that changes what users have. In the order of their ids; rows are held in it too."""
+    if not (yield HOLD_SCHEMA(application=application_id)):
+        raise ApplicationNotFound
+    steps: list[Step] = []
+    entries: list[Record] = []
+    for user_id in sorted(changes):
+        before = yield from hold_record(application_id, user_id)
+        edited = changes[user_id](before)
+        steps.append(Step(before, _written(edited.state, before)))
+        entries.extend(edited.records)
+    yield from _write_checked(application_id, steps, now)
+    for entry in entries:
+        yield from record(entry)
+    return [step.after for step in steps]
+
+
+def give(given: Iterable[UserRecord], now: int) -> Verb[None]:
+    """Add this to what the users have, each record written once: part of verbs that make something new."""
+    by_place: dict[int, dict[str, UserRecord]] = {}
+    for one in given:
+        people = by_place.setdefault(one.application_id, {})
+        people[one.user_id] = _joined(people[one.user_id], one) if one.user_id in people else one
+    for application_id in sorted(by_place):
+        changes = {user_id: _adding(one) for user_id, one in by_place[application_id].items()}
+        yield from edit_records(application_id, changes, now)
+
+
+def _adding(given: UserRecord) -> Change[UserRecord]:
+    return lambda before: Edited(_joined(before, given), ())
+
+
+def _joined(held: UserRecord, given: UserRecord) -> UserRecord:
+    return replace(
+        held,
+        login=given.login or held.login,
+        secret_data=given.secret_data or held.secret_data,
+        scopes={**held.scopes, **given.scopes},
+    )
+
+
+def hold_record(application_id: int, user_id: str) -> Verb[UserRecord]:
+    """The record as it is; nobody else changes it before the commit, and its version has grown already."""
+    if not (yield HOLD_USER(of=user_id)):
+        raise UserNotFound
+    yield from touch_record(application_id, user_id)
+    touched = yield from read_record(application_id, user_id)
+    return replace(touched, version=touched.version - 1)
+
+
+def touch_record(application_id: int, user_id: str) -> Verb[None]:
+    """Whoever writes an assignment or entry says so here: caches tell by the version."""
+    yield TOUCH_RECORD(application_id=application_id, user_id=user_id, **BLANK)
+
+
+def _written(state: UserRecord, before: UserRecord) -> UserRecord:
+    """What is kept of an edited state: its id and version are not the editor's to choose."""
+    return replace(
+        state,
+        application_id=before.application_id,
+        user_id=before.user_id,
+        scopes={scope: held for scope, held in state.scopes.items() if not held.is_empty},
+        version=before.version + 1,
+    )
+
+
+def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb[None]:
+    limited = yield from _limits(application_id, steps, now)
+    lost = {project for step in steps for project in _owned(step.before, now) - _owned(step.after, now)}
+    if lost:
+        yield HOLD_OWNERS()
+    if limited:
+        yield HOLD_ROLES(application=application_id, keys=sorted(limited))
+    owned = (yield from owners_of(lost, now)) if lost else {}
+    for step in steps:
+        yield from _write(step)
+    yield from _refuse_full(application_id, limited, now)
+    if owned:
+        yield from refuse_ownerless(owned.keys(), now)
+
+
+def _limits(application_id: int, steps: Sequence[Step], now: int) -> Verb[Mapping[str, int]]:
+    """The limits of limited roles that somebody newly gets. Raises RoleNotFound, VersionConflict."""
+    named = {role for step in steps for _, role in _assigned(step.after)}
+    if not named:
+        return {}
+    known = {row.role_key: row for row in (yield NAMED_ROLES(application=application_id, keys=sorted(named)))}
+    if gone := sorted(named - known.keys()):
+        raise RoleNotFound(", ".join(gone))
+    for step in steps:
+        _refuse_protected_below(step, known)
+    fresh = {role for step in steps for role in _holding(step.after, now) - _holding(step.before, now)}
+    return {role: known[role].user_limit for role in fresh if known[role].user_limit}
+
+
+def _refuse_protected_below(step: Step, known: Mapping[str, Row]) -> None:
+    """Whoever edits has looked already; a role that is protected all the same became so meanwhile."""
+    for scope, role in _assigned(step.after) - _assigned(step.before):
+        if not scope.is_root and known[role].protected:
+            raise VersionConflict(f"{role} is protected now")
+
+
+def _refuse_full(application_id: int, limits: Mapping[str, int], now: int) -> Verb[None]:
+    if not limits:
+        return
+    for row in (yield HOLDERS_OF(application=application_id, keys=sorted(limits), now=now)):
+        if row.holders > limits[row.role_key]:
+            raise RoleFull(row.role_key)
+
+
+def _write(step: Step) -> Verb[None]:
+    before, after = step.before, step.after
+    this = {"application": after.application_id, "of": after.user_id}
+    yield UPDATE_RECORD(
+        **this,
+        login=after.login,
+        secret_data=after.secret_data,
+        private_data=after.root.private_data,
+        public_data=after.root.public_data,
+    )
+    assignments, entries = _assignment_rows(after), _entry_rows(after)
+    if assignments != _assignment_rows(before):
+        yield DROP_ASSIGNMENTS(**this)
+        yield INSERT_ASSIGNMENT.many(assignments)
+    if entries != _entry_rows(before):
+        yield DROP_ENTRIES(**this)
+        yield INSERT_ENTRY.many(entries)
+
+
+def _assignment_rows(one: UserRecord) -> list[dict[str, object]]:
+    return [
+        {
+            **_place(one, scope),
+            "role_key": assignment.role,
+            "position": position,
+            "expired": assignment.end.expired,
+            "ttl": assignment.end.ttl,
+        }
+        for scope, held in one.scopes.items()
+        for position, assignment in enumerate(held.roles, start=1)
+    ]
+
+
+def _entry_rows(one: UserRecord) -> list[dict[str, object]]:
+    return [
+        {**_place(one, scope), "private_data": held.private_data, "public_data": held.public_data}
+        for scope, held in one.scopes.items()
+        if scope != ROOT and (held.private_data or held.public_data)
+    ]
+
+
+def _place(one: UserRecord, scope: Scope) -> dict[str, object]:
+    return {
+        "application_id": one.application_id,
+        "user_id": one.user_id,
+        "project_id": scope.project_id,
+        "resource_kind": scope.kind or "",
+        "resource_id": scope.resource_id,
+    }
+
+
+def _assigned(one: UserRecord) -> set[tuple[Scope, str]]:
+    return {(scope, assignment.role) for scope, held in one.scopes.items() for assignment in held.roles}
+
+
+def _holding(one: UserRecord, now: int) -> set[str]:
+    return {
+        assignment.role
+        for held in one.scopes.values()
+        for assignment in held.roles
+        if not assignment.end.is_past(now)
+    }
+
+
+def _owned(one: UserRecord, now: int) -> set[str]:
+    if one.application_id != CENTRAL_ID:
+        return set()
+    return {
+        scope.project_id
+        for scope, held in one.scopes.items()
+        if not scope.is_root and scope == scope.project
+        for assignment in held.roles
+        if assignment.role == OWNER and not assignment.end.is_past(now)
+    }
+
+
+def assign_root_role(application_id: int, user_id: str, role_key: str) -> Verb[None]:
+    """Part of verbs that make an administrator."""
+    yield from touch_record(application_id, user_id)
+    rows = yield NEXT_POSITION(application=application_id, user_id=user_id)
+    yield ASSIGN_ROLE(
+        application_id=application_id,
+        user_id=user_id,
+        project_id="",
+        resource_kind="",
+        resource_id="",
+        role_key=role_key,
+        position=rows[0].position,
+        expired=0,
+        ttl=0,
+    )
+
+
+def role_holders(application_id: int, now: int) -> Verb[Mapping[str, int]]:
+    rows = yield HOLDERS(application=application_id, now=now)
+    return {row.role_key: row.holders for row in rows}
+
+
+def records_in_project(application_id: int, project_id: str) -> Verb[Sequence[UserRecord]]:
+    rows = yield IN_PROJECT(application=application_id, project=project_id)
+    versions: dict[str, int] = dict(rows[0].versions or ())
+    entries, assignments = _by_user(rows[0].entries), _by_user(rows[0].assignments)
+    return [
+        UserRecord(
+            application_id=application_id,
+            user_id=user_id,
+            scopes=scopes_by_application(entries[user_id], assignments[user_id])[application_id],
+            version=versions.get(user_id, 0),
+        )
+        for user_id in sorted(entries.keys() | assignments.keys())
+    ]
+
+
+def _by_user(rows: Sequence[Cells] | None) -> defaultdict[str, list[Cells]]:
+    found: defaultdict[str, list[Cells]] = defaultdict(list)
+    for cells in rows or ():
+        found[cells[-1]].append(cells)
+    return found
+
+
+class UserRecordStorage(Stored):
+    edit_record = act(edit_record)
+    records_in_project = survey(records_in_project)

@@ -1,0 +1,88 @@
+"""Keeps service accounts (ServiceAccountStore)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import bindparam, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import Kind, User
+from gatehouse.audit.model import Record
+from gatehouse.permissions.errors import NameTaken, ProjectNotFound
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.storage.accounts import add_user
+from gatehouse.storage.audit import record
+from gatehouse.storage.permissions.held import Cells, columns
+from gatehouse.storage.permissions.records import give
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.sessions import raise_rev
+from gatehouse.storage.statements import RowsAsJson, Statement, Verb, document_of
+from gatehouse.storage.tables import projects, service_accounts
+
+_NAMES: Final = (
+    *("user_id", "project_id", "name", "comment", "ip_ranges", "public_key", "created_by", "created_at"),
+    *("jti", "revoked", "version"),
+)
+ACCOUNT_COLUMNS: Final = columns(service_accounts, *_NAMES)
+
+OF_PROJECT = Statement(
+    select(RowsAsJson(*ACCOUNT_COLUMNS).label("rows")).where(service_accounts.c.project_id == bindparam("project"))
+)
+HOLD_PROJECT = Statement(
+    select(projects.c.project_id)
+    .where(projects.c.project_id == bindparam("of"), projects.c.removed.is_(False))
+    .with_for_update(read=True)
+)
+INSERT = Statement(insert(service_accounts).on_conflict_do_nothing().returning(service_accounts.c.user_id))
+REVOKE = Statement(
+    update(service_accounts)
+    .where(service_accounts.c.user_id == bindparam("of"))
+    .values(revoked=True, version=service_accounts.c.version + 1)
+    .returning(service_accounts.c.user_id)
+)
+
+
+def of_project(project_id: str) -> Verb[Sequence[ServiceAccount]]:
+    rows = yield OF_PROJECT(project=project_id)
+    return sorted((account_of(cells) for cells in rows[0].rows or ()), key=lambda account: account.name)
+
+
+def create(account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[Record]) -> Verb[None]:
+    yield from add_user(
+        User(
+            user_id=account.user_id,
+            kind=Kind.SERVICE,
+            login=None,
+            nick=account.name,
+            reg_time=account.created_at,
+        )
+    )
+    if not (yield INSERT(**{name: getattr(account, name) for name in _NAMES})):
+        raise NameTaken(account.name)
+    yield from give(holdings, account.created_at)
+    if not (yield HOLD_PROJECT(of=account.project_id)):
+        raise ProjectNotFound
+    for entry in records:
+        yield from record(entry)
+
+
+def revoke(user_id: str, now: int, records: Sequence[Record]) -> Verb[None]:
+    if not (yield REVOKE(of=user_id)):
+        raise UserNotFound
+    yield from raise_rev(user_id, keep=None, now=now)
+    for entry in records:
+        yield from record(entry)
+
+
+class ServiceAccountStorage(Stored):
+    service_accounts = look(of_project)
+    create_service_account = act(create)
+    revoke_service_account = act(revoke)
+
+
+def account_of(cells: Cells) -> ServiceAccount:
+    fields = dict(zip(_NAMES, cells, strict=True))
+    ip_ranges = tuple(document_of(fields["ip_ranges"]))
+    return ServiceAccount(**{**fields, "ip_ranges": ip_ranges, "revoked": bool(fields["revoked"])})

@@ -1,0 +1,142 @@
+"""Reads projects and groups: rows of five tables become models."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from sqlalchemy import bindparam, select
+
+from gatehouse.permissions.conditions import stored_condition
+from gatehouse.permissions.errors import GroupNotFound, ProjectNotFound
+from gatehouse.permissions.facts import ProjectModel, Structure
+from gatehouse.permissions.model.group import Group, GroupCondition
+from gatehouse.permissions.model.project import Project, ProjectSettings
+from gatehouse.storage.permissions import clock
+from gatehouse.storage.permissions.grants import SERVICE_COLUMNS, services_in
+from gatehouse.storage.permissions.held import Cells, columns
+from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
+from gatehouse.storage.tables import group_members, groups, project_names, project_services, projects
+
+_GROUP_NAMES: Final = (
+    *("group_id", "project_id", "title", "description", "tags", "conditions", "created_at", "version"),
+)
+_GROUP_COLUMNS: Final = columns(groups, *_GROUP_NAMES)
+_MEMBER_COLUMNS: Final = columns(group_members, "group_id", "position", "user_id")
+
+_ALIASES = select(RowsAsJson(project_names.c.position, project_names.c.name)).where(
+    project_names.c.project_id == projects.c.project_id, project_names.c.position > 0
+)
+_SERVICES = select(RowsAsJson(*SERVICE_COLUMNS)).where(project_services.c.project_id == projects.c.project_id)
+_GROUPS = select(RowsAsJson(*_GROUP_COLUMNS)).where(groups.c.project_id == projects.c.project_id)
+_MEMBERS = (
+    select(RowsAsJson(*_MEMBER_COLUMNS))
+    .join(groups, groups.c.group_id == group_members.c.group_id)
+    .where(groups.c.project_id == projects.c.project_id)
+)
+_MODEL = select(
+    projects,
+    _ALIASES.scalar_subquery().label("aliases"),
+    _SERVICES.scalar_subquery().label("services"),
+    _GROUPS.scalar_subquery().label("groups"),
+)
+NAMED = select(project_names.c.project_id).where(project_names.c.name == bindparam("name")).scalar_subquery()
+PROJECT = Statement(
+    _MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).where(projects.c.project_id == NAMED)
+)
+PROJECTS = Statement(_MODEL.where(AnyOf(projects.c.project_id, "ids")))
+CONNECTING = Statement(
+    select(project_services.c.application_id, project_services.c.project_id)
+    .distinct()
+    .join(projects, projects.c.project_id == project_services.c.project_id)
+    .where(
+        OneOfNumbers(project_services.c.application_id, "applications"),
+        project_services.c.group_id != "",
+        projects.c.removed.is_(False),
+    )
+    .order_by(project_services.c.application_id, project_services.c.project_id)
+)
+_MEMBERS_OF_ONE = select(RowsAsJson(*_MEMBER_COLUMNS)).where(group_members.c.group_id == bindparam("of"))
+GROUP = Statement(  # one statement: all of one moment
+    select(
+        select(RowsAsJson(*_GROUP_COLUMNS))
+        .where(groups.c.group_id == bindparam("of"))
+        .scalar_subquery()
+        .label("groups"),
+        _MEMBERS_OF_ONE.scalar_subquery().label("members"),
+    )
+)
+
+
+def structure(project_ids: Collection[str], application_ids: Collection[int]) -> Verb[Structure]:
+    version = yield from clock.version()
+    connecting: dict[int, tuple[str, ...]] = dict.fromkeys(application_ids, ())
+    for row in (yield CONNECTING(applications=sorted(application_ids))):
+        connecting[row.application_id] += (row.project_id,)
+    wanted = {*project_ids, *(project_id for ids in connecting.values() for project_id in ids)}
+    rows = (yield PROJECTS(ids=sorted(wanted))) if wanted else []
+    return Structure(version=version, projects={row.project_id: _model(row) for row in rows}, connecting=connecting)
+
+
+def project(project_id: str) -> Verb[ProjectModel]:
+    rows = yield PROJECT(name=project_id)
+    if not rows:
+        raise ProjectNotFound
+    return _model(rows[0], with_members=True)
+
+
+def group(group_id: str) -> Verb[Group]:
+    rows = yield GROUP(of=group_id)
+    found = groups_in(rows[0].groups or (), rows[0].members or ())
+    if not found:
+        raise GroupNotFound
+    return found[group_id]
+
+
+def _model(row: Row, *, with_members: bool = False) -> ProjectModel:
+    return ProjectModel(
+        project=_project(row), groups=groups_in(row.groups or (), (row.members or ()) if with_members else ())
+    )
+
+
+def _project(row: Row) -> Project:
+    return Project(
+        project_id=row.project_id,
+        title=row.title,
+        description=row.description,
+        aliases=tuple(name for _, name in sorted(row.aliases or ())),
+        tags=tuple(row.tags),
+        settings=ProjectSettings(
+            allowed_domains=tuple(row.allowed_domains), services=services_in(row.services or ())
+        ),
+        allow=tuple(row.allow),
+        disallow=tuple(row.disallow),
+        removed=row.removed,
+        author=row.author,
+        application_id=row.application_id,
+        created_at=row.created_at,
+        version=row.version,
+    )
+
+
+def groups_in(rows: Iterable[Cells], members: Iterable[Cells]) -> Mapping[str, Group]:
+    listed: defaultdict[str, list[str]] = defaultdict(list)
+    for group_id, _, user_id in sorted(members, key=lambda cells: cells[1]):
+        listed[group_id].append(user_id)
+    found = (_group(cells, listed[cells[0]]) for cells in rows)
+    return {one.group_id: one for one in sorted(found, key=lambda one: one.title_key)}
+
+
+def _group(cells: Cells, listed: Sequence[str]) -> Group:
+    fields = dict(zip(_GROUP_NAMES, cells, strict=True))
+    conditions = [
+        GroupCondition(title=each["title"], condition=stored_condition(each["condition"]))
+        for each in document_of(fields["conditions"])
+    ]
+    return Group(
+        **{
+            **fields,
+            "tags": tuple(document_of(fields["tags"])),
+            "conditions": tuple(conditions),
+            "users": tuple(listed),
+        }
+    )

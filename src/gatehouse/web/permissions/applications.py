@@ -1,0 +1,128 @@
+"""POST /api/permissions/application and application/tags (interface §4.4, R6)."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions import grammar
+from gatehouse.permissions.commands.applications import ApplicationDraft, Applications
+from gatehouse.permissions.credentials import ABOUT_APPLICATION, ORDINARY
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.application import Application
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.credentials import Asked
+from gatehouse.web.permissions.envelope import answer, done, post
+from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.routes.table import Endpoint
+
+
+class ApplicationOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    full: bool = False  # with settings and service_meta
+
+
+class ApplicationRequest(Asked, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete"]
+    data: ApplicationDraft
+    options: ApplicationOptions = ApplicationOptions()
+
+
+class TagsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    tags: list[object]
+    id: str = ""  # of a project
+
+
+class ApplicationTagsRequest(Asked, frozen=True, kw_only=True):
+    application_id: int | str
+    data: TagsData
+
+
+class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    application_id: int
+    name: str
+    removed: bool
+    version: int
+    description: str = ""
+    project_id: str | None = None
+    settings: object = UNSET
+    service_meta: object = UNSET
+
+
+class ApplicationAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: str
+    data: ApplicationRecord | None = None
+
+
+class ApplicationEndpoints:
+    def __init__(self, *, applications: Applications, desk: FrontDesk) -> None:
+        self._applications = applications
+        self._desk = desk
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, ApplicationRequest)
+        named = id_of(ask.data)
+        if named is None and ask.action != "save":
+            raise Malformed("data.application_id: which application?")
+        need = ABOUT_APPLICATION if ask.action == "get" else ORDINARY
+        actor = await self._desk.actor(request, ask, need, application_id=named)
+        match ask.action:
+            case "get":
+                found = await self._applications.get(actor, named or 0)
+                return answer(record(found, full=ask.options.full))
+            case "save":
+                return answer(record(await self._applications.save(actor, ask.data), full=ask.options.full))
+            case "delete":
+                await self._applications.delete(actor, named or 0)
+                return done()
+
+    async def save_tags(self, request: Request) -> Response:
+        ask = await read_json(request, ApplicationTagsRequest)
+        application_id = grammar.parse_application_id(ask.application_id)
+        actor = await self._desk.actor(request, ask, ORDINARY, application_id=application_id)
+        saved = await self._applications.save_tags(actor, application_id, ask.data.tags)
+        return answer(
+            {"application_id": saved.application_id, "tags": saved.service_meta["tags"], "version": saved.version}
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            post(
+                "application",
+                self.act,
+                name="application",
+                request=ApplicationRequest,
+                section="interface §4.4",
+                summary="An application: get, save (without application_id: create), delete",
+                answers=ApplicationAnswer,
+            ),
+            post(
+                "application/tags",
+                self.save_tags,
+                name="application_tags",
+                request=ApplicationTagsRequest,
+                section="interface §4.4",
+                summary="Replace the tags of an application's service",
+            ),
+        ]
+
+
+def id_of(draft: ApplicationDraft) -> int | None:
+    if draft.application_id is UNSET or draft.application_id is None:
+        return None
+    return grammar.parse_application_id(draft.application_id, "data.application_id")
+
+
+def record(application: Application, *, full: bool) -> ApplicationRecord:
+    """Never with private_key (R6)."""
+    return ApplicationRecord(
+        application_id=application.application_id,
+        name=application.name,
+        removed=application.removed,
+        version=application.version,
+        description=application.description,
+        project_id=application.project_id,
+        settings=application.settings if full else UNSET,
+        service_meta=application.service_meta if full else UNSET,
+    )

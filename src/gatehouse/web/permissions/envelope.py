@@ -1,0 +1,80 @@
+"""The envelope of every answer (interface §4.1), and what an endpoint of this package has in common."""
+
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.errors import Malformed
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.body_limit import DEFAULT_LIMIT
+from gatehouse.web.responses import NOT_MODIFIED, entity_tag, json_answer
+from gatehouse.web.routes.table import Auth, Endpoint, Handler, RateClass
+
+PRIVATE: Final = "private, no-cache"  # may be kept, and is asked for again each time with its ETag
+
+T = TypeVar("T")
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`data` is what the endpoint's section says; `warnings` names what was ignored."""
+
+    status: str
+    data: object = None
+    warnings: tuple[str, ...] = ()
+
+
+def done() -> Response:
+    return json_answer(Done(status="OK"))
+
+
+def answer(data: object, *, warnings: tuple[str, ...] = ()) -> Response:
+    return json_answer(Answer(status="OK", data=data, warnings=warnings))
+
+
+def tagged(request: Request, value: object) -> Response:
+    """An answer that a caller may keep and ask for again with If-None-Match."""
+    body = msgspec.json.encode(value)
+    headers = {"Cache-Control": PRIVATE, "ETag": entity_tag(body), "Vary": "Authorization"}
+    if headers["ETag"] in request.headers.get("if-none-match", ""):
+        return Response(None, NOT_MODIFIED, headers)
+    return Response(body, 200, headers, media_type="application/json")
+
+
+def needed(value: T | None, place: str) -> T:
+    if value is None:
+        raise Malformed(f"{place}: needed here")
+    return value
+
+
+def post(
+    path: str,
+    handler: Handler,
+    *,
+    name: str,
+    request: type[msgspec.Struct],
+    section: str,
+    summary: str,
+    answers: type = Answer,
+    body_limit: int = DEFAULT_LIMIT,
+) -> Endpoint:
+    """One endpoint of the permissions interface."""
+    return Endpoint(
+        name=f"permissions.{name}",
+        path=f"/api/permissions/{path}",
+        methods=("POST",),
+        handler=handler,
+        dialect=Dialect.PERMISSIONS,
+        rate_class=RateClass.ADMIN,
+        section=section,
+        summary=summary,
+        request=request,
+        answers={200: answers},
+        auth=Auth.USER_JWT_AND_FACTOR,
+        body_limit=body_limit,
+    )

@@ -1,0 +1,48 @@
+"""POST /api/permissions/exchangeJwt (interface §4.8, R6)."""
+
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.exchange import JwtExchange
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.credentials import Asked, credentials_of
+from gatehouse.web.responses import json_answer
+from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+
+
+class ExchangeJwtRequest(Asked, frozen=True, kw_only=True):
+    """The user JWT in `jwt`, and its factor when the new one is to have `fac` too."""
+
+
+class ExchangeJwtAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    status: Literal["OK"] = "OK"
+    jwt: str
+
+
+class ExchangeJwtEndpoint:
+    def __init__(self, exchange: JwtExchange) -> None:
+        self._exchange = exchange
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, ExchangeJwtRequest)
+        jwt = await self._exchange.exchange(await credentials_of(request, ask))
+        return json_answer(ExchangeJwtAnswer(jwt=jwt))
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="permissions.exchange_jwt",
+            path="/api/permissions/exchangeJwt",
+            methods=("POST",),
+            handler=self.act,
+            dialect=Dialect.PERMISSIONS,
+            rate_class=RateClass.TOKEN,
+            section="interface §4.8",
+            summary="A user JWT for the access key's application only",
+            request=ExchangeJwtRequest,
+            answers={200: ExchangeJwtAnswer},
+            auth=Auth.ACCESS_KEY,
+        )

@@ -1,0 +1,130 @@
+"""POST /api/permissions/group, group/access and group/tags (interface §4.7, R6)."""
+
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.commands.groups import AccessDraft, GroupDraft, Groups
+from gatehouse.permissions.credentials import ORDINARY
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.group import USERS_MOST, Group
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.applications import TagsData
+from gatehouse.web.permissions.credentials import Asked
+from gatehouse.web.permissions.envelope import answer, done, post
+from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.routes.table import Endpoint
+
+NO_GROUP = GroupDraft()
+
+
+class GroupRequest(Asked, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete"]
+    group_id: str | None = None
+    data: GroupDraft = NO_GROUP
+
+
+class GroupAccessRequest(Asked, frozen=True, kw_only=True):
+    group_id: str
+    data: AccessDraft
+
+
+class GroupTagsRequest(Asked, frozen=True, kw_only=True):
+    group_id: str
+    data: TagsData
+
+
+class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True):
+    title: str
+    condition: object
+
+
+class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    project_id: str
+    title: str
+    description: str
+    tags: tuple[str, ...]
+    conditions: tuple[ConditionEntry, ...]
+    users: tuple[str, ...]
+    version: int
+
+
+class GroupEndpoints:
+    def __init__(self, *, groups: Groups, desk: FrontDesk) -> None:
+        self._groups = groups
+        self._desk = desk
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, GroupRequest)
+        actor = await self._desk.actor(request, ask, ORDINARY)
+        match ask.action:
+            case "get":
+                if not isinstance(ask.data.project_id, str):
+                    raise Malformed("data.project_id: of which project?")
+                groups = await self._groups.of_project(actor, ask.data.project_id)
+                return answer({"groups": [record(group) for group in groups], "max_users_cnt": USERS_MOST})
+            case "save":
+                return answer(record(await self._groups.save(actor, ask.group_id, ask.data)))
+            case "delete":
+                if ask.group_id is None:
+                    raise Malformed("group_id: which group?")
+                await self._groups.delete(actor, ask.group_id)
+                return done()
+
+    async def save_access(self, request: Request) -> Response:
+        ask = await read_json(request, GroupAccessRequest)
+        actor = await self._desk.actor(request, ask, ORDINARY)
+        saved = await self._groups.save_access(actor, ask.group_id, ask.data)
+        return answer(record(saved))
+
+    async def save_tags(self, request: Request) -> Response:
+        ask = await read_json(request, GroupTagsRequest)
+        actor = await self._desk.actor(request, ask, ORDINARY)
+        saved = await self._groups.save_tags(actor, ask.group_id, ask.data.tags)
+        return answer(record(saved))
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            post(
+                "group",
+                self.act,
+                name="group",
+                request=GroupRequest,
+                section="interface §4.7",
+                summary="Groups of a project: get, save, delete",
+            ),
+            post(
+                "group/access",
+                self.save_access,
+                name="group_access",
+                request=GroupAccessRequest,
+                section="interface §4.7",
+                summary="Who belongs to a group: conditions and users",
+            ),
+            post(
+                "group/tags",
+                self.save_tags,
+                name="group_tags",
+                request=GroupTagsRequest,
+                section="interface §4.7",
+                summary="Replace the tags of a group",
+            ),
+        ]
+
+
+def record(group: Group) -> GroupRecord:
+    return GroupRecord(
+        id=group.group_id,
+        project_id=group.project_id,
+        title=group.title,
+        description=group.description,
+        tags=group.tags,
+        conditions=tuple(
+            ConditionEntry(title=one.title, condition=one.condition.document) for one in group.conditions
+        ),
+        users=group.users,
+        version=group.version,
+    )

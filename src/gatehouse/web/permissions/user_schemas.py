@@ -1,0 +1,131 @@
+"""POST /api/permissions/meta/data: what a user holds in an application (interface §4.5, R5, R6)."""
+
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions import fields, grammar
+from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas, role_names, target_of
+from gatehouse.permissions.credentials import RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET
+from gatehouse.permissions.desk import Desk
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
+from gatehouse.permissions.records import record_document
+from gatehouse.permissions.views import View, ViewOptions, Views, ViewType
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.credentials import Asked, credentials_of
+from gatehouse.web.permissions.envelope import post, tagged
+from gatehouse.web.permissions.front_desk import actor_of
+from gatehouse.web.permissions.schemas import id_of
+from gatehouse.web.responses import json_answer
+from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
+
+LAST_MOMENT: Final = 2**53 - 1  # of a Unix time that every JSON reader holds exactly
+
+
+class RecordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    project_id: str | None = None
+    hide_project_access: bool = False
+    with_exp: bool = False
+    with_roles: bool = False
+    with_apps_data: bool = False
+
+
+class RecordRequest(Asked, frozen=True, kw_only=True):
+    action: Literal["get", "save"]
+    application_id: int | str | None = None
+    data: RecordDraft
+    options: RecordOptions = RecordOptions()
+    expired: int = 0
+
+
+class RecordAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`data`: a list of strings, an object with rules, roles, projects, apps, or the tree."""
+
+    status: str
+    data: object
+    user_id: str
+    expired: int  # the earliest end of anything in it, 0 for none
+    max_age: int  # seconds it may be kept before asking again with If-None-Match
+    version: int
+
+
+class RecordEndpoint:
+    def __init__(self, *, views: Views, schemas: UserSchemas, desk: Desk, max_age: int) -> None:
+        self._views = views
+        self._schemas = schemas
+        self._desk = desk
+        self._max_age = max_age
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, RecordRequest)
+        return await (self._get(request, ask) if ask.action == "get" else self._save(request, ask))
+
+    async def _get(self, request: Request, ask: RecordRequest) -> Response:
+        kind = type_of(ask.data)
+        need = ROLES_OF_RECORD_GET if kind is ViewType.ROLES else RECORD_GET
+        caller = await self._desk.caller(
+            await credentials_of(request, ask), need, application_id=id_of(ask.application_id)
+        )
+        user_id = target_of(ask.data, caller.user_id)
+        return tagged(request, self._answer(await self._views.view(caller, user_id, kind, options_of(ask.options))))
+
+    async def _save(self, request: Request, ask: RecordRequest) -> Response:
+        visit = await self._desk.receive(
+            await credentials_of(request, ask), RECORD_SAVE, application_id=id_of(ask.application_id)
+        )
+        if visit.application_id is None:
+            raise Malformed("application_id: which application?")
+        if visit.model is None:
+            raise ApplicationNotFound if visit.rights.administers else NoRight("there is no such application")
+        expired = fields.read_number(ask.expired, "expired", LAST_MOMENT)
+        user_id = target_of(ask.data, visit.caller.user_id)
+        saved = await self._schemas.save(actor_of(request, visit), visit.model, user_id, ask.data, expired)
+        tree = {**record_document(saved, role_names(visit.model)), "version": saved.version}
+        return json_answer(self._answer(View(data=tree, user_id=user_id, expired=expired, version=saved.version)))
+
+    def _answer(self, view: View) -> RecordAnswer:
+        return RecordAnswer(
+            status="OK",
+            data=view.data,
+            user_id=view.user_id,
+            expired=view.expired,
+            max_age=self._max_age,
+            version=view.version,
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            post(
+                "meta/data",
+                self.act,
+                name="record",
+                request=RecordRequest,
+                section="interface §4.5",
+                summary="What a user holds in an application: get (tree, list, list_short, roles), save",
+                answers=RecordAnswer,
+                body_limit=SCHEMA_BODY,
+            )
+        ]
+
+
+def type_of(data: RecordDraft) -> ViewType:
+    """Absent it is `list` (R5)."""
+    if data.type is UNSET:
+        return ViewType.LIST
+    if data.type not in set(ViewType):
+        raise Malformed(f"data.type: one of {', '.join(ViewType)}")
+    return ViewType(data.type)
+
+
+def options_of(given: RecordOptions) -> ViewOptions:
+    project = None if given.project_id is None else grammar.check_project_id(given.project_id, "options.project_id")
+    return ViewOptions(
+        project=project,
+        hide_project_access=given.hide_project_access,
+        with_exp=given.with_exp,
+        with_roles=given.with_roles,
+        with_apps_data=given.with_apps_data,
+    )

@@ -1,0 +1,269 @@
+"""The promises of ApplicationStore."""
+
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, VersionConflict
+from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.scope import ROOT, application_scope
+from gatehouse.permissions.model.user_record import Assignment, UserRecord
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.permissions.applications import reserve_id
+from tests.support.builders import NOW
+from tests.support.permission_builders import (
+    GROUP,
+    P,
+    a_group,
+    a_new_application,
+    a_person,
+    a_project,
+    a_role,
+    a_user_record,
+    becoming,
+    connecting,
+    create_application,
+    holding,
+    install,
+    publish,
+    refusing,
+    with_roles,
+)
+
+ANNA = "1000000001"
+BOB = "1000000002"
+SHOP = 50_001
+SERVICE_KEY = ApplicationKey(
+    kid="k1", application_id=SHOP, source=KeySource.SERVICE_META, pem="pem", created_at=NOW
+)
+
+
+@pytest.fixture
+async def world(storage: Storage) -> Storage:
+    await install(storage)
+    await a_person(storage)
+    await a_person(storage, BOB)
+    await publish(storage, owners=[ANNA])
+    return storage
+
+
+async def record_of(storage: Storage, user_id: str, application_id: int) -> UserRecord:
+    facts = await storage.permissions.facts(user_id, [application_id])
+    assert facts is not None
+    return facts.records[application_id]
+
+
+async def structure_version(storage: Storage) -> int:
+    return (await storage.permissions.structure([], [])).version
+
+
+# -- applications -------------------------------------------------------------------------------------
+
+
+async def test_ids_begin_at_50001_and_none_is_given_twice(world: Storage) -> None:
+    made = [(await create_application(world, name=name)).application_id for name in ("A", "B")]
+    assert made == [50_001, 50_002]
+    await world.runner.act(lambda: reserve_id(60_000))
+    assert (await create_application(world, name="C")).application_id == 60_001
+
+
+async def test_an_application_that_was_refused_spends_no_id(world: Storage) -> None:
+    await create_application(world, project_id="mind_games")
+    with pytest.raises(NameTaken):
+        await create_application(world, project_id="mind_games")
+    assert (await create_application(world)).application_id == SHOP + 1
+
+
+async def test_an_application_is_kept_as_it_was_made(world: Storage) -> None:
+    made = await create_application(
+        world,
+        description="Sells",
+        project_id="mind_games",
+        settings={"restricted_domains": ["a.example"]},
+        service_meta={"name": "shop"},
+        sealed_private_key=b"\x00sealed",
+        service_key=SERVICE_KEY,
+    )
+    assert await world.applications.application(SHOP) == made
+    assert await world.application_keys.application_keys(SHOP) == [SERVICE_KEY]
+
+
+async def test_an_unknown_application_is_not_found(world: Storage) -> None:
+    with pytest.raises(ApplicationNotFound):
+        await world.applications.application(99)
+    with pytest.raises(ApplicationNotFound):
+        await world.applications.edit_application(99, becoming())
+    with pytest.raises(ApplicationNotFound):
+        await world.applications.edit_schema(99, becoming())
+
+
+async def test_an_application_is_made_in_a_project_that_exists(world: Storage) -> None:
+    with pytest.raises(ProjectNotFound):
+        await create_application(world, project_id="nothing")
+    await create_application(world)
+    with pytest.raises(ProjectNotFound):
+        await world.applications.edit_application(SHOP, becoming(project_id="nothing"))
+
+
+async def test_a_creator_gets_what_was_written_for_him(world: Storage) -> None:
+    own = UserRecord(application_id=SHOP, user_id=ANNA, secret_data={"application": {"canRead": {"value": True}}})
+    await world.applications.create_application(
+        lambda number: (replace(a_new_application(number), creator=replace(own, application_id=number)), ())
+    )
+    assert await record_of(world, ANNA, SHOP) == replace(own, version=1)
+
+
+async def test_what_a_creator_gets_in_application_1_is_added_to_what_he_has(world: Storage) -> None:
+    before = await record_of(world, ANNA, 1)
+    on_it = application_scope("mind_games", SHOP)
+    await world.applications.create_application(
+        lambda number: (
+            replace(
+                a_new_application(number, project_id="mind_games"),
+                creator=a_user_record(ANNA, {on_it: ["app_developer", "app_users_manager"]}),
+            ),
+            (),
+        )
+    )
+    after = await record_of(world, ANNA, 1)
+    assert after.scopes == {**before.scopes, on_it: holding("app_developer", "app_users_manager")}
+    assert after.version == before.version + 1
+
+
+async def test_names_are_unique_in_a_project_among_live_applications(world: Storage) -> None:
+    await create_application(world, project_id="mind_games")
+    await create_application(world)
+    await create_application(world)  # outside projects names may be alike
+    other = await create_application(world, name="Other", project_id="mind_games")
+    with pytest.raises(NameTaken):
+        await world.applications.edit_application(other.application_id, becoming(name="Shop"))
+    with pytest.raises(NameTaken):
+        await world.applications.edit_application(SHOP + 1, becoming(project_id="mind_games"))
+    await world.applications.edit_application(SHOP, becoming(removed=True))
+    assert (await world.applications.edit_application(other.application_id, becoming(name="Shop"))).name == "Shop"
+    with pytest.raises(NameTaken):
+        await world.applications.edit_application(SHOP, becoming(removed=False))
+
+
+async def test_an_edit_is_kept_with_its_records_and_the_next_version(world: Storage) -> None:
+    before = await create_application(world)
+    count = len(await world.audit.unsealed(100))
+    edited = await world.applications.edit_application(
+        SHOP, becoming(application_id=7, name="Store", settings={"a": [1]}, created_at=1, version=40)
+    )
+    assert edited == replace(before, name="Store", settings={"a": [1]}, version=2)
+    assert await world.applications.application(SHOP) == edited
+    assert len(await world.audit.unsealed(100)) == count + 1
+
+
+async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> None:
+    before = await create_application(world)
+    with pytest.raises(VersionConflict):
+        await world.applications.edit_application(SHOP, refusing(VersionConflict()))
+    with pytest.raises(VersionConflict):
+        await world.applications.edit_schema(SHOP, refusing(VersionConflict()))
+    assert await world.applications.application(SHOP) == before
+    assert (await world.permissions.application_models([SHOP]))[SHOP].schema.version == 1
+
+
+async def test_the_key_of_a_service_follows_its_application(world: Storage) -> None:
+    await create_application(world, service_key=SERVICE_KEY)
+    other = replace(SERVICE_KEY, kid="k2", pem="other")
+    await world.applications.edit_application(SHOP, becoming(name="Store"))
+    assert await world.application_keys.application_key("k1") == SERVICE_KEY
+    await world.applications.edit_application(SHOP, becoming(service_key=other))
+    assert await world.application_keys.application_keys(SHOP) == [other]
+    await world.applications.edit_application(SHOP, becoming(service_key=None))
+    assert await world.application_keys.application_keys(SHOP) == []
+
+
+# -- schemas and roles --------------------------------------------------------------------------------
+
+
+async def test_a_schema_edit_makes_one_version_and_one_of_each_role_it_changed(world: Storage) -> None:
+    await create_application(world, "same", "changed", "gone")
+    model = (await world.permissions.application_models([SHOP]))[SHOP]
+    schema = replace(model.schema, private_data={"a": {"value": True}}, updated_at=NOW + 5, version=70)
+    roles = {
+        "same": replace(model.roles["same"], version=9),
+        "changed": replace(model.roles["changed"], description="new"),
+        "fresh": a_role("Fresh", SHOP, version=9),
+    }
+    edited = await world.applications.edit_schema(SHOP, becoming(schema=schema, roles=roles))
+    assert edited.schema == replace(schema, version=2)
+    assert {key: role.version for key, role in edited.roles.items()} == {"same": 1, "changed": 2, "fresh": 1}
+    assert (await world.permissions.application_models([SHOP]))[SHOP] == edited
+
+
+async def test_a_role_that_is_gone_is_taken_from_everyone_and_versions_tell(world: Storage) -> None:
+    await create_application(world, "moderator", "guest", project_id="mind_games")
+    held = {ROOT: holding("moderator", "guest"), P: holding("moderator")}
+    await world.user_records.edit_record(SHOP, ANNA, becoming(scopes=held), NOW)
+    await world.user_records.edit_record(SHOP, BOB, becoming(scopes={ROOT: holding("guest")}), NOW)
+    await world.applications.edit_schema(SHOP, with_roles(a_role("guest", SHOP)))
+    anna, bob = await record_of(world, ANNA, SHOP), await record_of(world, BOB, SHOP)
+    assert (anna.scopes, anna.version) == ({ROOT: holding("guest")}, 2)
+    assert (bob.scopes, bob.version) == ({ROOT: holding("guest")}, 1)
+
+
+async def test_a_role_that_becomes_protected_is_taken_from_every_project_scope(world: Storage) -> None:
+    await create_application(world, "moderator", a_role("boss", protected=True), project_id="mind_games")
+    scope = application_scope("mind_games", SHOP)
+    held = {ROOT: holding("moderator", "boss"), P: holding("moderator"), scope: holding("moderator")}
+    await world.user_records.edit_record(SHOP, ANNA, becoming(scopes=held), NOW)
+    boss = a_role("boss", SHOP, protected=True)
+    await world.applications.edit_schema(SHOP, with_roles(a_role("moderator", SHOP, protected=True), boss))
+    anna = await record_of(world, ANNA, SHOP)
+    assert (anna.scopes, anna.version) == ({ROOT: holding("moderator", "boss")}, 2)
+
+
+@pytest.mark.parametrize("protected", [False, True])
+async def test_roles_that_end_leave_the_grants_of_projects_too(world: Storage, protected: bool) -> None:  # noqa: FBT001
+    await create_application(world, "moderator", "guest", project_id="mind_games")
+    await world.groups.create_group(a_group(), ())
+    await publish(world, a_project("Untouched"))
+    grants = (
+        GroupGrant(group_id=GROUP, roles=("moderator", "guest"), action=GrantAction.GRANT),
+        GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.REVOKE),
+    )
+    await world.projects.edit_project("mind_games", connecting(SHOP, *grants))
+    before = await structure_version(world)
+    left = [a_role("guest", SHOP), *([a_role("moderator", SHOP, protected=True)] if protected else [])]
+    await world.applications.edit_schema(SHOP, with_roles(*left))
+    project = (await world.projects.project("mind_games")).project
+    assert project.settings.services == {SHOP: (replace(grants[0], roles=("guest",)),)}
+    assert project.version == 3
+    assert await structure_version(world) == before + 1
+    assert (await world.projects.project("untouched")).project.version == 1
+
+
+async def test_an_application_whose_last_grant_ends_stays_connected(world: Storage) -> None:
+    await create_application(world, "moderator", project_id="mind_games")
+    await world.groups.create_group(a_group(), ())
+    grant = GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.GRANT)
+    await world.projects.edit_project("mind_games", connecting(SHOP, grant))
+    await world.applications.edit_schema(SHOP, with_roles())
+    assert (await world.projects.project("mind_games")).project.settings.services == {SHOP: ()}
+
+
+async def test_holders_are_distinct_users_with_an_unexpired_assignment_anywhere(world: Storage) -> None:
+    await create_application(world, "moderator", "guest", project_id="mind_games")
+    past, ttl = End(expired=NOW), End(expired=NOW - 9, ttl=60)
+    anna = {
+        ROOT: holding("moderator", Assignment(role="guest", end=past)),
+        P: holding("moderator", Assignment(role="guest", end=past)),
+    }
+    await world.user_records.edit_record(SHOP, ANNA, becoming(scopes=anna), NOW)
+    bob = {P: holding(Assignment(role="moderator", end=ttl))}
+    await world.user_records.edit_record(SHOP, BOB, becoming(scopes=bob), NOW)
+    assert await world.applications.role_holders(SHOP, NOW) == {"moderator": 2}
+    assert await world.applications.role_holders(SHOP, NOW - 1) == {"moderator": 2, "guest": 1}
+
+
+async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
+    before = len(await world.audit.unsealed(100))
+    await create_application(world)
+    await world.applications.edit_schema(SHOP, becoming())
+    assert len(await world.audit.unsealed(100)) == before + 2

@@ -1,0 +1,293 @@
+"""The promises of PermissionStore: what decisions are made from, of one moment."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatehouse.permissions.conditions import Subject, parse_condition
+from gatehouse.permissions.facts import ApplicationState
+from gatehouse.permissions.model.group import GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.role import ConditionMode
+from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope, service_scope
+from gatehouse.permissions.model.user_record import Assignment, UserRecord
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.permissions.facts import facts
+from gatehouse.storage.statements import Ask
+from tests.support.builders import NOW, a_passkey, a_record
+from tests.support.permission_builders import (
+    GROUP,
+    P,
+    a_group,
+    a_person,
+    a_role,
+    a_service_account,
+    becoming,
+    create_application,
+    edited_project,
+    holding,
+    install,
+    publish,
+    with_roles,
+)
+
+ANNA = "1000000001"
+SHOP = 50_001
+TREE = {"user": {"kick": {"value": True}}}
+
+
+@pytest.fixture
+async def world(storage: Storage) -> Storage:
+    """Anna owns Mind Games; there are a shop, with a moderator and a guest, and a group."""
+    await install(storage)
+    await a_person(storage)
+    await publish(storage, owners=[ANNA])
+    await create_application(storage, "moderator", "guest", project_id="mind_games")
+    await storage.groups.create_group(a_group(), [a_record()])
+    return storage
+
+
+async def facts_of(storage: Storage, *applications: int) -> Any:
+    found = await storage.permissions.facts(ANNA, applications)
+    assert found is not None
+    return found
+
+
+async def structure_version(storage: Storage) -> int:
+    return (await storage.permissions.structure([], [])).version
+
+
+# -- facts --------------------------------------------------------------------------------------------
+
+
+def test_facts_are_one_statement() -> None:
+    verb = facts(ANNA, [1, SHOP])
+    assert isinstance(next(verb), Ask)
+    with pytest.raises(StopIteration):
+        verb.send([])
+
+
+async def test_there_are_no_facts_about_nobody(storage: Storage) -> None:
+    assert await storage.permissions.facts("5", [1]) is None
+
+
+async def test_facts_know_the_person(storage: Storage) -> None:
+    await install(storage)
+    plain = await a_person(storage, tags=frozenset({"staff", "beta"}), purchases=frozenset({"sky"}), rev=7)
+    found = await facts_of(storage, 1)
+    assert found.subject == Subject(
+        user_id=ANNA, domain=None, tags=frozenset({"staff", "beta"}), purchases=frozenset({"sky"})
+    )
+    assert (found.login, found.blocked, found.rev) == (plain.login, False, 7)
+    assert (found.has_strong_factor, found.service_account, found.owns) == (False, None, {})
+
+
+async def test_a_domain_counts_while_it_is_verified(storage: Storage) -> None:
+    await a_person(storage, email_verified=True)
+    found = await facts_of(storage)
+    assert found.subject.domain == "studio.example"
+    assert found.subject.tags == {"email_verified"}
+
+
+async def test_factors_show_as_tags_and_those_that_are_strong_are_told(storage: Storage) -> None:
+    await a_person(storage, email_code=True)
+    assert (await facts_of(storage)).subject.tags == {"2step", "2step_email"}
+    assert not (await facts_of(storage)).has_strong_factor
+    await storage.passkeys.add_passkey(a_passkey(user_id=ANNA), [], a_record(), ())
+    assert (await facts_of(storage)).subject.tags == {"2step", "2step_email", "2step_passkey"}
+    assert (await facts_of(storage)).has_strong_factor
+
+
+async def test_a_totp_secret_is_a_strong_factor(storage: Storage) -> None:
+    await a_person(storage, sealed_totp=b"sealed")
+    found = await facts_of(storage)
+    assert (found.has_strong_factor, found.subject.tags) == (True, {"2step", "2step_totp"})
+
+
+async def test_facts_show_that_someone_is_blocked(storage: Storage) -> None:
+    await a_person(storage)
+    await storage.accounts.set_blocked(ANNA, a_record(), blocked=True, now=NOW)
+    assert (await facts_of(storage)).blocked
+
+
+async def test_each_application_asked_about_has_a_record(world: Storage) -> None:
+    found = await facts_of(world, SHOP, 99)
+    assert found.records == {
+        SHOP: UserRecord(application_id=SHOP, user_id=ANNA),
+        99: UserRecord(application_id=99, user_id=ANNA),
+    }
+    assert found.applications == {
+        SHOP: ApplicationState(
+            application_id=SHOP, project_id="mind_games", removed=False, version=1, schema_version=1
+        )
+    }
+
+
+async def test_a_record_comes_back_as_it_was_written(world: Storage) -> None:
+    written = UserRecord(
+        application_id=SHOP,
+        user_id=ANNA,
+        login={"can": {"value": True}},
+        secret_data={"application": {"canRead": {"value": True}}},
+        scopes={
+            ROOT: holding("moderator", Assignment(role="guest", end=End(expired=NOW + 9)), public_data=TREE),
+            P: holding("guest", private_data=TREE),
+            application_scope("mind_games", SHOP): holding(Assignment(role="guest", end=End(ttl=60))),
+            service_scope("mind_games", SHOP): holding(private_data=TREE, public_data=TREE),
+            group_scope("mind_games", GROUP): holding("guest", "moderator"),
+        },
+    )
+    await world.user_records.edit_record(SHOP, ANNA, becoming(**fields_of(written)), NOW)
+    found = (await facts_of(world, SHOP, 1)).records
+    assert found[SHOP] == replace(written, version=1)
+    assert found[1].scopes.keys() == {P}
+    assert [one.role for one in found[SHOP].scopes[group_scope("mind_games", GROUP)].roles] == ["guest", "moderator"]
+
+
+def fields_of(record: UserRecord) -> dict[str, Any]:
+    return {"login": record.login, "secret_data": record.secret_data, "scopes": record.scopes}
+
+
+async def test_facts_name_owned_projects_listing_groups_and_versions(world: Storage) -> None:
+    before = (await facts_of(world, 1)).structure
+    await world.groups.edit_group(GROUP, becoming(users=(ANNA,)))
+    found = await facts_of(world, 1)
+    assert (found.owns, found.groups, found.structure) == ({"mind_games": ENDLESS}, {GROUP}, before + 1)
+    ends = Assignment(role="project_owner", end=End(expired=NOW + 5))
+    await a_person(world, "2")
+    await world.user_records.edit_record(1, "2", becoming(scopes={P: holding("project_owner")}), NOW)
+    await world.user_records.edit_record(1, ANNA, becoming(scopes={P: holding(ends), ROOT: holding()}), NOW)
+    assert (await facts_of(world)).owns == {"mind_games": End(expired=NOW + 5)}
+
+
+async def test_only_ownership_of_a_project_itself_is_ownership(world: Storage) -> None:
+    scope = application_scope("mind_games", SHOP)
+    await a_person(world, "2")
+    await world.user_records.edit_record(
+        1, "2", becoming(scopes={scope: holding("project_owner"), ROOT: holding("project_owner")}), NOW
+    )
+    found = await world.permissions.facts("2", [1])
+    assert found is not None
+    assert found.owns == {}
+
+
+async def test_moves_removals_and_saves_of_applications_show(world: Storage) -> None:
+    await world.applications.edit_application(SHOP, becoming(project_id=None))
+    assert (await facts_of(world, SHOP)).applications[SHOP].project_id is None
+    await world.applications.edit_application(SHOP, becoming(removed=True))
+    await world.applications.edit_schema(SHOP, with_roles())
+    state = (await facts_of(world, SHOP)).applications[SHOP]
+    assert (state.removed, state.version, state.schema_version) == (True, 3, 2)
+
+
+async def test_facts_know_a_service_account(world: Storage) -> None:
+    account = a_service_account(ANNA + "0", ip_ranges=("10.0.0.0/8", "::1/128"), public_key="pem", comment="builds")
+    await world.service_accounts.create_service_account(account, [], [a_record()])
+    found = await world.permissions.facts(account.user_id, [1])
+    assert found is not None
+    assert (found.service_account, found.login) == (account, None)
+
+
+# -- models -------------------------------------------------------------------------------------------
+
+
+async def test_models_hold_application_schema_and_roles_also_of_removed_applications(world: Storage) -> None:
+    condition = parse_condition({"and": [{"tag": "staff"}, {"ip": "10.0.0.0/8"}]})
+    role = a_role(
+        "Moderator",
+        SHOP,
+        description="Keeps order",
+        default=True,
+        condition=condition,
+        condition_mode=ConditionMode.REQUIRE,
+        user_limit=3,
+        params="a,b",
+        meta={"private_data": TREE},
+    )
+    await world.applications.edit_schema(SHOP, with_roles(role))
+    await world.applications.edit_application(SHOP, becoming(removed=True, settings={"a": 1}))
+    models = await world.permissions.application_models([SHOP, 1, 99])
+    assert models.keys() == {SHOP, 1}
+    assert models[SHOP].roles == {"moderator": replace(role, version=2)}
+    found = models[SHOP].roles["moderator"].condition
+    assert found is not None
+    assert found.test == condition.test
+    assert (models[SHOP].application.removed, models[SHOP].application.settings) == (True, {"a": 1})
+    assert models[1].schema.private_data["can_administer"] == {
+        "value": False,
+        "protected": True,
+        "description": "Everything, everywhere",
+    }
+    assert len(models[1].roles) == 7
+
+
+async def test_a_condition_that_no_rule_knows_any_more_holds_for_nobody(world: Storage) -> None:
+    condition = replace(parse_condition({"tag": "staff"}), document={"moon": "full"})
+    await world.applications.edit_schema(SHOP, with_roles(a_role("moderator", SHOP, condition=condition)))
+    found = (await world.permissions.application_models([SHOP]))[SHOP].roles["moderator"].condition
+    assert found is not None
+    assert (found.document, str(found.test)) == ({"moon": "full"}, "Everyone(holds=False)")
+
+
+# -- structure ----------------------------------------------------------------------------------------
+
+
+async def test_the_structure_holds_projects_groups_and_connections(world: Storage) -> None:
+    other = await create_application(world, "reader", name="Wiki", service_meta={"name": "Wiki"})
+    number = other.application_id
+    services = {
+        number: (
+            GroupGrant(group_id=GROUP, roles=("reader",), action=GrantAction.GRANT),
+            GroupGrant(group_id=GROUP, roles=("reader",), action=GrantAction.REVOKE),
+        ),
+        SHOP: (),
+    }
+    settings = ProjectSettings(allowed_domains=("studio.example",), services=services)
+    await world.projects.edit_project("mind_games", edited_project(settings=settings, aliases=("mg", "games")))
+    condition = GroupCondition(title="Staff", condition=parse_condition({"tag": "staff"}))
+    await world.groups.edit_group(GROUP, becoming(conditions=(condition,), users=(ANNA,)))
+    found = await world.permissions.structure(["mind_games", "nothing"], [])
+    assert found.projects.keys() == {"mind_games"}
+    project = found.projects["mind_games"]
+    assert (project.project.settings, project.project.aliases) == (settings, ("mg", "games"))
+    assert project.groups == {GROUP: a_group(conditions=(condition,), version=2)}  # without its users
+    assert found.connecting == {}
+    connected = await world.permissions.structure([], [number, SHOP, 99])
+    assert connected.connecting == {number: ("mind_games",), SHOP: (), 99: ()}
+    assert connected.projects == found.projects
+
+
+async def test_a_removed_project_connects_nothing_and_shows_as_removed(world: Storage) -> None:
+    services = {SHOP: (GroupGrant(group_id=GROUP, roles=("guest",), action=GrantAction.GRANT),)}
+    await world.projects.edit_project("mind_games", edited_project(settings=ProjectSettings(services=services)))
+    assert (await world.permissions.structure([], [SHOP])).connecting == {SHOP: ("mind_games",)}
+    await world.projects.edit_project("mind_games", edited_project(removed=True))
+    found = await world.permissions.structure(["mind_games"], [SHOP])
+    assert (found.connecting, found.projects["mind_games"].project.removed) == ({SHOP: ()}, True)
+
+
+async def test_the_structure_has_a_version_from_the_start(storage: Storage) -> None:
+    assert await structure_version(storage) == 0
+    await install(storage)
+    assert await structure_version(storage) == 0
+    await a_person(storage)
+    await publish(storage, owners=[ANNA])
+    assert await structure_version(storage) == 1
+    assert (await facts_of(storage)).structure == 1
+
+
+async def test_what_is_no_structure_leaves_its_version(world: Storage) -> None:
+    before = await structure_version(world)
+    await world.user_records.edit_record(1, ANNA, becoming(login={"can": {"value": True}}), NOW)
+    await world.applications.edit_application(SHOP, becoming(name="Store"))
+    await world.applications.edit_schema(SHOP, becoming())
+    assert await structure_version(world) == before
+
+
+async def test_installing_twice_changes_nothing(storage: Storage) -> None:
+    await install(storage)
+    await storage.applications.edit_schema(1, becoming())
+    await install(storage)
+    assert (await storage.permissions.application_models([1]))[1].schema.version == 2

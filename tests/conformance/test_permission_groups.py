@@ -1,0 +1,151 @@
+"""The promises of GroupStore."""
+
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.errors import GroupNotFound, NameTaken, ProjectNotFound, VersionConflict
+from gatehouse.permissions.model.group import GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.scope import ROOT, group_scope
+from gatehouse.storage.opening import Storage
+from tests.support.builders import NOW, a_record
+from tests.support.permission_builders import (
+    GROUP,
+    P,
+    a_group,
+    a_person,
+    a_project,
+    becoming,
+    create_application,
+    edited_project,
+    holding,
+    install,
+    publish,
+    refusing,
+)
+
+ANNA = "1000000001"
+BOB = "1000000002"
+OTHER = "b" * 24
+TREE = {"group": {"can_manage_group": {"value": True}}}
+STAFF = GroupCondition(title="Staff", condition=parse_condition({"or": [{"tag": "staff"}, {"uid": [ANNA]}]}))
+
+
+@pytest.fixture
+async def world(storage: Storage) -> Storage:
+    await install(storage)
+    await a_person(storage)
+    await a_person(storage, BOB)
+    await publish(storage)
+    return storage
+
+
+async def structure_version(storage: Storage) -> int:
+    return (await storage.permissions.structure([], [])).version
+
+
+async def test_a_group_is_kept_as_it_was_made(world: Storage) -> None:
+    before = await structure_version(world)
+    made = a_group(description="Try things", tags=("project", "x"), conditions=(STAFF,), users=(BOB, ANNA))
+    assert await world.groups.create_group(made, [a_record()]) == made
+    found = await world.groups.group(GROUP)
+    assert found == made
+    assert found.conditions[0].condition.test == STAFF.condition.test
+    assert await structure_version(world) == before + 1
+
+
+async def test_a_group_needs_a_project_a_title_of_its_own_and_known_users(world: Storage) -> None:
+    before = await structure_version(world)
+    with pytest.raises(ProjectNotFound):
+        await world.groups.create_group(a_group(project_id="nothing"), ())
+    with pytest.raises(UserNotFound):
+        await world.groups.create_group(a_group(users=(ANNA, "5")), ())
+    assert await structure_version(world) == before
+    await world.groups.create_group(a_group(title="Beta Testers"), ())
+    with pytest.raises(NameTaken):
+        await world.groups.create_group(a_group(OTHER, title="beta_testers"), ())
+    await publish(world, a_project("Other"))
+    await world.groups.create_group(a_group(OTHER, title="Beta Testers", project_id="other"), ())
+
+
+async def test_an_unknown_group_is_not_found(world: Storage) -> None:
+    for attempt in (
+        world.groups.group(GROUP),
+        world.groups.edit_group(GROUP, becoming()),
+        world.groups.delete_group(GROUP, ()),
+    ):
+        with pytest.raises(GroupNotFound):
+            await attempt
+
+
+async def test_an_edit_is_kept_with_the_next_version(world: Storage) -> None:
+    made = await world.groups.create_group(a_group(users=(ANNA, BOB)), ())
+    before = await structure_version(world)
+    edited = await world.groups.edit_group(
+        GROUP, becoming(title="Staff", users=(BOB,), conditions=(STAFF,), project_id="x", created_at=1, version=9)
+    )
+    assert edited == replace(made, title="Staff", users=(BOB,), conditions=(STAFF,), version=2)
+    assert await world.groups.group(GROUP) == edited
+    assert await structure_version(world) == before + 1
+    facts = [await world.permissions.facts(user_id, []) for user_id in (ANNA, BOB)]
+    assert [one.groups for one in facts if one] == [frozenset(), {GROUP}]
+
+
+async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> None:
+    made = await world.groups.create_group(a_group(users=(ANNA,)), ())
+    await world.groups.create_group(a_group(OTHER, title="Other"), ())
+    before = await structure_version(world)
+    for change, error in (
+        (refusing(VersionConflict()), VersionConflict),
+        (becoming(title="other"), NameTaken),
+        (becoming(users=(BOB, "5")), UserNotFound),
+    ):
+        with pytest.raises(error):
+            await world.groups.edit_group(GROUP, change)
+    assert await world.groups.group(GROUP) == made
+    assert await structure_version(world) == before
+
+
+async def test_a_deleted_group_goes_with_all_that_names_it(world: Storage) -> None:
+    shop = (await create_application(world, "guest")).application_id
+    for group in (a_group(users=(ANNA,)), a_group(OTHER, title="Other", users=(ANNA,))):
+        await world.groups.create_group(group, ())
+    kept, gone = (
+        GroupGrant(group_id=group, roles=("guest",), action=GrantAction.GRANT) for group in (OTHER, GROUP)
+    )
+    settings = ProjectSettings(services={shop: (gone, kept, gone)})
+    lists = {"allow": (GROUP, OTHER), "disallow": (GROUP,)}
+    await world.projects.edit_project("mind_games", edited_project(settings=settings, **lists))
+    mine, other = group_scope("mind_games", GROUP), group_scope("mind_games", OTHER)
+    scopes = {ROOT: holding("group_manager"), P: holding("group_manager"), other: holding("group_manager")}
+    held = {**scopes, mine: holding("group_manager", private_data=TREE)}
+    await world.user_records.edit_record(1, ANNA, becoming(scopes=held), NOW)
+    await world.user_records.edit_record(1, BOB, becoming(scopes={P: holding("group_manager")}), NOW)
+    before = await structure_version(world)
+    await world.groups.delete_group(GROUP, [a_record()])
+    project = await world.projects.project("mind_games")
+    assert project.groups.keys() == {OTHER}
+    assert project.project.settings.services == {shop: (kept,)}
+    assert (project.project.allow, project.project.disallow) == ((OTHER,), ())
+    facts = [await world.permissions.facts(user_id, [1]) for user_id in (ANNA, BOB)]
+    anna, bob = (one for one in facts if one is not None)
+    assert (anna.groups, anna.records[1].scopes, anna.records[1].version) == ({OTHER}, scopes, 2)
+    assert bob.records[1].version == 1
+    assert await structure_version(world) == before + 1
+
+
+async def test_the_project_of_a_group_nothing_names_keeps_its_version(world: Storage) -> None:
+    await world.groups.create_group(a_group(), ())
+    await world.groups.delete_group(GROUP, ())
+    assert (await world.projects.project("mind_games")).project.version == 1
+
+
+async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
+    before = len(await world.audit.unsealed(100))
+    await world.groups.create_group(a_group(), [a_record()])
+    await world.groups.edit_group(GROUP, becoming())
+    await world.groups.delete_group(GROUP, [a_record(), a_record()])
+    assert len(await world.audit.unsealed(100)) == before + 4

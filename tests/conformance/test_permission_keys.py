@@ -1,0 +1,245 @@
+"""The promises of ApplicationKeyStore and ServiceAccountStore."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.errors import UserIdTaken, UserNotFound
+from gatehouse.accounts.model import Kind
+from gatehouse.permissions.errors import (
+    AccessKeyNotFound,
+    ApplicationNotFound,
+    KeyNotFound,
+    LimitReached,
+    NameTaken,
+    ProjectNotFound,
+    RoleNotFound,
+)
+from gatehouse.permissions.model.application_key import CUSTOM_MOST, ApplicationKey, KeySource
+from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.storage.opening import Storage
+from tests.support.builders import NOW, a_record
+from tests.support.permission_builders import (
+    P,
+    a_person,
+    a_project,
+    a_service_account,
+    a_user_record,
+    an_access_key,
+    becoming,
+    create_application,
+    edited_project,
+    holding,
+    install,
+    publish,
+)
+
+ANNA = "1000000001"
+SHOP = 50_001
+TOKEN = ServiceToken(jti="jti", application_id=SHOP, comment="build", created_at=NOW, ends_at=NOW + 9)
+
+
+def a_public_key(kid: str = "k1", **fields: Any) -> ApplicationKey:
+    key = ApplicationKey(kid=kid, application_id=SHOP, source=KeySource.CUSTOM, pem="pem", created_at=NOW)
+    return replace(key, **fields)
+
+
+@pytest.fixture
+async def world(storage: Storage) -> Storage:
+    await install(storage)
+    await a_person(storage)
+    await publish(storage)
+    await create_application(storage, "guest", project_id="mind_games")
+    return storage
+
+
+REMOVALS = pytest.mark.parametrize("what", ["application", "project"])
+
+
+async def remove(storage: Storage, what: str) -> None:
+    if what == "application":
+        await storage.applications.edit_application(SHOP, becoming(removed=True))
+    else:
+        await storage.projects.edit_project("mind_games", edited_project(removed=True))
+
+
+# -- access keys --------------------------------------------------------------------------------------
+
+
+async def test_access_keys_are_listed_oldest_first_and_found_by_digest(world: Storage) -> None:
+    young, old = an_access_key("young", created_at=NOW + 5), an_access_key("old", comment="first", last_used=7)
+    for key in (young, old):
+        await world.application_keys.add_access_key(key, [a_record()])
+    assert await world.application_keys.access_keys(SHOP) == [old, young]
+    assert await world.application_keys.access_key_by_digest(b"old") == old
+    assert await world.application_keys.access_key_by_digest(b"other") is None
+    assert await world.application_keys.access_keys(1) == []
+
+
+async def test_two_access_keys_at_most(world: Storage) -> None:
+    for name in ("a", "b"):
+        await world.application_keys.add_access_key(an_access_key(name), ())
+    with pytest.raises(LimitReached):
+        await world.application_keys.add_access_key(an_access_key("c"), ())
+    await world.application_keys.delete_access_key(SHOP, "a", ())
+    await world.application_keys.add_access_key(an_access_key("c"), ())
+    assert {key.key_id for key in await world.application_keys.access_keys(SHOP)} == {"b", "c"}
+
+
+async def test_an_access_key_of_another_application_is_not_found(world: Storage) -> None:
+    await world.application_keys.add_access_key(an_access_key(), ())
+    other = await create_application(world, name="Other")
+    for application_id, key_id in ((other.application_id, "key"), (SHOP, "nothing")):
+        with pytest.raises(AccessKeyNotFound):
+            await world.application_keys.delete_access_key(application_id, key_id, ())
+    assert len(await world.application_keys.access_keys(SHOP)) == 1
+
+
+async def test_the_use_of_a_key_is_remembered_once_in_a_while_and_never_goes_back(world: Storage) -> None:
+    await world.application_keys.add_access_key(an_access_key(), ())
+
+    async def used(now: int, not_before: int) -> int:
+        await world.application_keys.used_access_key("key", now, not_before)
+        return (await world.application_keys.access_keys(SHOP))[0].last_used
+
+    assert await used(NOW, NOW - 60) == NOW
+    assert await used(NOW + 60, NOW) == NOW  # one since then is remembered already
+    assert await used(NOW + 61, NOW + 1) == NOW + 61
+    assert await used(NOW + 30, NOW + 90) == NOW + 61
+
+
+@REMOVALS
+async def test_nothing_of_a_removed_application_or_project_is_good(world: Storage, what: str) -> None:
+    await world.application_keys.add_access_key(an_access_key(), ())
+    await world.application_keys.add_application_key(a_public_key(), ())
+    await world.application_keys.add_service_token(TOKEN, ())
+    await remove(world, what)
+    assert await world.application_keys.access_key_by_digest(b"key") is None
+    assert await world.application_keys.application_keys(SHOP) == []
+    assert await world.application_keys.application_key("k1") is None
+    assert await world.application_keys.service_token("jti") is None
+
+
+async def test_nothing_is_added_to_an_application_that_is_not_there(world: Storage) -> None:
+    async def refused(application_id: int) -> None:
+        for attempt in (
+            world.application_keys.add_access_key(an_access_key(application_id=application_id), ()),
+            world.application_keys.add_application_key(a_public_key(application_id=application_id), ()),
+            world.application_keys.add_service_token(replace(TOKEN, application_id=application_id), ()),
+        ):
+            with pytest.raises(ApplicationNotFound):
+                await attempt
+
+    await refused(99)
+    await remove(world, "application")
+    await refused(SHOP)
+
+
+# -- public keys and tokens ---------------------------------------------------------------------------
+
+
+async def test_public_keys_are_found_by_application_and_kid(world: Storage) -> None:
+    await world.application_keys.add_application_key(a_public_key("k2", created_at=NOW + 1), ())
+    await world.application_keys.add_application_key(a_public_key("k1"), ())
+    assert [key.kid for key in await world.application_keys.application_keys(SHOP)] == ["k1", "k2"]
+    assert await world.application_keys.application_key("k1") == a_public_key("k1")
+    assert await world.application_keys.application_key("k3") is None
+    assert await world.application_keys.application_keys(99) == []
+
+
+async def test_ten_custom_keys_at_most_beside_the_services_own(world: Storage) -> None:
+    own = a_public_key("own", source=KeySource.SERVICE_META)
+    await world.applications.edit_application(SHOP, becoming(service_key=own))
+    for number in range(CUSTOM_MOST):
+        await world.application_keys.add_application_key(a_public_key(f"k{number}"), ())
+    with pytest.raises(LimitReached):
+        await world.application_keys.add_application_key(a_public_key("one more"), ())
+    await world.application_keys.delete_application_key(SHOP, "k0", ())
+    await world.application_keys.add_application_key(a_public_key("one more"), ())
+
+
+async def test_an_unknown_key_is_not_found(world: Storage) -> None:
+    await world.application_keys.add_application_key(a_public_key(), ())
+    with pytest.raises(KeyNotFound):
+        await world.application_keys.delete_application_key(1, "k1", ())
+    with pytest.raises(KeyNotFound):
+        await world.application_keys.delete_application_key(SHOP, "k2", ())
+    with pytest.raises(KeyNotFound):
+        await world.application_keys.revoke_service_token("jti", ())
+
+
+async def test_a_service_token_is_live_until_it_is_revoked(world: Storage) -> None:
+    await world.application_keys.add_service_token(TOKEN, ())
+    assert await world.application_keys.service_token("jti") == TOKEN
+    await world.application_keys.revoke_service_token("jti", ())
+    assert await world.application_keys.service_token("jti") == replace(TOKEN, revoked=True)
+    assert await world.application_keys.service_token("other") is None
+
+
+# -- service accounts ---------------------------------------------------------------------------------
+
+
+async def test_service_accounts_are_listed_by_name(world: Storage) -> None:
+    builds = a_service_account("77", "builds", ip_ranges=("10.0.0.0/8",), comment="x", public_key="pem")
+    deploys = a_service_account("78", "deploys")
+    for account in (deploys, builds):
+        await world.service_accounts.create_service_account(account, [], [a_record()])
+    assert await world.service_accounts.service_accounts("mind_games") == [builds, deploys]
+    assert await world.service_accounts.service_accounts("nothing") == []
+
+
+async def test_a_service_account_is_a_user_with_what_it_may_do(world: Storage) -> None:
+    holdings = [a_user_record("77", {P: ["group_manager"]}), a_user_record("77", {ROOT: ["guest"]}, SHOP)]
+    await world.service_accounts.create_service_account(a_service_account(), holdings, [a_record()])
+    user = await world.accounts.user("77")
+    assert (user.kind, user.login, user.nick, user.password_hash) == (Kind.SERVICE, None, "ci", None)
+    facts = await world.permissions.facts("77", [1, SHOP])
+    assert facts is not None
+    assert facts.records[1].scopes == {P: holding("group_manager")}
+    assert facts.records[SHOP].scopes == {ROOT: holding("guest")}
+    assert {record.version for record in facts.records.values()} == {1}
+
+
+async def test_a_service_account_that_cannot_be_made_leaves_nothing(world: Storage) -> None:
+    await publish(world, a_project("Gone"))
+    await world.projects.edit_project("gone", edited_project(removed=True))
+    await world.service_accounts.create_service_account(a_service_account("76"), [], ())
+    for account, holdings, error in (
+        (a_service_account(project_id="nothing"), [], ProjectNotFound),
+        (a_service_account(project_id="gone"), [], ProjectNotFound),
+        (a_service_account(), [], NameTaken),
+        (a_service_account(ANNA, "other"), [], UserIdTaken),
+        (a_service_account(name="other"), [a_user_record("77", {ROOT: ["nothing"]})], RoleNotFound),
+    ):
+        with pytest.raises(error):
+            await world.service_accounts.create_service_account(account, holdings, ())
+    with pytest.raises(UserNotFound):
+        await world.accounts.user("77")
+    await world.service_accounts.create_service_account(a_service_account("77", "other"), [], ())
+
+
+async def test_a_revoked_service_account_has_no_good_token(world: Storage) -> None:
+    await world.service_accounts.create_service_account(a_service_account(), [], ())
+    before = await world.accounts.user("77")
+    await world.service_accounts.revoke_service_account("77", NOW, [a_record()])
+    (account,) = await world.service_accounts.service_accounts("mind_games")
+    assert account == a_service_account(revoked=True, version=2)
+    assert (await world.accounts.user("77")).rev > before.rev
+    with pytest.raises(UserNotFound):
+        await world.service_accounts.revoke_service_account(ANNA, NOW, ())
+
+
+async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
+    before = len(await world.audit.unsealed(100))
+    one = [a_record()]
+    await world.application_keys.add_access_key(an_access_key(), [a_record()])
+    await world.application_keys.delete_access_key(SHOP, "key", [a_record()])
+    await world.application_keys.add_application_key(a_public_key(), [a_record()])
+    await world.application_keys.delete_application_key(SHOP, "k1", [a_record()])
+    await world.application_keys.add_service_token(TOKEN, [a_record()])
+    await world.application_keys.revoke_service_token("jti", [a_record()])
+    await world.service_accounts.create_service_account(a_service_account(), [], [a_record()])
+    await world.service_accounts.revoke_service_account("77", NOW, one)
+    assert len(await world.audit.unsealed(100)) == before + 8

@@ -1,0 +1,271 @@
+"""The promises of UserRecordStore, and of what else changes what a user has."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.permissions.errors import (
+    ApplicationNotFound,
+    LastOwner,
+    RoleFull,
+    RoleNotFound,
+    VersionConflict,
+)
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
+from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.provision.model import AddUser, ChangeUser, RemoveUser
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.provision import ProvisionStorage
+from tests.support.builders import NOW, a_record, a_user
+from tests.support.permission_builders import (
+    GROUP,
+    P,
+    a_group,
+    a_person,
+    a_project,
+    a_role,
+    a_service_account,
+    becoming,
+    create_application,
+    edited_project,
+    holding,
+    install,
+    publish,
+    refusing,
+    with_roles,
+)
+from tests.support.whole_database import tables_that_mention, whole_database
+
+ANNA = "1000000001"
+BOB = "1000000002"
+SHOP = 50_001
+PAST = End(expired=NOW)
+TREE = {"user": {"kick": {"value": True}}}
+OWNER = "project_owner"
+
+
+@pytest.fixture
+async def world(storage: Storage) -> Storage:
+    """Anna owns Mind Games and Bob nothing; there is a shop with a few roles."""
+    await install(storage)
+    await a_person(storage)
+    await a_person(storage, BOB)
+    await publish(storage, owners=[ANNA])
+    one = a_role("one", user_limit=1)
+    await create_application(storage, "moderator", "guest", one, a_role("boss", protected=True))
+    return storage
+
+
+async def edit(storage: Storage, user_id: str, scopes: Mapping[Scope, Holdings], application: int = SHOP) -> UserRecord:
+    return await storage.user_records.edit_record(application, user_id, becoming(scopes=scopes), NOW)
+
+
+async def record_of(storage: Storage, user_id: str, application_id: int = SHOP) -> UserRecord:
+    facts = await storage.permissions.facts(user_id, [application_id])
+    assert facts is not None
+    return facts.records[application_id]
+
+
+# -- editing ------------------------------------------------------------------------------------------
+
+
+async def test_the_first_edit_finds_nothing_and_makes_version_1(world: Storage) -> None:
+    seen: list[UserRecord] = []
+
+    def change(state: UserRecord) -> Any:
+        seen.append(state)
+        return becoming(scopes={ROOT: holding("guest")}, version=40)(state)
+
+    edited = await world.user_records.edit_record(SHOP, ANNA, change, NOW)
+    assert seen == [UserRecord(application_id=SHOP, user_id=ANNA)]
+    assert (edited.version, edited.scopes) == (1, {ROOT: holding("guest")})
+    assert await record_of(world, ANNA) == edited
+
+
+async def test_the_next_edit_finds_what_the_last_one_kept(world: Storage) -> None:
+    first = await edit(world, ANNA, {ROOT: holding("guest", private_data=TREE), P: holding(public_data=TREE)})
+    seen: list[UserRecord] = []
+
+    def change(state: UserRecord) -> Any:
+        seen.append(state)
+        return becoming(scopes={ROOT: holding("moderator", "guest"), P: holding()})(state)
+
+    second = await world.user_records.edit_record(SHOP, ANNA, change, NOW)
+    assert seen == [first]
+    assert second == replace(first, scopes={ROOT: holding("moderator", "guest")}, version=2)
+    assert await record_of(world, ANNA) == second
+
+
+async def test_a_refused_edit_leaves_no_trace(world: Storage) -> None:
+    with pytest.raises(VersionConflict):
+        await world.user_records.edit_record(SHOP, ANNA, refusing(VersionConflict()), NOW)
+    assert (await record_of(world, ANNA)).version == 0
+
+
+async def test_only_people_and_applications_that_exist_are_edited(world: Storage) -> None:
+    with pytest.raises(UserNotFound):
+        await edit(world, "5", {})
+    with pytest.raises(ApplicationNotFound):
+        await edit(world, ANNA, {}, application=99)
+
+
+async def test_a_role_that_is_gone_is_not_given(world: Storage) -> None:
+    with pytest.raises(RoleNotFound):
+        await edit(world, ANNA, {ROOT: holding("guest", "nothing")})
+    await world.applications.edit_schema(SHOP, with_roles(a_role("moderator", SHOP)))
+    with pytest.raises(RoleNotFound):
+        await edit(world, ANNA, {P: holding("guest")})
+
+
+async def test_a_role_that_became_protected_is_not_given_below_the_root(world: Storage) -> None:
+    with pytest.raises(VersionConflict):
+        await edit(world, ANNA, {P: holding("boss")})
+    assert (await edit(world, ANNA, {ROOT: holding("boss")})).version == 1
+
+
+async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None:
+    scope = application_scope("mind_games", SHOP)
+    anna = {ROOT: holding("guest"), P: holding("guest", "moderator"), Scope("other"): holding("guest")}
+    await edit(world, ANNA, anna)
+    await edit(world, ANNA, anna)
+    await edit(world, BOB, {scope: holding(private_data=TREE)})
+    found = await world.user_records.records_in_project(SHOP, "mind_games")
+    assert found == [
+        UserRecord(application_id=SHOP, user_id=ANNA, scopes={P: holding("guest", "moderator")}, version=2),
+        UserRecord(application_id=SHOP, user_id=BOB, scopes={scope: holding(private_data=TREE)}, version=1),
+    ]
+    assert [one.user_id for one in await world.user_records.records_in_project(1, "mind_games")] == [ANNA]
+    assert await world.user_records.records_in_project(SHOP, "nothing") == []
+
+
+# -- limits -------------------------------------------------------------------------------------------
+
+
+async def test_a_role_takes_as_many_users_as_it_may_have(world: Storage) -> None:
+    await edit(world, ANNA, {ROOT: holding("one"), P: holding("one")})  # one seat, however often he holds it
+    with pytest.raises(RoleFull):
+        await edit(world, BOB, {P: holding("one")})
+    await edit(world, ANNA, {P: holding("one")})
+    await edit(world, ANNA, {})
+    await edit(world, BOB, {P: holding("one")})
+
+
+async def test_what_is_over_takes_no_seat(world: Storage) -> None:
+    await edit(world, ANNA, {ROOT: holding(Assignment(role="one", end=PAST))})
+    await edit(world, BOB, {ROOT: holding("one")})
+    with pytest.raises(RoleFull):
+        await edit(world, ANNA, {ROOT: holding("one")})
+    assert (await edit(world, ANNA, {ROOT: holding(Assignment(role="one", end=PAST), "guest")})).version == 2
+
+
+async def test_a_ttl_keeps_its_seat(world: Storage) -> None:
+    await edit(world, ANNA, {ROOT: holding(Assignment(role="one", end=End(expired=NOW - 9, ttl=5)))})
+    with pytest.raises(RoleFull):
+        await edit(world, BOB, {ROOT: holding("one")})
+
+
+async def test_a_lowered_limit_keeps_those_who_are_in(world: Storage) -> None:
+    for user_id in (ANNA, BOB):
+        await edit(world, user_id, {ROOT: holding("guest")})
+    await world.applications.edit_schema(SHOP, with_roles(a_role("guest", SHOP, user_limit=1)))
+    assert (await edit(world, ANNA, {ROOT: holding("guest", private_data=TREE)})).version == 2
+    await a_person(world, "3")
+    with pytest.raises(RoleFull):
+        await edit(world, "3", {ROOT: holding("guest")})
+
+
+# -- owners -------------------------------------------------------------------------------------------
+
+
+async def test_the_last_owner_stays(world: Storage) -> None:
+    with pytest.raises(LastOwner):
+        await edit(world, ANNA, {}, application=1)
+    with pytest.raises(LastOwner):
+        await edit(world, ANNA, {P: holding(Assignment(role=OWNER, end=PAST))}, application=1)
+    await edit(world, BOB, {P: holding(OWNER)}, application=1)
+    assert (await edit(world, ANNA, {}, application=1)).scopes == {}
+
+
+@pytest.mark.parametrize("how", ["blocked", "expired", "below"])
+async def test_who_cannot_act_as_owner_is_none(world: Storage, how: str) -> None:
+    scope = application_scope("mind_games", SHOP) if how == "below" else P
+    end = End(expired=NOW) if how == "expired" else End()
+    await edit(world, BOB, {scope: holding(Assignment(role=OWNER, end=end))}, application=1)
+    if how == "blocked":
+        await world.accounts.set_blocked(BOB, a_record(), blocked=True, now=NOW)
+    with pytest.raises(LastOwner):
+        await edit(world, ANNA, {}, application=1)
+
+
+async def test_a_project_without_owner_may_stay_so_and_a_removed_one_needs_none(world: Storage) -> None:
+    await publish(world, a_project("Nobodys"))
+    nobodys = Scope("nobodys")
+    await edit(world, BOB, {nobodys: holding("project_administrator")}, application=1)
+    await edit(world, BOB, {}, application=1)
+    await world.projects.edit_project("mind_games", edited_project(removed=True))
+    await edit(world, ANNA, {}, application=1)
+
+
+async def test_roles_of_other_applications_are_no_ownership(world: Storage) -> None:
+    await world.applications.edit_schema(SHOP, with_roles(a_role(OWNER, SHOP)))
+    await edit(world, BOB, {P: holding(OWNER)})
+    assert (await edit(world, BOB, {})).version == 2
+
+
+async def test_the_last_owner_cannot_delete_his_account(world: Storage) -> None:
+    with pytest.raises(LastOwner):
+        await world.profile.erase(ANNA, a_record(), even_last_administrator=True, now=NOW)
+    anna = await world.accounts.user(ANNA)
+    provisions = ProvisionStorage(world.runner)
+    with pytest.raises(LastOwner):
+        await provisions.carry_out([RemoveUser(anna)], (), setup_closed=None, now=NOW)
+    await edit(world, BOB, {P: holding(OWNER)}, application=1)
+    await world.profile.erase(ANNA, a_record(), even_last_administrator=True, now=NOW)
+    assert await world.permissions.facts(ANNA, [1]) is None
+
+
+# -- accounts that come and go ------------------------------------------------------------------------
+
+
+async def test_an_account_that_ends_leaves_nothing_it_held(world: Storage) -> None:
+    await world.groups.create_group(a_group(users=(BOB, ANNA)), ())
+    await edit(world, BOB, {ROOT: holding("guest"), P: holding("guest", private_data=TREE)})
+    before = (await world.permissions.structure([], [])).version
+    await world.profile.erase(BOB, a_record(), even_last_administrator=True, now=NOW)
+    assert tables_that_mention(await whole_database(world), BOB) <= {"user_ids", "audit_events"}
+    assert (await world.groups.group(GROUP)).users == (ANNA,)
+    assert (await world.permissions.structure([], [])).version == before + 1
+
+
+async def test_a_service_account_that_is_removed_frees_its_name(world: Storage) -> None:
+    await world.service_accounts.create_service_account(a_service_account(), [], ())
+    provisions = ProvisionStorage(world.runner)
+    user = await world.accounts.user("77")
+    await provisions.carry_out([RemoveUser(user)], (), setup_closed=None, now=NOW)
+    assert await world.service_accounts.service_accounts("mind_games") == []
+    await world.service_accounts.create_service_account(a_service_account("78"), [], ())
+
+
+async def test_every_way_to_make_or_unmake_an_administrator_shows_in_the_version(world: Storage) -> None:
+    provisions = ProvisionStorage(world.runner)
+    kept = a_user()
+    await world.accounts.create(kept, a_record(), administrator=True)
+    assert (await record_of(world, kept.user_id, 1)).version == 1
+    user = a_user()
+    await provisions.carry_out([AddUser(user, administrator=True)], (), setup_closed=None, now=NOW)
+    held = await record_of(world, user.user_id, 1)
+    assert (held.version, held.scopes) == (1, {ROOT: holding("administrator")})
+    await provisions.carry_out(
+        [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
+    )
+    held = await record_of(world, user.user_id, 1)
+    assert (held.version, held.scopes) == (2, {})
+    user = await world.accounts.user(user.user_id)
+    await provisions.carry_out(
+        [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
+    )
+    assert (await record_of(world, user.user_id, 1)).version == 2  # nothing was written

@@ -1,0 +1,213 @@
+"""R5 once more, as slowly and plainly as possible: what the evaluation is compared with.
+
+Shares nothing with the code it checks but the records and `holds`, which has tests of its own.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gatehouse.permissions.conditions import holds
+from gatehouse.permissions.facts import ProjectModel
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rule import End, Rule
+from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
+from gatehouse.permissions.model.user_record import NOTHING, Holdings
+from tests.scenarios.world import World
+
+
+class Naive:
+    """What is held at `at`, as somebody foresees it now."""
+
+    def __init__(self, world: World, at: int | None = None) -> None:
+        self.world = world
+        self.at = world.now if at is None else at
+
+    def allows(self, scope: Scope, rule: Rule) -> bool:
+        if scope.kind is not None and self.holds(Scope(scope.project_id), rule):
+            return True
+        if self.world.model.application.application_id == 1 and str(rule) == "private_data.can_administer":
+            return self.holds(scope, rule) or self.holds(ROOT, rule)
+        return self.holds(scope, rule)
+
+    def holds(self, scope: Scope, rule: Rule) -> bool:
+        if self._application_is_gone() or not self._is_let_in(scope):
+            return False
+        verdict = False
+        for tier in self._tiers(scope):
+            said = [self._value(tree, rule) for tree in tier]
+            if False in said:
+                verdict = False
+            elif True in said:
+                verdict = True
+        return verdict
+
+    def left(self, scope: Scope, rule: Rule) -> int:
+        moments = sorted({end.shown(self.world.now) for end in self._all_ends()} - {0})
+        for moment in moments:
+            if moment > self.world.now and not Naive(self.world, moment).holds(scope, rule):
+                return moment - self.world.now
+        return 0
+
+    def roles(self, scope: Scope) -> set[str]:
+        if self._application_is_gone() or not self._is_let_in(scope):
+            return set()
+        return {role.name for role in self._given(scope)}
+
+    def params(self, scope: Scope, rule: Rule) -> list[str]:
+        merged: list[str] = []
+        for tree, appended in self._true_sources(scope, rule):
+            own = self._leaf(tree, rule).get("params", "")
+            merged += [one for one in [*own.split(","), *appended.split(",")] if one and one not in merged]
+        return list(dict.fromkeys(merged))
+
+    def _tiers(self, scope: Scope) -> Iterator[list[Any]]:
+        """Trees of two sections each, lower tiers first."""
+        model = self.world.model
+        if scope.is_root:
+            yield [{"private_data": model.schema.private_data, "public_data": model.schema.public_data}]
+            yield [role.meta for role in self._default_roles()]
+            yield [role.meta for role in (*self._given(scope), *self._conditional())]
+        else:
+            yield [role.meta for role in self._given(scope)]
+        yield [self._living_entries(scope)]
+
+    def _true_sources(self, scope: Scope, rule: Rule) -> Iterator[tuple[Any, str]]:
+        roles = [*self._given(scope)]
+        if scope.is_root:
+            roles = [*self._default_roles(), *roles, *self._conditional()]
+        sources = [*((role.meta, role.params) for role in roles), (self._living_entries(scope), "")]
+        for tree, appended in sources:
+            if self._value(tree, rule) is True:
+                yield tree, appended
+
+    def _default_roles(self) -> list[Role]:
+        roles = [role for role in self.world.model.roles.values() if role.default or role.name.lower() == "default"]
+        return sorted(roles, key=lambda role: role.name.lower())
+
+    def _conditional(self) -> list[Role]:
+        roles = [
+            role
+            for role in self.world.model.roles.values()
+            if role.condition is not None and role.condition_mode == "grant" and self._meets(role)
+        ]
+        return sorted(roles, key=lambda role: role.name.lower())
+
+    def _given(self, scope: Scope) -> list[Role]:
+        """Assignments as stored, then grants by group."""
+        keys = [one.role for one in self._holdings(scope).roles if self._lives(one.end)]
+        revoked: set[str] = set()
+        if not scope.is_root and scope.kind is None:
+            for grant in sorted(self._grants(scope), key=lambda one: one.group_id):
+                if self._is_member(self._project(scope), grant.group_id):
+                    keys += [key for key in grant.roles if grant.action == "grant"]
+                    revoked |= {key for key in grant.roles if grant.action == "revoke"}
+        roles = [self.world.model.roles[key] for key in keys if key in self.world.model.roles and key not in revoked]
+        return [
+            role
+            for role in roles
+            if (scope.is_root or not role.protected) and (role.condition_mode == "grant" or self._meets(role))
+        ]
+
+    def _grants(self, scope: Scope) -> Any:
+        project = self._project(scope)
+        number = self.world.model.application.application_id
+        return project.project.settings.services.get(number, ()) if project else ()
+
+    def _is_let_in(self, scope: Scope) -> bool:
+        if scope.is_root:
+            return True
+        model = self._project(scope)
+        if model is None or model.project.removed:
+            return False
+        ownership = self.world.facts.owns.get(scope.project_id)
+        if ownership is not None and self._lives(ownership):
+            return True
+        if any(self._is_member(model, one) for one in model.project.disallow):
+            return False
+        if model.project.allow and not any(self._is_member(model, one) for one in model.project.allow):
+            return False
+        domains = [name.lower() for name in model.project.settings.allowed_domains]
+        return not domains or self.world.facts.subject.domain in domains
+
+    def _is_member(self, model: ProjectModel | None, group_id: str) -> bool:
+        if model is None or group_id not in model.groups:
+            return False
+        conditions = [one.condition.test for one in model.groups[group_id].conditions]
+        listed = group_id in self.world.facts.groups
+        return listed or any(holds(test, self.world.facts.subject, None) for test in conditions)
+
+    def _meets(self, role: Role) -> bool:
+        return role.condition is None or holds(role.condition.test, self.world.facts.subject, self.world.address)
+
+    def _application_is_gone(self) -> bool:
+        application = self.world.model.application
+        return application.removed or self.world.facts.applications[application.application_id].removed
+
+    def _project(self, scope: Scope) -> ProjectModel | None:
+        return self.world.structure.projects.get(scope.project_id)
+
+    def _holdings(self, scope: Scope) -> Holdings:
+        record = self.world.facts.records[self.world.model.application.application_id]
+        return record.scopes.get(scope, NOTHING)
+
+    def _lives(self, end: End) -> bool:
+        if end.ttl:
+            return self.at < self.world.now + end.ttl
+        return end.expired == 0 or end.expired > self.at
+
+    def _living_entries(self, scope: Scope) -> dict[str, Any]:
+        held = self._holdings(scope)
+        return {"private_data": self._living(held.private_data), "public_data": self._living(held.public_data)}
+
+    def _living(self, tree: Any) -> dict[str, Any]:
+        living = {}
+        for name, node in tree.items():
+            if "value" not in node:
+                living[name] = self._living(node)
+            elif self._lives(End(expired=node.get("expired", 0), ttl=node.get("ttl", 0))):
+                living[name] = node
+        return living
+
+    def _value(self, tree: Any, rule: Rule) -> bool | None:
+        value = self._leaf(tree, rule).get("value")
+        return value if isinstance(value, bool) else None
+
+    def _leaf(self, tree: Any, rule: Rule) -> Mapping[str, Any]:
+        node = tree
+        for segment in str(rule).split("."):
+            node = node.get(segment, {}) if isinstance(node, Mapping) else {}
+        return node if isinstance(node, Mapping) else {}
+
+    def _all_ends(self) -> Iterator[End]:
+        yield from self.world.facts.owns.values()
+        record = self.world.facts.records[self.world.model.application.application_id]
+        for held in record.scopes.values():
+            yield from (one.end for one in held.roles)
+            yield from self._ends_in(held.private_data)
+            yield from self._ends_in(held.public_data)
+
+    def _ends_in(self, tree: Any) -> Iterator[End]:
+        for node in tree.values():
+            if "value" in node:
+                yield End(expired=node.get("expired", 0), ttl=node.get("ttl", 0))
+            else:
+                yield from self._ends_in(node)
+
+
+def list_short(naive: Naive, scopes: list[Scope], rules: list[Rule]) -> list[str]:
+    told = set()
+    for scope in scopes:
+        for rule in rules:
+            if naive.holds(scope, rule):
+                params = naive.params(scope, rule)
+                told.add(short_place(scope) + rule.path + ("|" + ",".join(params) if params else ""))
+    return sorted(told)
+
+
+def short_place(scope: Scope) -> str:
+    if scope.is_root:
+        return ""
+    if scope.kind is None:
+        return f"{scope.project_id}/"
+    words = {ResourceKind.APPLICATION: "applications", ResourceKind.SERVICE: "services", ResourceKind.GROUP: "groups"}
+    return f"{scope.project_id}/{words[scope.kind]}/{scope.resource_id}/"

@@ -1,0 +1,134 @@
+"""The truth tables: every scenario of every file beside this one is a test of its own."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.rules import leaves, meta_entries, section_entries
+from gatehouse.permissions.shapes import Shape, ShapeOptions, asked_scopes, render
+from gatehouse.permissions.wording import words
+from tests.scenarios.naive import Naive, list_short
+from tests.scenarios.world import World, a_world, parse_rule, parse_scope
+
+HERE = Path(__file__).parent
+SCENARIOS_LEAST = 150
+GIVEN = {
+    *("now", "application", "removed", "removed_since", "schema", "roles", "user", "assigned", "entries"),
+    *("access", "projects", "holders"),
+}
+
+
+def scenarios() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for path in sorted(HERE.glob("*.yaml")):
+        for scenario in yaml.safe_load(path.read_text()):
+            yield f"{path.stem}: {scenario['name']}", scenario
+
+
+ALL = dict(scenarios())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_truth_table(name: str) -> None:
+    scenario = ALL[name]
+    world = a_world(scenario)
+    for what, expected in scenario["expect"].items():
+        assert found(what, expected, world, scenario) == expected, what
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_scenario_is_evaluated_as_the_naive_reading_of_the_rules_would(name: str) -> None:
+    world = a_world(ALL[name])
+    effective, naive = world.effective(), Naive(world)
+    scopes, rules = scopes_in(ALL[name], world), sorted(rules_in(world))
+    for scope in scopes:
+        held = effective.rules(scope)
+        assert sorted(held) == [rule for rule in rules if naive.holds(scope, rule)]
+        assert {one.role.name for one in effective.assigned(scope).values()} == naive.roles(scope)
+        for rule in rules:
+            allowed = naive.allows(scope, rule)
+            assert effective.allows(scope, rule) is allowed
+            assert world.explained(f"{place(scope)}{rule}").allowed is allowed
+            if rule in held:
+                assert held[rule].left(world.now) == naive.left(scope, rule)
+    assert render(effective, Shape.LIST_SHORT, ShapeOptions(), world.now) == list_short(naive, scopes, rules)
+
+
+def test_there_are_many_scenarios_and_no_two_of_one_name() -> None:
+    names = [name for name, _ in scenarios()]
+    assert len(names) >= SCENARIOS_LEAST
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_scenario_says_only_what_is_understood(name: str) -> None:
+    assert set(ALL[name]) <= GIVEN | {"name", "expect"}
+
+
+def found(what: str, expected: Any, world: World, scenario: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
+    """What the evaluation says of the kind of thing that is expected."""
+    effective = world.effective()
+    match what.split():
+        case ["list" | "list_short" | "roles" as kind, *settings]:
+            return render(effective, Shape(kind), some_options(settings), world.now)
+        case ["expired", *settings]:
+            return effective.first_end(world.now, asked_scopes(effective, some_options(settings)))
+        case ["until"]:
+            return effective.until
+        case ["scopes"]:
+            return [place(scope).rstrip("/") or "root" for scope in effective.scopes]
+        case ["allows"]:
+            return [text for text in expected if effective.allows(*parse_rule(text))]
+        case ["denies"]:
+            return [text for text in expected if not effective.allows(*parse_rule(text))]
+        case ["lacks"]:
+            return {text: lacks(world, scenario, text) for text in expected}
+        case ["decided_by"]:
+            return {text: deciding(world, text) for text in expected}
+        case ["words"]:
+            return {text: words(world.explained(text, scenario.get("holders"))) for text in expected}
+        case _:
+            raise AssertionError(f"nothing is known of {what}")
+
+
+def lacks(world: World, scenario: Mapping[str, Any], text: str) -> list[str]:
+    missing = world.explained(text, scenario.get("holders")).missing
+    return [f"{one.kind} {one.role}".strip() for one in missing]
+
+
+def deciding(world: World, text: str) -> list[str]:
+    return [f"{one.kind} {one.role}".strip() for one in world.explained(text).contributions if one.decides]
+
+
+def some_options(settings: list[str]) -> ShapeOptions:
+    """`list project_id=mg with_exp`; without an id it is one that was not found."""
+    given: dict[str, Any] = {}
+    for setting in settings:
+        name, is_text, value = setting.partition("=")
+        given[name] = value if is_text else True
+    return ShapeOptions(**given)
+
+
+def scopes_in(scenario: Mapping[str, Any], world: World) -> list[Scope]:
+    written = {parse_scope(text) for text in scenario.get("access", {})}
+    return [ROOT, *sorted(written | {Scope(one) for one in world.structure.projects}, key=place)]
+
+
+def rules_in(world: World) -> set[Rule]:
+    schema = world.model.schema
+    rules = set(leaves(schema.private_data, schema.public_data))
+    for role in world.model.roles.values():
+        rules |= set(meta_entries(role.meta))
+    for record in world.facts.records.values():
+        for held in record.scopes.values():
+            rules |= set(section_entries(held.private_data, Section.PRIVATE))
+            rules |= set(section_entries(held.public_data, Section.PUBLIC))
+    return rules
+
+
+def place(scope: Scope) -> str:
+    return "" if scope.is_root else "/".join([scope.project_id, *filter(None, [scope.kind, scope.resource_id])]) + "/"

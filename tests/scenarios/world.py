@@ -1,0 +1,223 @@
+"""Builds what a decision is made from out of a few lines of YAML; says nothing where the scenario says nothing.
+
+Rules are flat: `user.kick` is private, `public_data.doc.edit` public; a value is true, false or an object.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gatehouse.kernel.addresses import Address, parse_address
+from gatehouse.permissions.conditions import Subject, stored_condition
+from gatehouse.permissions.effective import Effective, evaluate
+from gatehouse.permissions.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.group import Group, GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rule import End, Rule, Section
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
+from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.reasons import Explanation, explain
+from gatehouse.permissions.records import parse_assignments
+from gatehouse.permissions.rules import parse_entries, parse_meta, parse_schema_section
+
+USER = "1001"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    model: ApplicationModel
+    facts: Facts
+    structure: Structure
+    now: int
+    address: Address | None
+
+    def effective(self) -> Effective:
+        return evaluate(self.model, self.facts, self.structure, now=self.now, address=self.address)
+
+    def explained(self, text: str, holders: Mapping[str, int] | None = None) -> Explanation:
+        scope, rule = parse_rule(text)
+        return explain(
+            *(self.model, self.facts, self.structure, scope, rule),
+            now=self.now,
+            address=self.address,
+            holders=holders or {},
+        )
+
+
+def a_world(given: Mapping[str, Any]) -> World:
+    application_id = given.get("application", 50_001)
+    user = given.get("user", {})
+    structure = a_structure(given.get("projects", {}), application_id)
+    return World(
+        model=a_model(given, application_id),
+        facts=some_facts(given, user, application_id),
+        structure=structure,
+        now=given.get("now", 1_000),
+        address=parse_address(user["address"]) if "address" in user else None,
+    )
+
+
+def a_model(given: Mapping[str, Any], application_id: int) -> ApplicationModel:
+    roles = [a_role(name, role or {}, application_id) for name, role in given.get("roles", {}).items()]
+    application = Application(
+        application_id=application_id, name="Shop", removed=given.get("removed", False), created_at=0
+    )
+    return ApplicationModel(
+        application=application,
+        schema=a_schema(given.get("schema", {}), application_id),
+        roles={role.key: role for role in roles},
+    )
+
+
+def a_schema(rules: Mapping[str, Any], application_id: int) -> ApplicationSchema:
+    private, public = (nested(rules, section) for section in Section)
+    return ApplicationSchema(
+        application_id=application_id,
+        private_data=parse_schema_section(private, Section.PRIVATE),
+        public_data=parse_schema_section(public, Section.PUBLIC),
+        updated_at=0,
+    )
+
+
+def a_role(name: str, given: Mapping[str, Any], application_id: int) -> Role:
+    fields = dict(given)
+    meta = {section.value: nested(fields.get("says", {}), section) for section in Section}
+    fields.pop("says", None)
+    meta |= {section.value: fields.pop(section.value) for section in Section if section.value in fields}
+    condition = fields.pop("condition", None)
+    mode = ConditionMode(fields.pop("condition_mode", "grant"))
+    return Role(
+        application_id=application_id,
+        name=name,
+        condition=None if condition is None else stored_condition(condition),
+        condition_mode=mode,
+        meta=parse_meta(meta, place="meta"),
+        **fields,
+    )
+
+
+def some_facts(given: Mapping[str, Any], user: Mapping[str, Any], application_id: int) -> Facts:
+    subject = Subject(
+        user_id=user.get("id", USER),
+        domain=user.get("domain"),
+        tags=frozenset(user.get("tags", ())),
+        purchases=frozenset(user.get("purchases", ())),
+    )
+    record = UserRecord(application_id=application_id, user_id=subject.user_id, scopes=some_scopes(given))
+    state = ApplicationState(
+        application_id=application_id, project_id=None, removed=given.get("removed_since", False), schema_version=1
+    )
+    return Facts(
+        subject=subject,
+        login=None,
+        blocked=False,
+        rev=0,
+        has_strong_factor=False,
+        groups=frozenset(user.get("listed_in", ())),
+        owns={project: End(**(end or {})) for project, end in user.get("owns", {}).items()},
+        records={application_id: record},
+        applications={application_id: state},
+        structure=1,
+    )
+
+
+def some_scopes(given: Mapping[str, Any]) -> dict[Scope, Holdings]:
+    """The root is written with the scenario itself, everything below it under `access`, by scope."""
+    root = {ROOT: some_holdings(given.get("assigned", ()), given.get("entries", {}))}
+    below = {
+        parse_scope(place): some_holdings(held.get("assigned", ()), held.get("entries", {}))
+        for place, held in given.get("access", {}).items()
+    }
+    return {scope: held for scope, held in (root | below).items() if not held.is_empty}
+
+
+def some_holdings(assigned: Any, entries: Mapping[str, Any]) -> Holdings:
+    return Holdings(
+        roles=parse_assignments(list(assigned), place="roles"),
+        private_data=parse_entries(nested(entries, Section.PRIVATE), Section.PRIVATE),
+        public_data=parse_entries(nested(entries, Section.PUBLIC), Section.PUBLIC),
+    )
+
+
+def a_structure(projects: Mapping[str, Any], application_id: int) -> Structure:
+    models = {
+        project_id: a_project(project_id, given or {}, application_id) for project_id, given in projects.items()
+    }
+    connecting = tuple(
+        one for one, model in models.items() if model.project.settings.services and not model.project.removed
+    )
+    return Structure(version=1, projects=models, connecting={application_id: connecting})
+
+
+def a_project(project_id: str, given: Mapping[str, Any], application_id: int) -> ProjectModel:
+    grants = tuple(
+        GroupGrant(
+            group_id=one["group"],
+            roles=tuple(name.lower() for name in one["roles"]),
+            action=GrantAction(one.get("action", "grant")),
+        )
+        for one in given.get("grants", ())
+    )
+    connected = given.get("connects", application_id)
+    settings = ProjectSettings(
+        allowed_domains=tuple(given.get("allowed_domains", ())), services={connected: grants} if grants else {}
+    )
+    project = Project(
+        project_id=project_id,
+        title=project_id,
+        settings=settings,
+        allow=tuple(given.get("allow", ())),
+        disallow=tuple(given.get("disallow", ())),
+        removed=given.get("removed", False),
+        author="1",
+        created_at=0,
+    )
+    groups = {
+        name: a_group(name, project_id, conditions or []) for name, conditions in given.get("groups", {}).items()
+    }
+    return ProjectModel(project=project, groups=groups)
+
+
+def a_group(name: str, project_id: str, conditions: list[Mapping[str, Any]]) -> Group:
+    return Group(
+        group_id=name,
+        project_id=project_id,
+        title=name.title(),
+        conditions=tuple(
+            GroupCondition(title=f"condition {number}", condition=stored_condition(document))
+            for number, document in enumerate(conditions, 1)
+        ),
+        created_at=0,
+    )
+
+
+def nested(flat: Mapping[str, Any], section: Section) -> Tree:
+    tree: dict[str, Any] = {}
+    for name, said in flat.items():
+        rule = parse_path(name)
+        if rule.section is section:
+            *way, last = rule.path.split(".")
+            node = tree
+            for segment in way:
+                node = node.setdefault(segment, {})
+            node[last] = {"value": said} if isinstance(said, bool) else {"value": True, **said}
+    return tree
+
+
+def parse_path(text: str) -> Rule:
+    section, _, path = text.partition(".")
+    return Rule(Section(section), path) if section in list(Section) else Rule(Section.PRIVATE, text)
+
+
+def parse_scope(text: str) -> Scope:
+    """`mg`, or `mg/applications/50001`."""
+    project, *resource = text.split("/")
+    return Scope(project, ResourceKind(resource[0]), resource[1]) if resource else Scope(project)
+
+
+def parse_rule(text: str) -> tuple[Scope, Rule]:
+    place, _, path = text.rpartition("/")
+    return (parse_scope(place) if place else ROOT), parse_path(path)

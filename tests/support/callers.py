@@ -1,0 +1,247 @@
+"""A desk that tells callers apart, over facts and keys that live in memory; and whatever a caller may show."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from gatehouse.audit.model import Record
+from gatehouse.kernel.addresses import parse_address
+from gatehouse.kernel.digests import keyed_digest
+from gatehouse.permissions.access_keys import kept_access_key
+from gatehouse.permissions.caller import PRINCIPAL, Callers
+from gatehouse.permissions.conditions import Subject
+from gatehouse.permissions.credentials import Credentials, Signed
+from gatehouse.permissions.facts import Facts, ProjectModel, Structure
+from gatehouse.permissions.key_proofs import KeyProofs
+from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.service_tokens import ServiceJwts
+from gatehouse.permissions.user_jwts import UserJwts
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.throttle.model import GuessLimit
+from gatehouse.throttle.volume import Volume, VolumeLimit
+from gatehouse.tokens.claims import (
+    ExchangedClaims,
+    ServiceAccountClaims,
+    StaticServiceClaims,
+    UserClaims,
+    factor_digest,
+)
+from tests.support.keys import NOW, masters
+from tests.support.tokens import APPLICATION, Desk, a_desk, example
+
+DAY: Final = 86_400
+OTHER: Final = 50002
+PERSON: Final = "1234567890"
+ROBOT: Final = "5000000001"
+FACTOR: Final = "the device"
+KEY: Final = "a1" * 32
+OTHER_KEY: Final = "b2" * 32
+CLIENT: Final = "198.51.100.7"
+REVISION: Final = 3
+
+
+class PermissionsInMemory:
+    """What PermissionStore promises about reading, as far as callers need it."""
+
+    def __init__(self) -> None:
+        self.facts_of: dict[str, Facts] = {}
+        self.projects: dict[str, Project] = {}
+        self.version = 1
+        self.asked: list[tuple[str, frozenset[int]]] = []
+        self.structures_read = 0
+
+    async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
+        self.asked.append((user_id, frozenset(application_ids)))
+        found = self.facts_of.get(user_id)
+        return None if found is None else replace(found, structure=self.version)
+
+    async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
+        self.structures_read += 1
+        found = {one: self.projects[one] for one in project_ids if one in self.projects}
+        models = {one: ProjectModel(project=project, groups={}) for one, project in found.items()}
+        return Structure(version=self.version, projects=models, connecting=dict.fromkeys(application_ids, ()))
+
+
+class KeysOfApplications:
+    """What ApplicationKeyStore promises about proofs."""
+
+    def __init__(self) -> None:
+        self.keys = [a_key(APPLICATION, KEY), a_key(OTHER, OTHER_KEY)]
+        self.tokens: dict[str, ServiceToken] = {}
+        self.removed: set[int] = set()
+        self.uses: list[tuple[str, int]] = []
+
+    async def access_keys(self, application_id: int) -> Sequence[AccessKey]:
+        return [key for key in self.keys if key.application_id == application_id]
+
+    async def access_key_by_digest(self, digest: bytes) -> AccessKey | None:
+        live = [key for key in self.keys if key.application_id not in self.removed]
+        return next((key for key in live if key.digest == digest), None)
+
+    async def used_access_key(self, key_id: str, now: int, not_before: int) -> None:
+        [place] = [place for place, key in enumerate(self.keys) if key.key_id == key_id]
+        if self.keys[place].last_used < not_before:
+            self.keys[place] = replace(self.keys[place], last_used=now)
+        self.uses.append((key_id, now))
+
+    async def service_token(self, jti: str) -> ServiceToken | None:
+        token = self.tokens.get(jti)
+        return None if token is None or token.application_id in self.removed else token
+
+    async def add_service_token(self, token: ServiceToken, records: Sequence[Record]) -> None:
+        assert records
+        self.tokens[token.jti] = token
+
+
+class NobodyIsRefused:
+    """Counts guesses and lets everyone try again."""
+
+    def __init__(self) -> None:
+        self.counted = 0
+
+    async def blocked_until(self, _subjects: Sequence[str]) -> int:
+        return 0
+
+    async def begin(self, subjects: Sequence[tuple[str, GuessLimit]], _now: int) -> None:
+        self.counted += len(subjects)
+
+
+class GrantsInMemory:
+    def __init__(self) -> None:
+        self.live = {"g1"}
+
+    async def is_live(self, grant_id: str) -> bool:
+        return grant_id in self.live
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Office:
+    desk: Desk
+    permissions: PermissionsInMemory
+    keys: KeysOfApplications
+    grants: GrantsInMemory
+    attempts: NobodyIsRefused
+    callers: Callers
+
+    async def user_jwt(self, **changes: object) -> str:
+        """Of the person, bound to FACTOR unless it is told otherwise."""
+        claims = {"fac": factor_digest(FACTOR, "salt"), "exp": NOW + 90 * DAY, **changes}
+        return await self.desk.signer.sign(example(UserClaims, **claims))
+
+    async def exchanged_jwt(self, **changes: object) -> str:
+        return await self.desk.signer.sign(example(ExchangedClaims, **changes))
+
+    async def robot_jwt(self, **changes: object) -> str:
+        claims = {
+            "uid": ROBOT,
+            "sub": ROBOT,
+            "rev": REVISION,
+            "jti": "of the robot",
+            "exp": NOW + 90 * DAY,
+            **changes,
+        }
+        return await self.desk.signer.sign(example(ServiceAccountClaims, **claims))
+
+    async def service_jwt(self, application_id: int = APPLICATION, **changes: object) -> str:
+        """A static one that is kept, so it counts."""
+        jti = f"of {application_id}"
+        self.keys.tokens[jti] = ServiceToken(jti=jti, application_id=application_id, created_at=NOW, ends_at=NOW)
+        claims = {"aud": str(application_id), "jti": jti, "exp": NOW + 90 * DAY, **changes}
+        return await self.desk.signer.sign(example(StaticServiceClaims, **claims))
+
+    def change(self, user_id: str = PERSON, **changes: Any) -> None:
+        """Something about the user is no longer as it was."""
+        self.permissions.facts_of[user_id] = replace(self.permissions.facts_of[user_id], **changes)
+
+
+@asynccontextmanager
+async def an_office(*, per_minute: int = 1_000_000) -> AsyncIterator[Office]:
+    with ThreadPoolExecutor(1) as executor:
+        desk = await a_desk(executor)
+        permissions, keys, grants, attempts = (
+            PermissionsInMemory(),
+            KeysOfApplications(),
+            GrantsInMemory(),
+            NobodyIsRefused(),
+        )
+        permissions.facts_of = {PERSON: facts_of(PERSON), ROBOT: facts_of(ROBOT, service_account=a_robot())}
+        permissions.projects = {"mind_games": a_project("mind_games")}
+        guesses = Guesses(store=attempts, limit=GuessLimit(), clock=desk.clock)  # type: ignore[arg-type]
+        callers = Callers(
+            store=permissions,  # type: ignore[arg-type]
+            user_jwts=UserJwts(desk.verifier),
+            service_jwts=ServiceJwts(store=keys, verifier=desk.verifier),  # type: ignore[arg-type]
+            keys=KeyProofs(store=keys, masters=masters(), guesses=guesses, clock=desk.clock),  # type: ignore[arg-type]
+            grants=grants,
+            volume=Volume({PRINCIPAL: VolumeLimit(per_minute)}, clock=desk.clock),
+            clock=desk.clock,
+            grace=30 * DAY,
+        )
+        yield Office(desk=desk, permissions=permissions, keys=keys, grants=grants, attempts=attempts, callers=callers)
+
+
+def facts_of(user_id: str, **fields: Any) -> Facts:
+    facts = Facts(
+        subject=Subject(user_id=user_id),
+        login=None,
+        blocked=False,
+        rev=REVISION,
+        has_strong_factor=False,
+        structure=1,
+    )
+    return replace(facts, **fields)
+
+
+def a_robot(**fields: Any) -> ServiceAccount:
+    robot = ServiceAccount(
+        user_id=ROBOT,
+        project_id="mind_games",
+        name="ci",
+        created_by=PERSON,
+        created_at=NOW,
+        jti="of the robot",
+    )
+    return replace(robot, **fields)
+
+
+def a_project(project_id: str, **fields: Any) -> Project:
+    return replace(Project(project_id=project_id, title=project_id, author=PERSON, created_at=NOW), **fields)
+
+
+def a_key(application_id: int, value: str) -> AccessKey:
+    return kept_access_key(value, application_id, "", masters=masters(), now=NOW).key
+
+
+def shown(**fields: Any) -> Credentials:
+    """Credentials as they arrive from CLIENT's own connection."""
+    return replace(Credentials(address=parse_address(CLIENT), source=CLIENT), **fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signing:
+    """Makes the Signature of a request with an access key."""
+
+    key: str = KEY
+    application_id: str = str(APPLICATION)
+    ip: str = CLIENT
+    ts: int = NOW
+    changed: dict[str, Any] = field(default_factory=dict)  # after it was signed
+
+    def signed(self) -> Signed:
+        honest = Signed(
+            signature="",
+            application_id=self.application_id,
+            method="POST",
+            path=b"/api/permissions/meta/data",
+            query=b"",
+            body=f'{{"ip":"{self.ip}","ts":{self.ts}}}'.encode(),
+            ip=self.ip,
+            ts=self.ts,
+        )
+        signature = keyed_digest(self.key.encode(), honest.message).hex()
+        return replace(replace(honest, signature=signature), **self.changed)

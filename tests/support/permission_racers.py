@@ -1,0 +1,183 @@
+"""What processes race for in the permission model (tests/support/racers.py)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from secrets import token_hex
+from typing import Final
+
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.kernel.ids import new_user_id
+from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
+from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.store import Edited, MembershipChange
+from gatehouse.storage.opening import Storage
+from tests.support.builders import NOW, a_record
+from tests.support.permission_builders import (
+    GROUP,
+    P,
+    a_group,
+    a_person,
+    a_project,
+    a_role,
+    a_service_account,
+    an_access_key,
+    becoming,
+    connecting,
+    create_application,
+    edited_project,
+    holding,
+    publish,
+)
+
+SHOP: Final = 50_001
+OWNERS: Final = tuple(f"200000000{n}" for n in range(5))
+
+
+async def add_access_key(storage: Storage, _n: int) -> None:
+    await storage.application_keys.add_access_key(an_access_key(token_hex(8)), [a_record()])
+
+
+async def take_seat(storage: Storage, _n: int) -> None:
+    user = await a_person(storage, new_user_id())
+    await storage.user_records.edit_record(SHOP, user.user_id, becoming(scopes={P: holding("few")}), NOW)
+
+
+async def publish_one_more(storage: Storage, _n: int) -> None:
+    await publish(storage, a_project(f"p {token_hex(8)}"), limit=3)
+
+
+async def publish_alike(storage: Storage, n: int) -> None:
+    await publish(storage, a_project("My Project" if n % 2 else "my_project"))
+
+
+async def rename_alike(storage: Storage, _n: int) -> None:
+    made = await publish(storage, a_project(f"p {token_hex(8)}"))
+    await storage.projects.edit_project(made.project_id, edited_project(title="Wanted Title"))
+
+
+async def take_alias(storage: Storage, _n: int) -> None:
+    made = await publish(storage, a_project(f"p {token_hex(8)}"))
+    await storage.projects.edit_project(made.project_id, edited_project(aliases=("wanted",)))
+
+
+async def take_application_name(storage: Storage, n: int) -> None:
+    if n % 2:
+        await create_application(storage, project_id="mind_games", name="Wanted")
+        return
+    made = await create_application(storage, name=token_hex(8), project_id="mind_games")
+    await storage.applications.edit_application(made.application_id, becoming(name="Wanted"))
+
+
+async def take_group_title(storage: Storage, n: int) -> None:
+    made = a_group(token_hex(12), title="Wanted" if n % 2 else token_hex(8))
+    await storage.groups.create_group(made, [a_record()])
+    if not n % 2:
+        await storage.groups.edit_group(made.group_id, becoming(title="wanted"))
+
+
+async def take_service_account_name(storage: Storage, _n: int) -> None:
+    await storage.service_accounts.create_service_account(a_service_account(new_user_id()), [], [a_record()])
+
+
+async def make_application(storage: Storage, _n: int) -> None:
+    await create_application(storage, name=token_hex(8))
+
+
+async def save_record(storage: Storage, _n: int) -> None:
+    def change(state: UserRecord) -> Edited[UserRecord]:
+        tree = {**state.login, token_hex(8): {"value": True}}
+        return Edited(replace(state, login=tree), [a_record()])
+
+    await storage.user_records.edit_record(SHOP, OWNERS[0], change, NOW)
+
+
+async def save_schema(storage: Storage, _n: int) -> None:
+    def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+        role = a_role(token_hex(8), SHOP)
+        return Edited(replace(state, roles={**state.roles, role.key: role}), [a_record()])
+
+    await storage.applications.edit_schema(SHOP, change)
+
+
+async def save_application(storage: Storage, _n: int) -> None:
+    await storage.applications.edit_application(SHOP, becoming(description=token_hex(8)))
+
+
+async def save_project(storage: Storage, _n: int) -> None:
+    await storage.projects.edit_project("mind_games", edited_project(description=token_hex(8)))
+
+
+async def save_members(storage: Storage, n: int) -> None:
+    users = {OWNERS[n]: becoming(), OWNERS[-1 - n]: becoming()}
+    await storage.projects.edit_members("mind_games", MembershipChange(project=edited_project(), users=users), NOW)
+
+
+async def join_group(storage: Storage, _n: int) -> None:
+    user = await a_person(storage, new_user_id())
+
+    def change(state: Group) -> Edited[Group]:
+        return Edited(replace(state, users=(*state.users, user.user_id)), [a_record()])
+
+    await storage.groups.edit_group(GROUP, change)
+
+
+async def leave_as_owner(storage: Storage, n: int) -> None:
+    """Every owner tries to go, each in one of three ways."""
+    way = int(token_hex(1), 16) % 3
+    without = becoming(scopes={})
+    if way == 0:
+        await storage.user_records.edit_record(1, OWNERS[n], without, NOW)
+    elif way == 1:
+        change = MembershipChange(project=edited_project(), users={OWNERS[n]: without})
+        await storage.projects.edit_members("mind_games", change, NOW)
+    else:
+        await storage.profile.erase(OWNERS[n], a_record(), even_last_administrator=True, now=NOW)
+
+
+async def end_or_give_role(storage: Storage, n: int) -> None:
+    """A role comes and goes, and is protected at times, while others assign and grant it."""
+    if n == 0:
+        await storage.applications.edit_schema(SHOP, _with("moderator", protected=False))
+        await storage.applications.edit_schema(SHOP, _with("moderator", protected=True))
+        await storage.applications.edit_schema(SHOP, _with())
+    elif n % 2:
+        scopes = {ROOT: holding("moderator"), P: holding("moderator")}
+        await storage.user_records.edit_record(SHOP, OWNERS[n], becoming(scopes=scopes), NOW)
+    else:
+        grant = GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.GRANT)
+        await storage.projects.edit_project("mind_games", connecting(SHOP, grant))
+
+
+def _with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], Edited[ApplicationModel]]:
+    return becoming(roles={name: a_role(name, SHOP, protected=protected) for name in names})
+
+
+async def come_and_go(storage: Storage, _n: int) -> None:
+    """Someone is given things while his account ends."""
+    user = await a_person(storage, new_user_id())
+
+    def join(state: Group) -> Edited[Group]:
+        return Edited(replace(state, users=(*state.users, user.user_id)), [a_record()])
+
+    ends = storage.profile.erase(user.user_id, a_record(), even_last_administrator=True, now=NOW)
+    outcomes = await asyncio.gather(
+        storage.user_records.edit_record(SHOP, user.user_id, becoming(scopes={P: holding("few")}), NOW),
+        ends,
+        storage.groups.edit_group(GROUP, join),
+        return_exceptions=True,
+    )
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, GatehouseError):
+            raise outcome
+
+
+ACTS: Final[tuple[Callable[[Storage, int], Awaitable[None]], ...]] = (
+    *(add_access_key, take_seat, publish_one_more, publish_alike, rename_alike, take_alias),
+    *(take_application_name, take_group_title, take_service_account_name, make_application),
+    *(save_record, save_schema, save_application, save_project, save_members, join_group),
+    *(leave_as_owner, end_or_give_role, come_and_go),
+)

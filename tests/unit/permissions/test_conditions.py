@@ -1,0 +1,268 @@
+"""For whom a condition holds, and which conditions there are."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatehouse.kernel.addresses import parse_address
+from gatehouse.permissions.conditions import (
+    DEEPEST,
+    NODES_MOST,
+    USERS_MOST,
+    Condition,
+    Subject,
+    holds,
+    parse_condition,
+    stored_condition,
+)
+from gatehouse.permissions.errors import Malformed
+
+ANNA = Subject("1001", domain="studio.example", tags=frozenset({"staff"}), purchases=frozenset({"gold"}))
+QUICK = 0.05  # seconds of our own work; checklist RO-12
+
+
+def applies(document: object, who: Subject = ANNA, address: str = "") -> bool:
+    return holds(parse_condition(document).test, who, parse_address(address))
+
+
+def nested(levels: int, around: Callable[[object], object]) -> object:
+    document: object = {"everyone": True}
+    for _ in range(levels - 1):
+        document = around(document)
+    return document
+
+
+def refused_quickly(document: object, words: str) -> None:
+    """The best of five: a garbage collection in between is not the reader's work."""
+    seconds = []
+    for _ in range(5):
+        started = time.process_time()
+        with pytest.raises(Malformed, match=words):
+            parse_condition(document)
+        seconds.append(time.process_time() - started)
+    assert min(seconds) < QUICK
+
+
+@pytest.mark.parametrize(
+    ("document", "outcome"),
+    [
+        ({"domain": "studio.example"}, True),
+        ({"domain": "STUDIO.example"}, True),
+        ({"domain": "other.example"}, False),
+        ({"domain": "example"}, False),
+        ({"uid": ["1001", "1002"]}, True),
+        ({"uid": ["1002"]}, False),
+        ({"tag": "staff"}, True),
+        ({"tag": "Staff"}, False),
+        ({"purchase": "gold"}, True),
+        ({"purchase": "silver"}, False),
+        ({"everyone": True}, True),
+        ({"or": [{"tag": "x"}, {"purchase": "gold"}]}, True),
+        ({"or": [{"tag": "x"}, {"tag": "y"}]}, False),
+        ({"and": [{"tag": "staff"}, {"purchase": "gold"}]}, True),
+        ({"and": [{"tag": "staff"}, {"purchase": "x"}]}, False),
+        ({"and": [{"or": [{"tag": "x"}, {"uid": ["1001"]}]}, {"everyone": True}]}, True),
+    ],
+)
+def test_each_member_tests_what_its_name_says(document: object, outcome: object) -> None:
+    assert applies(document) is outcome
+
+
+def test_a_domain_that_is_not_verified_is_none() -> None:
+    assert not applies({"domain": "studio.example"}, Subject("1001"))
+
+
+@pytest.mark.parametrize("value", ["false", "true", 1, 0, None, []])
+def test_ro_10_everyone_is_true_or_false_and_nothing_else(value: object) -> None:
+    with pytest.raises(Malformed, match=r"^condition\.everyone: true or false"):
+        parse_condition({"everyone": value})
+
+
+def test_ro_10_everyone_false_holds_for_nobody() -> None:
+    assert not applies({"everyone": False})
+    assert not applies({"everyone": False, "uid": ["1001"]})
+
+
+def test_ro_12_sixteen_levels_and_no_more() -> None:
+    assert applies(nested(DEEPEST, lambda inner: {"and": [inner]}))
+    for levels in (DEEPEST + 1, 33, 100_000):
+        refused_quickly(nested(levels, lambda inner: {"or": [inner]}), "nests at most 16")
+
+
+def test_ro_12_two_hundred_and_fifty_six_members_and_no_more() -> None:
+    assert applies({"or": [{"everyone": True}] * (NODES_MOST - 1)})
+    wide = {"or": [{"everyone": True}] * 100_000}
+    for document in ({"or": [{"everyone": True}] * NODES_MOST}, wide):
+        refused_quickly(document, "at most 256")
+
+
+def test_a_list_of_users_is_bounded_too() -> None:
+    listed = [str(1_000 + number) for number in range(USERS_MOST)]
+    assert applies({"uid": listed})
+    with pytest.raises(Malformed, match="at most 1000 users"):
+        parse_condition({"uid": [*listed, "5"]})
+
+
+@pytest.mark.parametrize(
+    ("network", "address", "outcome"),
+    [
+        ("0.0.0.0/0", "192.0.2.7", True),
+        ("0.0.0.0/0", "2001:db8::1", False),
+        ("::/0", "2001:db8::1", True),
+        ("::/0", "192.0.2.7", False),
+        ("192.0.2.6/31", "192.0.2.7", True),
+        ("192.0.2.6/31", "192.0.2.8", False),
+        ("192.0.2.7/32", "192.0.2.7", True),
+        ("192.0.2.7", "192.0.2.7", True),
+        ("2001:db8::/32", "2001:db8::5", True),
+        ("10.0.0.0/8", "::ffff:10.1.2.3", True),
+        ("::ffff:10.0.0.0/104", "10.1.2.3", True),
+        ("::ffff:10.0.0.0/104", "::ffff:10.1.2.3", True),
+        ("::ffff:10.0.0.0/104", "11.0.0.1", False),
+        ("0.0.0.0/0", "", False),
+        ("::/0", "", False),
+    ],
+)
+def test_ro_13_an_address_matches_its_network_and_an_unknown_one_none(
+    network: str, address: str, outcome: object
+) -> None:
+    assert applies({"ip": network}, address=address) is outcome
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        "10.0.0.1/8",
+        "10.0.0.0/8,11.0.0.0/8",
+        "010.0.0.0/8",
+        "10.0.0.0/08",
+        "10.0.0.0/255.0.0.0",
+        "10.0.0.0/33",
+        "fe80::%eth0/64",
+        "localhost",
+        "",
+        "10",
+        "::ffff:10.0.0.1/104",
+        10,
+        None,
+        ["10.0.0.0/8"],
+    ],
+)
+def test_ro_13_a_network_is_written_as_cidr(network: object) -> None:
+    with pytest.raises(Malformed, match=r"^condition\.ip: "):
+        parse_condition({"ip": network})
+
+
+def test_ro_13_a_condition_tells_whether_it_looks_at_the_address() -> None:
+    assert parse_condition({"or": [{"tag": "a"}, {"and": [{"ip": "10.0.0.0/8"}]}]}).looks_at_address
+    assert not parse_condition({"or": [{"tag": "a"}, {"uid": ["1"]}]}).looks_at_address
+
+
+@pytest.mark.parametrize(
+    ("document", "outcome"),
+    [
+        ({"tag": "staff", "purchase": "gold"}, True),
+        ({"tag": "staff", "purchase": "silver"}, False),
+        ({"tag": "other", "purchase": "gold"}, False),
+        ({"everyone": True, "tag": "other"}, False),
+        ({"tag": "staff", "or": [{"purchase": "silver"}, {"uid": ["5"]}]}, False),
+        ({"or": [{"tag": "staff", "uid": ["5"]}, {"purchase": "silver"}]}, False),
+    ],
+)
+def test_ro_15_all_members_of_an_object_must_hold(document: object, outcome: object) -> None:
+    assert applies(document) is outcome
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"ip": "10.0.0.0/8"},
+        {"tag": "a", "ip": "10.0.0.0/8"},
+        nested(6, lambda inner: {"and": [inner, {"or": [{"ip": "10.0.0.0/8"}]}]}),
+    ],
+)
+def test_gr_04_the_condition_of_a_group_knows_no_address(document: object) -> None:
+    assert parse_condition(document)
+    with pytest.raises(Malformed, match=r"\.ip: not allowed here"):
+        parse_condition(document, with_address=False)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        [],
+        "everyone",
+        True,
+        {},
+        {"and": []},
+        {"or": [{}]},
+        {"and": {}},
+        {"uid": []},
+        {"uid": "1001"},
+        {"uid": [1001]},
+        {"tag": ""},
+        {"tag": 5},
+        {"tag": "a\x00"},
+        {"tag": "x" * 256},
+        {"purchase": None},
+        {"domain": ""},
+        {"domain": "\u212aey.example"},
+        {"Everyone": True},
+        {"$where": "1"},
+        {1: True},
+        {"x\x00": 1},
+    ],
+)
+def test_what_is_no_condition_is_refused_and_holds_for_nobody(document: object) -> None:
+    with pytest.raises(Malformed, match=r"^condition"):
+        parse_condition(document)
+
+
+def test_a_stored_condition_that_would_be_refused_today_holds_for_nobody() -> None:
+    stored = stored_condition({"everyone": True, "moon": "full"})
+    assert not holds(stored.test, ANNA, None)
+    assert stored.document == {"everyone": True, "moon": "full"}
+
+
+def conditions() -> st.SearchStrategy[dict[str, object]]:
+    single: st.SearchStrategy[dict[str, object]] = st.one_of(
+        st.fixed_dictionaries({"everyone": st.booleans()}),
+        st.fixed_dictionaries({"tag": st.sampled_from(["staff", "other"])}),
+        st.fixed_dictionaries({"uid": st.lists(st.sampled_from(["1001", "1002"]), min_size=1, max_size=2)}),
+        st.fixed_dictionaries({"domain": st.sampled_from(["studio.example", "other.example"])}),
+    )
+    return st.recursive(
+        single,
+        lambda inner: st.one_of(
+            st.fixed_dictionaries({"and": st.lists(inner, min_size=1, max_size=3)}),
+            st.fixed_dictionaries({"or": st.lists(inner, min_size=1, max_size=3)}),
+        ),
+        max_leaves=12,
+    )
+
+
+def by_hand(document: dict[str, object]) -> bool:
+    ((name, value),) = document.items()
+    match name, value:
+        case "and", list():
+            return all(by_hand(part) for part in value)
+        case "or", list():
+            return any(by_hand(part) for part in value)
+        case "uid", list():
+            return "1001" in value
+        case "everyone", _:
+            return value is True
+        case _:
+            return value in ("staff", "studio.example")
+
+
+@given(conditions())
+def test_a_tree_of_conditions_means_what_its_words_say(document: dict[str, object]) -> None:
+    condition = parse_condition(document)
+    assert holds(condition.test, ANNA, None) is by_hand(document)
+    assert condition.document == document
+    assert condition == Condition(document, condition.test)

@@ -1,0 +1,234 @@
+"""On any model, all ways of asking agree with each other and with a naive reading of R5."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatehouse.permissions.effective import Effective
+from gatehouse.permissions.model.rule import Rule
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.shapes import Shape, ShapeOptions, list_prefixes, render, short_prefixes
+from tests.scenarios.naive import Naive, list_short
+from tests.scenarios.world import World, a_world, parse_path, parse_scope
+
+NOW = 1_000
+PATHS = ["a", "b.c", "b.d", "public_data.e"]
+RULES = [parse_path(path) for path in PATHS]
+ROLES = ["One", "two", "default", "four"]
+GROUPS = ["g1", "g2"]
+PLACES = ["p", "q", "p/applications/7", "p/groups/g1", "gone"]
+SCOPES = [ROOT, *map(parse_scope, PLACES)]
+DOMAINS = ["studio.example", "other.example"]
+PLAIN = ShapeOptions()
+WITH_EXP = ShapeOptions(with_exp=True)
+
+marks = st.sampled_from(["x", "y"])
+simple_condition = st.one_of(
+    st.builds(lambda name: {"domain": name}, st.sampled_from(DOMAINS)),
+    st.builds(lambda tag: {"tag": tag}, marks),
+    st.builds(lambda one: {"purchase": one}, marks),
+    st.builds(lambda one: {"uid": [one, "7"]}, st.sampled_from(["1001", "8"])),
+    st.builds(lambda flag: {"everyone": flag}, st.booleans()),
+    st.just({"ip": "10.0.0.0/8"}),
+)
+condition = st.recursive(
+    simple_condition,
+    lambda inner: st.builds(
+        lambda word, parts: {word: parts}, st.sampled_from(["and", "or"]), st.lists(inner, min_size=1, max_size=3)
+    ),
+    max_leaves=4,
+)
+params = st.sampled_from(["", "x", "x,y", "z"])
+end = st.sampled_from(
+    [
+        {},
+        {},
+        {"expired": 999},
+        {"expired": 1000},
+        {"expired": 1100},
+        {"expired": 1200},
+        {"ttl": 150},
+        {"expired": 500, "ttl": 50},
+        {"expired": 1100, "ttl": 300},
+    ]
+)
+says = st.dictionaries(
+    st.sampled_from(PATHS), st.builds(lambda value, text: {"value": value, "params": text}, st.booleans(), params)
+)
+entries = st.dictionaries(
+    st.sampled_from(PATHS),
+    st.builds(lambda value, text, until: {"value": value, "params": text, **until}, st.booleans(), params, end),
+)
+role = st.fixed_dictionaries(
+    {"says": says},
+    optional={
+        "default": st.booleans(),
+        "protected": st.booleans(),
+        "params": params,
+        "condition": condition,
+        "condition_mode": st.sampled_from(["grant", "require"]),
+    },
+)
+assigned = st.lists(
+    st.builds(lambda name, until: {"name": name, **until}, st.sampled_from([*ROLES, "ghost"]), end),
+    unique_by=lambda one: one["name"],
+)
+held = st.fixed_dictionaries({}, optional={"assigned": assigned, "entries": entries})
+group_list = st.lists(st.sampled_from(GROUPS), max_size=1)
+project = st.fixed_dictionaries(
+    {"groups": st.fixed_dictionaries({}, optional={one: st.lists(condition, max_size=2) for one in GROUPS})},
+    optional={
+        "removed": st.just(True),
+        "allow": group_list,
+        "disallow": group_list,
+        "allowed_domains": st.lists(st.sampled_from(["Studio.Example", "art.example"]), max_size=2),
+        "grants": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "group": st.sampled_from(GROUPS),
+                    "roles": st.lists(st.sampled_from([*ROLES, "ghost"]), min_size=1, max_size=3),
+                    "action": st.sampled_from(["grant", "grant", "revoke"]),
+                }
+            ),
+            max_size=3,
+        ),
+    },
+)
+user = st.fixed_dictionaries(
+    {"listed_in": st.lists(st.sampled_from(GROUPS))},
+    optional={
+        "domain": st.sampled_from(DOMAINS),
+        "tags": st.lists(marks),
+        "purchases": st.lists(marks),
+        "address": st.sampled_from(["10.1.2.3", "11.1.2.3"]),
+        "owns": st.dictionaries(st.sampled_from(["p", "q"]), end),
+    },
+)
+worlds = st.fixed_dictionaries(
+    {
+        "now": st.just(NOW),
+        "user": user,
+        "roles": st.fixed_dictionaries({}, optional=dict.fromkeys(ROLES, role)),
+        "access": st.fixed_dictionaries({}, optional=dict.fromkeys(PLACES, held)),
+        "projects": st.fixed_dictionaries({}, optional={"p": project, "q": project}),
+    },
+    optional={
+        "schema": st.dictionaries(st.sampled_from(PATHS), st.booleans()),
+        "assigned": assigned,
+        "entries": entries,
+    },
+).map(a_world)
+
+
+@given(worlds)
+@settings(max_examples=120, deadline=None)
+def test_the_evaluation_is_the_naive_one(world: World) -> None:
+    effective, naive = world.effective(), Naive(world)
+    for scope in SCOPES:
+        rules = effective.rules(scope)
+        assert set(rules) == {rule for rule in RULES if naive.holds(scope, rule)}
+        assert {one.role.name for one in effective.assigned(scope).values()} == naive.roles(scope)
+        for rule, one in rules.items():
+            assert list(one.params) == naive.params(scope, rule)
+            assert one.left(NOW) == naive.left(scope, rule)
+
+
+@given(worlds)
+@settings(max_examples=80, deadline=None)
+def test_shapes_and_decisions_agree(world: World) -> None:
+    effective = world.effective()
+    told, short = render(effective, Shape.LIST, PLAIN, NOW), render(effective, Shape.LIST_SHORT, PLAIN, NOW)
+    assert told == sorted(set(told))
+    assert short == list_short(Naive(world), SCOPES, RULES)
+    assert len(told) == len(short)
+    for scope in SCOPES:
+        for rule in RULES:
+            held_here = rule in effective.rules(scope)
+            around = scope.kind is not None and rule in effective.rules(Scope(scope.project_id))
+            assert effective.allows(scope, rule) is (held_here or around)
+            assert is_told(told, list_text(scope, rule)) is is_told(short, short_text(scope, rule)) is held_here
+
+
+@given(worlds)
+@settings(max_examples=80, deadline=None)
+def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: World) -> None:
+    effective = world.effective()
+    for scope in SCOPES:
+        for rule in RULES:
+            told = world.explained(f"{short_prefixes(scope)[0]}{rule}")
+            deciding = [one for one in told.contributions if one.decides]
+            assert told.allowed is effective.allows(scope, rule)
+            assert not (told.allowed and told.missing)
+            assert not told.allowed or any(one.value for one in deciding)
+            shut = any(one.kind in BARRIERS for one in told.missing)
+            assert told.allowed or shut or not any(one.value for one in deciding)
+
+
+BARRIERS = {
+    *("project_unknown", "project_removed", "in_disallowed_group", "in_no_allowed_group", "domain_not_allowed")
+}
+
+
+@given(worlds)
+@settings(max_examples=80, deadline=None)
+def test_roles_told_are_those_held(world: World) -> None:
+    naive = Naive(world)
+    expected = {
+        ("" if scope.is_root else short_prefixes(scope)[0][:-1].replace("/", ".") + "/") + name
+        for scope in SCOPES
+        for name in naive.roles(scope)
+    }
+    assert render(world.effective(), Shape.ROLES, PLAIN, NOW) == sorted(expected)
+
+
+@given(worlds)
+@settings(max_examples=80, deadline=None)
+def test_the_seconds_told_are_those_left(world: World) -> None:
+    naive = Naive(world)
+    expected = []
+    for scope in SCOPES:
+        for rule in RULES:
+            if naive.holds(scope, rule):
+                following = naive.params(scope, rule)
+                marked = "|" + ",".join(following) if following else ""
+                expected.append(f"{short_text(scope, rule)}{marked}:{naive.left(scope, rule)}")
+    assert render(world.effective(), Shape.LIST_SHORT, WITH_EXP, NOW) == sorted(expected)
+
+
+@given(worlds, st.integers(0, 400))
+@settings(max_examples=120, deadline=None)
+def test_nothing_changes_by_time_before_it_is_said_to(world: World, later: int) -> None:
+    effective = world.effective()
+    if effective.until and NOW + later >= effective.until:
+        later = effective.until - 1 - NOW
+    assert snapshot(effective) == snapshot(replace(world, now=NOW + later).effective())
+
+
+@given(worlds)
+@settings(max_examples=80, deadline=None)
+def test_a_list_kept_in_memory_is_the_one_made_anew(world: World) -> None:
+    effective = world.effective()
+    for _ in range(2):
+        for kind in Shape:
+            for options in (PLAIN, WITH_EXP, ShapeOptions(project_id="p"), ShapeOptions(hide_project_access=True)):
+                for now in (NOW, NOW + 10):
+                    expected = render(world.effective(), kind, options, now)
+                    assert render(effective, kind, options, now) == expected
+
+
+def snapshot(effective: Effective) -> list[Any]:
+    return [(set(effective.rules(scope)), sorted(effective.assigned(scope))) for scope in SCOPES]
+
+
+def is_told(lines: list[str], text: str) -> bool:
+    return any(line.partition("|")[0] == text for line in lines)
+
+
+def list_text(scope: Scope, rule: Rule) -> str:
+    return list_prefixes(scope)[rule.section == "public_data"] + rule.path
+
+
+def short_text(scope: Scope, rule: Rule) -> str:
+    return short_prefixes(scope)[0] + rule.path

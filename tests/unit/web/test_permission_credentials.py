@@ -1,0 +1,125 @@
+"""What a request shows of its caller: read off headers, then off the body, and never off anything else."""
+
+import pytest
+from starlette.requests import Request
+
+from gatehouse.kernel.addresses import parse_address
+from gatehouse.permissions.credentials import Credentials
+from gatehouse.tokens.errors import InvalidToken
+from gatehouse.web.middleware.client_address import STATE_KEY, Caller
+from gatehouse.web.permissions.credentials import Asked, credentials_of
+
+CLIENT = parse_address("198.51.100.7")
+BODY = b'{"action":"get"}'
+
+
+async def read(
+    *headers: tuple[str, str], asked: Asked | None = None, query: bytes = b"", proven: bool = True
+) -> Credentials:
+    assert CLIENT is not None
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": BODY, "more_body": False}
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/api/permissions/meta/data",
+        "raw_path": b"/api/permissions/meta/data",
+        "query_string": query,
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
+        "state": {STATE_KEY: Caller(address=CLIENT, source="198.51.100.7", proven=proven)},
+    }
+    return await credentials_of(Request(scope, receive), asked or Asked())
+
+
+async def test_headers_carry_everything() -> None:
+    found = await read(
+        ("Authorization", "Bearer a.b.c"), ("Factor", "Gerät"), ("Service-Jwt", "d.e.f"), ("Request-Sign", "sig")
+    )
+    assert (found.bearer, found.factor, found.service_jwt, found.request_sign) == ("a.b.c", "Gerät", "d.e.f", "sig")
+    assert (found.user_jwt, found.access_key, found.signed) == ("a.b.c", "", None)
+    assert (found.address, found.source, found.body) == (CLIENT, "198.51.100.7", BODY)
+
+
+async def test_a_request_that_shows_nothing_has_nothing() -> None:
+    found = await read()
+    assert (found.user_jwt, found.access_key, found.factor, found.service_jwt) == ("", "", "", "")
+
+
+async def test_an_address_that_proves_nothing_is_not_told() -> None:
+    assert (await read(proven=False)).address is None
+
+
+async def test_the_deprecated_fields_of_the_body_still_work() -> None:
+    found = await read(asked=Asked(jwt="a.b.c", factor="device", service_jwt="d.e.f"))
+    assert (found.user_jwt, found.factor, found.service_jwt) == ("a.b.c", "device", "d.e.f")
+
+
+async def test_pa_03_headers_win_over_the_body() -> None:
+    body = Asked(jwt="m.a.l", factor="lory", service_jwt="l.o.ry")
+    found = await read(("Authorization", "Bearer a.b.c"), ("Factor", "f"), ("Service-Jwt", "d.e.f"), asked=body)
+    assert (found.user_jwt, found.factor, found.service_jwt) == ("a.b.c", "f", "d.e.f")
+    empty = await read(("Authorization", "Bearer a.b.c"), ("Factor", ""), ("Service-Jwt", ""), asked=body)
+    assert (empty.user_jwt, empty.factor, empty.service_jwt) == ("a.b.c", "", "")
+
+
+async def test_beside_an_access_key_the_user_jwt_is_the_bodys() -> None:
+    found = await read(("Authorization", "bearer  abcdef"), asked=Asked(jwt="a.b.c"))
+    assert (found.access_key, found.user_jwt) == ("abcdef", "a.b.c")
+
+
+@pytest.mark.parametrize(
+    "value", ["", "Bearer", "Bearer ", "Basic YTpi", "a.b.c", "Bearer a.b.c d", "Bearer a,Bearer b", "Bearer\ta.b.c"]
+)
+async def test_pa_01_an_authorization_that_is_no_bearer_is_refused(value: str) -> None:
+    with pytest.raises(InvalidToken):
+        await read(("Authorization", value), asked=Asked(jwt="a.b.c"))
+
+
+@pytest.mark.parametrize("name", ["Authorization", "Factor", "Service-Jwt", "Request-Sign", "Signature"])
+async def test_pa_01_a_doubled_header_is_refused(name: str) -> None:
+    with pytest.raises(InvalidToken):
+        await read((name, "Bearer a.b.c"), (name, "Bearer a.b.c"))
+
+
+async def test_ak_11_nothing_is_read_off_the_query_or_a_cookie() -> None:
+    found = await read(
+        ("Cookie", "jwt=a.b.c; access_key=abcdef; authorization=abcdef"),
+        query=b"jwt=a.b.c&access_key=abcdef&authorization=Bearer%20abcdef&factor=f&service_jwt=d.e.f",
+    )
+    assert (found.bearer, found.user_jwt, found.factor, found.service_jwt) == ("", "", "", "")
+
+
+async def test_a_signature_is_over_the_request_as_it_came() -> None:
+    asked = Asked(ip="203.0.113.5", ts=1_800_000_000)
+    found = await read(("Signature", "ab"), ("Application-Id", "50001"), asked=asked, query=b"x=%20y")
+    assert found.signed is not None
+    assert (found.signed.application_id, found.signed.signature) == ("50001", "ab")
+    assert (found.signed.ip, found.signed.ts) == ("203.0.113.5", 1_800_000_000)
+    assert found.signed.message == b"POST\n/api/permissions/meta/data\nx=%20y\n" + BODY
+
+
+async def test_ip_and_ts_may_stand_in_the_query() -> None:
+    found = await read(("Signature", "ab"), query=b"ip=2001%3Adb8%3A%3A1&ts=1800000000")
+    assert found.signed is not None
+    assert (found.signed.ip, found.signed.ts) == ("2001:db8::1", 1_800_000_000)
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        (b"", Asked()),
+        (b"ip=203.0.113.5", Asked()),
+        (b"ts=1800000000", Asked()),
+        (b"ip=203.0.113.5&ip=203.0.113.6&ts=1800000000", Asked()),
+        (b"ip=203.0.113.5&ts=1800000000", Asked(ip="203.0.113.6")),
+        (b"ip=203.0.113.5&ts=1800000000", Asked(ts=1_800_000_001)),
+        (b"ip=203.0.113.5&ts=01800000000", Asked()),
+        (b"ip=203.0.113.5", Asked(ts="soon")),
+        (b"ip=203.0.113.5", Asked(ts=-1)),
+    ],
+)
+async def test_pa_09_a_signature_needs_one_address_and_one_time(query: bytes, asked: Asked) -> None:
+    with pytest.raises(InvalidToken):
+        await read(("Signature", "ab"), query=query, asked=asked)

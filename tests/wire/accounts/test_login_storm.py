@@ -1,0 +1,143 @@
+"""More logins than passwords can be checked: the excess is turned away, everything else goes on (P15, R-19).
+
+Nothing here is about how long things take: `make bench` measures that.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import argon2
+import httpx2
+import pytest
+from argon2.exceptions import VerifyMismatchError
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.passwords import WAITING_MOST
+from gatehouse.kernel.errors import Unavailable
+from tests.support.service import Service, running_service
+from tests.support.visitor import PASSWORD
+
+PATH: Final = "/proxy/api/login"
+KEYS: Final = "/proxy/oauth/keys"
+PATIENCE: Final = 60.0  # seconds before a worker gives up waiting for the test
+EXCESS: Final = 5
+WORKERS: Final = 2
+
+
+class SlowHashes:
+    """Password checks that last until they are let go, and in which threads they ran."""
+
+    def __init__(self) -> None:
+        self.threads: list[str] = []
+        self.go = threading.Event()
+
+    def verify(self, _hash: str, _password: bytes) -> bool:
+        self.threads.append(threading.current_thread().name)
+        self.go.wait(PATIENCE)
+        raise VerifyMismatchError
+
+
+@pytest.fixture
+async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    environment = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__PASSWORDS__WORKERS": str(WORKERS)}
+    async with running_service(migrated_url, tmp_path, environment=environment) as running:
+        await running.house.passwords.decoy()  # made once, with the first login of an account that does not exist
+        yield running
+
+
+@pytest.fixture
+def slow(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowHashes]:
+    del service  # ends after this: it waits for its workers, so they are let go before
+    hashes = SlowHashes()
+    monkeypatch.setattr(argon2.PasswordHasher, "verify", hashes.verify)
+    yield hashes
+    hashes.go.set()
+
+
+async def log_in(service: Service, login: str, password: str = "wrong") -> httpx2.Response:
+    return await service.client.post(PATH, json={"login": login, "password": password})
+
+
+def begin(service: Service, number: int) -> list[asyncio.Task[httpx2.Response]]:
+    return [asyncio.create_task(log_in(service, f"nobody{one}@studio.example")) for one in range(number)]
+
+
+async def first_answers(tasks: list[asyncio.Task[httpx2.Response]], number: int) -> list[httpx2.Response]:
+    done: set[asyncio.Task[httpx2.Response]] = set()
+    async with asyncio.timeout(PATIENCE):
+        while len(done) < number:
+            more, _ = await asyncio.wait([one for one in tasks if one not in done], return_when="FIRST_COMPLETED")
+            done |= more
+    return [task.result() for task in done]
+
+
+async def test_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answered(
+    service: Service, slow: SlowHashes
+) -> None:
+    tasks = begin(service, WAITING_MOST + EXCESS)
+    shed = await first_answers(tasks, EXCESS)
+    assert [answer.status_code for answer in shed] == [503] * EXCESS
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in shed)
+    assert len(slow.threads) <= WORKERS
+    assert (await service.client.get(KEYS)).status_code == 200
+    assert (await log_in(service, "late@studio.example")).status_code == 503
+    assert sum(task.done() for task in tasks) == EXCESS
+    slow.go.set()
+    answers = await asyncio.gather(*tasks)
+    assert sum(answer.status_code == 200 and answer.json() == {"status": "LOGINERROR"} for answer in answers) == (
+        WAITING_MOST
+    )
+    assert len(slow.threads) == WAITING_MOST
+    assert {name.rpartition("_")[0] for name in slow.threads} == {"argon2"}
+    assert len(set(slow.threads)) <= WORKERS
+
+
+@pytest.mark.usefixtures("anna")
+async def test_many_guesses_at_one_account_at_once_are_blocked_with_the_seconds_to_wait(
+    service: Service, slow: SlowHashes
+) -> None:
+    tasks = [asyncio.create_task(log_in(service, "anna@studio.example")) for _ in range(30)]
+    blocked = await first_answers(tasks, 20)
+    told: list[dict[str, Any]] = [answer.json() for answer in blocked]
+    assert all(one["status"] == "BLOCKED" and 0 < one["retry_after"] <= 30 for one in told)
+    assert len(blocked) == 20
+    slow.go.set()
+    answers = await asyncio.gather(*tasks)
+    assert sum(answer.json() == {"status": "LOGINERROR"} for answer in answers) == 10
+    assert len(slow.threads) == 10
+
+
+async def test_a_login_that_was_shed_is_not_counted_as_a_failure(
+    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(_work: object) -> bool:
+        raise Unavailable
+
+    with monkeypatch.context() as storm:
+        storm.setattr(service.house.passwords, "_run", full)
+        answers = [await log_in(service, anna.login or "", PASSWORD) for _ in range(12)]
+    assert [answer.status_code for answer in answers] == [503] * 12
+    again = await log_in(service, anna.login or "", PASSWORD)
+    assert again.json()["status"] == "OK"
+
+
+async def test_a_full_pool_turns_logins_away_before_anything_is_written(
+    service: Service, anna: User, slow: SlowHashes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = begin(service, WAITING_MOST + EXCESS)
+    await first_answers(tasks, EXCESS)
+    written: list[object] = []
+    with monkeypatch.context() as watched:
+        watched.setattr(service.house.storage.runner, "act", partial(noted, written))
+        assert (await log_in(service, anna.login or "")).status_code == 503
+    assert written == []
+    slow.go.set()
+    await asyncio.gather(*tasks)
+
+
+async def noted(written: list[object], make: object) -> None:
+    written.append(make)

@@ -1,0 +1,160 @@
+"""Public keys of applications: read by everyone, managed by few (interface §4.4, R6)."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from gatehouse.keys.material import public_pem
+from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.store import Edited
+from tests.support.builders import a_record
+from tests.support.keys import first_keys
+from tests.support.permission_builders import becoming, edited_project
+from tests.support.service import running_service
+from tests.support.studio import PROJECT, Studio, a_studio
+from tests.support.tokens import application_private_key
+
+
+def the_pem() -> str:
+    return public_pem(application_private_key().public_key())
+
+
+def asking(studio: Studio, action: str, **data: object) -> dict[str, object]:
+    return {"action": action, "application_id": studio.shop.application_id, "data": data}
+
+
+async def a_custom_key(studio: Studio) -> dict[str, str]:
+    made: dict[str, str] = (
+        await studio.ok("application/keys", asking(studio, "save", public_key=the_pem()), studio.owner.headers)
+    )["data"]
+    return made
+
+
+async def test_a_custom_key_is_listed_and_published_until_it_is_deleted(studio: Studio) -> None:
+    made = await a_custom_key(studio)
+    assert made["data"] == the_pem()
+    listed = await studio.ok("application/keys", asking(studio, "get"), studio.owner.headers)
+    assert listed == {"status": "OK", "data": [made]}
+    client, shop = studio.service.client, studio.shop.application_id
+    published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
+    assert published.json() == {"status": "OK", "keys": [made]}
+    one = await client.get(f"/api/permissions/application/publicKey/{made['id']}")
+    assert one.json() == {"status": "OK", "key": made}
+    gone = await studio.ok("application/keys", asking(studio, "delete", id=made["id"]), studio.owner.headers)
+    assert gone == {"status": "OK"}
+    published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
+    assert published.json() == {"status": "OK", "keys": []}
+    assert (await client.get(f"/api/permissions/application/publicKey/{made['id']}")).status_code == 404
+
+
+async def test_public_keys_may_be_cached_by_everyone(studio: Studio) -> None:
+    made = await a_custom_key(studio)
+    paths = (f"publicKeys/{studio.shop.application_id}", f"publicKey/{made['id']}")
+    for path in paths:
+        address = f"/api/permissions/application/{path}"
+        first = await studio.service.client.get(address)
+        assert "max-age" in first.headers["cache-control"]
+        assert first.headers["access-control-allow-origin"] == "*"
+        again = await studio.service.client.get(address, headers={"If-None-Match": first.headers["etag"]})
+        assert again.status_code == 304
+
+
+async def test_unknown_and_removed_look_alike(studio: Studio) -> None:
+    made = await a_custom_key(studio)
+    storage, client, shop = studio.service.house.storage, studio.service.client, studio.shop.application_id
+
+    async def answers() -> set[tuple[int, str]]:
+        paths = (f"publicKeys/{shop}", f"publicKey/{made['id']}", "publicKeys/99999", "publicKey/unknown")
+        odd = ("publicKeys/0", "publicKeys/01", "publicKeys/x", "publicKeys/999999999999999999999")
+        found = [await client.get(f"/api/permissions/application/{path}") for path in paths + odd]
+        return {(answer.status_code, answer.text) for answer in found}
+
+    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    [(status, _)] = await answers()
+    assert status == 404
+    await storage.projects.edit_project(PROJECT, edited_project(removed=False))
+    assert len(await answers()) == 3
+    await storage.applications.edit_application(shop, becoming(removed=True))
+    [(status, _)] = await answers()
+    assert status == 404
+
+
+async def test_the_kid_of_a_user_jwt_is_answered_too(studio: Studio) -> None:
+    client = studio.service.client
+    kids = [key["kid"] for key in (await client.get("/api/permissions/keys")).json()["keys"]]
+    for kid in kids:
+        answer = await client.get(f"/api/permissions/application/publicKey/{kid}")
+        assert answer.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
+    assert len(kids) < len(first_keys())  # those of other purposes are nobody's business
+
+
+async def test_keys_in_the_directory_are_published_first(migrated_url: str, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    environment = {"GATEHOUSE__APPLICATIONS__KEYS_DIR": str(keys)}
+    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+        studio = await a_studio(service)
+        custom = await a_custom_key(studio)
+        (keys / str(studio.shop.application_id)).mkdir(parents=True)
+        (keys / str(studio.shop.application_id) / "deploy.pem").write_text(the_pem())
+        address = f"/api/permissions/application/publicKeys/{studio.shop.application_id}"
+        from_file, kept = (await service.client.get(address)).json()["keys"]
+        assert (from_file["data"], kept) == (the_pem(), custom)
+        assert "deploy" not in from_file["id"]
+        one = await service.client.get(f"/api/permissions/application/publicKey/{from_file['id']}")
+        assert one.json()["key"] == from_file
+
+
+async def test_service_meta_public_key_is_published_under_one_id(studio: Studio) -> None:
+    storage, shop = studio.service.house.storage, studio.shop.application_id
+    may_publish = {"can_publish_services": {"value": True}}
+
+    def publisher(record: UserRecord) -> Edited[UserRecord]:
+        root = replace(record.root, private_data=may_publish)
+        return Edited(replace(record, scopes={**record.scopes, ROOT: root}), [a_record()])
+
+    await storage.user_records.edit_record(1, studio.owner.user_id, publisher, now=studio.service.clock.now())
+    meta = {"name": "Shop service", "public_key": the_pem()}
+    save = {"action": "save", "data": {"application_id": shop, "service_meta": meta}}
+    address = f"/api/permissions/application/publicKeys/{shop}"
+    await studio.ok("application", save, studio.owner.headers)
+    [first] = (await studio.service.client.get(address)).json()["keys"]
+    assert first["data"] == the_pem()
+    await studio.ok("application", save, studio.owner.headers)
+    [again] = (await studio.service.client.get(address)).json()["keys"]
+    assert again == first
+    delete = asking(studio, "delete", id=first["id"])
+    await studio.refused(404, "application/keys", delete, studio.owner.headers)
+    listed = await studio.ok("application/keys", asking(studio, "get"), studio.owner.headers)
+    assert listed["data"] == []
+
+
+async def test_there_are_at_most_ten_custom_keys_however_many_race(studio: Studio) -> None:
+    save = asking(studio, "save", public_key=the_pem())
+    answers = await asyncio.gather(*(studio.post("application/keys", save, studio.owner.headers) for _ in range(12)))
+    assert sorted(answer.status_code for answer in answers) == [200] * 10 + [409] * 2
+
+
+def private_pem() -> str:
+    raw = application_private_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return raw.decode()
+
+
+@pytest.mark.parametrize("text", [private_pem(), "", "no key", "A" * 5_000], ids=["private", "empty", "none", "long"])
+async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio, text: str) -> None:
+    said = await studio.refused(
+        400, "application/keys", asking(studio, "save", public_key=text), studio.owner.headers
+    )
+    assert "data.public_key" in said
+    assert "MII" not in said
+
+
+async def test_custom_keys_need_the_right_to_them(studio: Studio) -> None:
+    for action in ("get", "save", "delete"):
+        ask = asking(studio, action, public_key=the_pem(), id="x")
+        await studio.refused(403, "application/keys", ask, studio.visitor.headers)
+        unknown = {**ask, "application_id": 99_999}
+        await studio.refused(403, "application/keys", unknown, studio.visitor.headers)

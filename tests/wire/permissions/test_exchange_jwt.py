@@ -1,0 +1,104 @@
+"""exchangeJwt: a user JWT for one application only (interface §4.8, R6)."""
+
+import json
+from base64 import urlsafe_b64decode
+from typing import Any
+
+import pytest
+
+from tests.support.studio import FACTOR, PROJECT, Studio, own_record
+
+DAY = 86_400
+
+
+def claims_of(jwt: str) -> Any:
+    payload = jwt.split(".")[1]
+    return json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+
+async def exchanged(studio: Studio, key: str, **more: object) -> str:
+    ask = {"jwt": studio.owner.jwt, **more}
+    answer = await studio.ok("exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
+    assert answer.keys() == {"status", "jwt"}
+    jwt: str = answer["jwt"]
+    return jwt
+
+
+async def test_the_new_jwt_is_for_the_keys_application_and_ends_with_the_old_one(studio: Studio) -> None:
+    key, before = await studio.access_key(), claims_of(studio.owner.jwt)
+    await studio.service.clock.advance(DAY)
+    after = claims_of(await exchanged(studio, key, factor=FACTOR))
+    assert after["aud"] == str(studio.shop.application_id)
+    assert (after["exp"], after["iat"]) == (before["exp"], before["iat"] + DAY)
+    kept = before.keys() - {"iat", "kid"}
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    assert "typ" not in after
+
+
+async def test_without_the_factor_the_new_jwt_has_no_fac(studio: Studio) -> None:
+    key = await studio.access_key()
+    jwt = await exchanged(studio, key)
+    assert "fac" not in claims_of(jwt)
+    await studio.refused(
+        401, "meta/data", own_record(studio.shop), {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+    )
+    beside_service = {"Authorization": f"Bearer {jwt}", "Service-Jwt": await studio.service_jwt()}
+    assert (await studio.ok("meta/data", own_record(studio.shop), beside_service))["user_id"] == studio.owner.user_id
+
+
+async def test_a_factor_that_is_given_must_be_right(studio: Studio) -> None:
+    bearer = {"Authorization": f"Bearer {await studio.access_key()}"}
+    await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt, "factor": "wrong"}, bearer)
+    await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt}, {**bearer, "Factor": "wrong"})
+
+
+async def test_the_new_jwt_serves_requests_about_that_application_only(studio: Studio) -> None:
+    jwt = await exchanged(studio, await studio.access_key(), factor=FACTOR)
+    headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+    shop = studio.shop.application_id
+    await studio.ok("meta/data", own_record(studio.shop), headers)
+    await studio.ok("roles", {"action": "get", "application_id": shop}, headers)
+    await studio.ok("application", {"action": "get", "data": {"application_id": shop}}, headers)
+    refused = {
+        "meta/data": own_record(studio.other),
+        "user/info": {},
+        "publish": {"project": "Another"},
+        "project": {"action": "get", "data": {"id": PROJECT}},
+        "group": {"action": "get", "data": {"project_id": PROJECT}},
+        "accessKey": {"action": "get", "application_id": shop},
+        "application/keys": {"action": "get", "application_id": shop},
+        "application": {"action": "save", "data": {"application_id": shop, "name": "Mine"}},
+    }
+    for path, body in refused.items():
+        await studio.refused(403, path, body, headers)
+
+
+async def test_an_exchanged_jwt_is_not_exchanged_again(studio: Studio) -> None:
+    key = await studio.access_key()
+    once = await exchanged(studio, key, factor=FACTOR)
+    ask = {"jwt": once, "factor": FACTOR}
+    await studio.refused(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
+
+
+async def test_only_an_access_key_exchanges(studio: Studio) -> None:
+    ask = {"jwt": studio.owner.jwt, "factor": FACTOR}
+    await studio.refused(401, "exchangeJwt", ask, {})
+    await studio.refused(401, "exchangeJwt", ask, studio.owner.headers)
+    await studio.refused(401, "exchangeJwt", ask, {"Service-Jwt": await studio.service_jwt()})
+    await studio.refused(401, "exchangeJwt", ask, {"Authorization": f"Bearer {'0' * 64}"})
+    await studio.refused(401, "exchangeJwt", {}, {"Authorization": f"Bearer {await studio.access_key()}"})
+
+
+@pytest.mark.parametrize("days", [90, 91])
+async def test_an_expired_jwt_is_not_exchanged(studio: Studio, days: int) -> None:
+    key = await studio.access_key()
+    await studio.service.clock.advance(days * DAY)
+    await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt}, {"Authorization": f"Bearer {key}"})
+
+
+async def test_fip_is_honoured_and_goes_along(studio: Studio) -> None:
+    house, key = studio.service.house, await studio.access_key()
+    user = await house.storage.accounts.user(studio.owner.user_id)
+    jwt = await house.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
+    ask = {"jwt": jwt, "factor": FACTOR}
+    await studio.refused(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})

@@ -35,9 +35,7 @@ from tests.support.permission_builders import (
 ANNA = "1000000001"
 BOB = "1000000002"
 SHOP = 50_001
-SERVICE_KEY = ApplicationKey(
-    kid="k1", application_id=SHOP, source=KeySource.SERVICE_META, pem="pem", created_at=NOW
-)
+SERVICE_KEY = ApplicationKey(kid="k1", application_id=SHOP, source=KeySource.SERVICE_META, pem="pem", created_at=NOW)
 
 
 @pytest.fixture

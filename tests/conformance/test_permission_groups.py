@@ -113,9 +113,7 @@ async def test_a_deleted_group_goes_with_all_that_names_it(world: Storage) -> No
     shop = (await create_application(world, "guest")).application_id
     for group in (a_group(users=(ANNA,)), a_group(OTHER, title="Other", users=(ANNA,))):
         await world.groups.create_group(group, ())
-    kept, gone = (
-        GroupGrant(group_id=group, roles=("guest",), action=GrantAction.GRANT) for group in (OTHER, GROUP)
-    )
+    kept, gone = (GroupGrant(group_id=group, roles=("guest",), action=GrantAction.GRANT) for group in (OTHER, GROUP))
     settings = ProjectSettings(services={shop: (gone, kept, gone)})
     lists = {"allow": (GROUP, OTHER), "disallow": (GROUP,)}
     await world.projects.edit_project("mind_games", edited_project(settings=settings, **lists))

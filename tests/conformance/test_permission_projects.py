@@ -190,7 +190,12 @@ async def test_an_edit_is_kept_with_the_next_version(world: Storage) -> None:
 async def test_titles_and_aliases_of_others_are_refused(world: Storage) -> None:
     await publish(world, a_project(aliases=("mg",)))
     await publish(world, a_project("Other", aliases=("o",)))
-    for fields in ({"title": "mind games"}, {"aliases": ("mg",)}, {"aliases": ("mind_games",)}, {"aliases": ("other",)}):
+    for fields in (
+        {"title": "mind games"},
+        {"aliases": ("mg",)},
+        {"aliases": ("mind_games",)},
+        {"aliases": ("other",)},
+    ):
         with pytest.raises(NameTaken):
             await world.projects.edit_project("other", edited_project(**fields))
     assert (await world.projects.project("other")).project.version == 1
@@ -213,7 +218,11 @@ async def test_services_keep_their_grants_in_order(world: Storage) -> None:
     wiki = (await create_application(world)).application_id
     grants = tuple(
         GroupGrant(group_id=GROUP, roles=roles, action=action)
-        for roles, action in ((("b", "a"), GrantAction.GRANT), (("a",), GrantAction.REVOKE), (("b",), GrantAction.GRANT))
+        for roles, action in (
+            (("b", "a"), GrantAction.GRANT),
+            (("a",), GrantAction.REVOKE),
+            (("b",), GrantAction.GRANT),
+        )
     )
     services = {shop: grants, wiki: ()}
     await world.projects.edit_project("mind_games", edited_project(settings=ProjectSettings(services=services)))

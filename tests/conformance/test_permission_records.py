@@ -60,7 +60,9 @@ async def world(storage: Storage) -> Storage:
     return storage
 
 
-async def edit(storage: Storage, user_id: str, scopes: Mapping[Scope, Holdings], application: int = SHOP) -> UserRecord:
+async def edit(
+    storage: Storage, user_id: str, scopes: Mapping[Scope, Holdings], application: int = SHOP
+) -> UserRecord:
     return await storage.user_records.edit_record(application, user_id, becoming(scopes=scopes), NOW)
 
 

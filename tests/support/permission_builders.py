@@ -27,9 +27,7 @@ P = Scope("mind_games")
 
 
 def a_project(title: str = "Mind Games", **fields: Any) -> Project:
-    project = Project(
-        project_id=title.lower().replace(" ", "_"), title=title, author="1000000001", created_at=NOW
-    )
+    project = Project(project_id=title.lower().replace(" ", "_"), title=title, author="1000000001", created_at=NOW)
     return replace(project, **fields)
 
 

@@ -34,7 +34,7 @@ from tests.support.permission_builders import (
 )
 
 SHOP: Final = 50_001
-OWNERS: Final = tuple(f"200000000{n}" for n in range(5))
+OWNERS: Final = tuple(f"200000000{n}" for n in range(10))
 
 
 async def add_access_key(storage: Storage, _n: int) -> None:

@@ -34,11 +34,19 @@ class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
     fixed_ips: tuple[str, ...] = ()
     meta: bool = False
     with_email: str = ""
+    service_jwt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The applications a login names: by app_id, by a service JWT, by gapp_id (R4)."""
+
+    applications: tuple[int, ...]
 
     @property
-    def applications(self) -> tuple[int, ...]:
-        """Those whose login rules apply: all that are named (R4)."""
-        return tuple(number for number in (self.app_id, self.gapp_id) if number > 0)
+    def told(self) -> int | None:
+        """The one whose permissions stand in the JWT: the first of them."""
+        return self.applications[0] if self.applications else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +81,8 @@ class LoginDesk:
         Tokens are kept before anything is signed: a crash between the two leaves unusable rows, never an
         unrecorded token.
         """
-        if user.blocked or not await self._rules.may_log_in(user, options.applications):
+        named = await self._named(options)
+        if user.blocked or not await self._rules.may_log_in(user, named.applications):
             raise LoginDenied
         token, stoken = new_secret(), new_secret() if options.short_token else None
         kept = self._kept(user, options, token, stoken, origin)
@@ -89,8 +98,14 @@ class LoginDesk:
             "token": token,
             "token_exp": TOKEN_SECONDS,
             **({} if stoken is None else {"stoken": stoken}),
-            **await self._jwt(replace(user, country=country), auth, options),
+            **await self._jwt(replace(user, country=country), auth, options, named),
         }
+
+    async def _named(self, options: LoginOptions) -> Named:
+        """Raises InvalidToken for a service JWT that is none: every credential given must be valid (R6)."""
+        service = await self._rules.service_application(options.service_jwt) if options.service_jwt else 0
+        numbers = (options.app_id, service, options.gapp_id)
+        return Named(tuple(dict.fromkeys(number for number in numbers if number > 0)))
 
     def _kept(self, user: User, options: LoginOptions, token: str, stoken: str | None, origin: Origin) -> KeptLogin:
         now = self._clock.now()
@@ -136,7 +151,7 @@ class LoginDesk:
         shared = await self._rules.shares_email(options.app_id, options.with_email)
         return {"login": user.login} if shared else {}
 
-    async def _jwt(self, user: User, auth: Auth, options: LoginOptions) -> Mapping[str, object]:
+    async def _jwt(self, user: User, auth: Auth, options: LoginOptions, named: Named) -> Mapping[str, object]:
         """No factor, no JWT (R2), unless the operator lets game clients have one without."""
         if options.nojwt or (options.factor is None and not self._terms.jwt_without_factor):
             return {}
@@ -146,5 +161,6 @@ class LoginDesk:
             factor=options.factor,
             jwt_public_key=options.jwt_public_key,
             fixed_ips=options.fixed_ips,
+            permissions=None if named.told is None else await self._rules.permissions(user, named.told),
         )
         return {"jwt": jwt} if options.factor is None else {"jwt": jwt, "factor": options.factor}

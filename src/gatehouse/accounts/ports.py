@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gatehouse.accounts.model import User
+from gatehouse.tokens.claims import Permissions
 
 
 class ApplicationRules(Protocol):
@@ -11,6 +12,12 @@ class ApplicationRules(Protocol):
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
         """Whether the login rules of every one of them let this user in (R5); an unknown one lets nobody in."""
+
+    async def service_application(self, service_jwt: str) -> int:
+        """Whose service JWT this is. Raises InvalidToken."""
+
+    async def permissions(self, user: User, application_id: int) -> Permissions | None:
+        """What the user holds there, for his JWT; None when there is no such application."""
 
     async def shares_email(self, application_id: int, secret: str) -> bool:
         """Whether the secret is one that lets this application see login e-mails (R1)."""

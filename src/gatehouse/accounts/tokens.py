@@ -11,7 +11,7 @@ from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.tokens.claims import UserClaims, factor_digest, location_digest
+from gatehouse.tokens.claims import Permissions, UserClaims, factor_digest, location_digest
 from gatehouse.tokens.signing import Signer
 
 SALT_BYTES = 16
@@ -45,9 +45,17 @@ class UserTokens:
         factor: str | None,
         jwt_public_key: str | None = None,
         fixed_ips: Sequence[str] = (),
+        permissions: Permissions | None = None,
     ) -> str:
         """Sign a JWT for someone who has just proved himself; whoever calls has recorded it."""
-        claims = self.claims(user, auth=auth, factor=factor, jwt_public_key=jwt_public_key, fixed_ips=fixed_ips)
+        claims = self.claims(
+            user,
+            auth=auth,
+            factor=factor,
+            jwt_public_key=jwt_public_key,
+            fixed_ips=fixed_ips,
+            permissions=permissions,
+        )
         return await self._signer.sign(claims)
 
     def claims(
@@ -58,6 +66,7 @@ class UserTokens:
         factor: str | None,
         jwt_public_key: str | None = None,
         fixed_ips: Sequence[str] = (),
+        permissions: Permissions | None = None,
     ) -> UserClaims:
         """The claims of a fresh JWT; without a factor there is no `fac`, and no factor check ever passes."""
         slt = secrets.token_urlsafe(SALT_BYTES)
@@ -79,4 +88,7 @@ class UserTokens:
             rev=user.rev,
             pub_key=jwt_public_key,
             fip=tuple(fixed_ips) or None,
+            app_perm=None if permissions is None else permissions.application_id,
+            perm=None if permissions is None else permissions.entries,
+            perm_exp=None if permissions is None else permissions.ends_at,
         )

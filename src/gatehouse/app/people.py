@@ -16,6 +16,7 @@ from gatehouse.accounts.sessions import SessionLife, Sessions
 from gatehouse.accounts.short_tokens import ShortTokens
 from gatehouse.accounts.sign_in import SignIn
 from gatehouse.app import guessing
+from gatehouse.app.callers import proofs
 from gatehouse.app.house import House
 from gatehouse.app.joining import joining_pages
 from gatehouse.app.mailing import composer
@@ -110,7 +111,7 @@ def people(house: House) -> People:
         telling=telling,
         desk=LoginDesk(
             store=storage.logins,
-            rules=LoginRules(store=storage.permissions, reading=house.reading, clock=clock),
+            rules=login_rules(house),
             countries=places(house.settings.accounts.geoip_file),
             tokens=house.user_tokens,
             recorder=house.recorder,
@@ -120,6 +121,16 @@ def people(house: House) -> People:
                 jwt_without_factor=house.settings.tokens.jwt_without_factor,
             ),
         ),
+    )
+
+
+def login_rules(house: House) -> LoginRules:
+    """What every way of signing in asks about applications."""
+    return LoginRules(
+        store=house.storage.permissions,
+        reading=house.reading,
+        service_jwts=proofs(house).service_jwts,
+        clock=house.clock,
     )
 
 

@@ -51,7 +51,7 @@ def issue(invocation: Invocation, application_id: int, *, days: int | None, comm
 
     issued = in_house(invocation, work)
     if as_json:
-        print_json({"service_jwt": issued.jwt, **entry(issued.token)})
+        print_json({"jwt": issued.jwt, **entry(issued.token)})
     else:
         click.echo(issued.jwt)
 

@@ -172,7 +172,7 @@ class Callers:
         """How many seconds a user JWT may be past its end (R6)."""
         if standing is None:
             return 0
-        allowed = need.expired_beside_service if standing.by_jwt else need.expired_beside_key
+        allowed = need.expired_beside_service
         return self._grace if allowed else 0
 
     async def _refuse_exchanged(self, claims: ExchangedClaims, need: Need, *, beside_service: bool) -> None:

@@ -101,11 +101,22 @@ class Desk:
         else:
             own = case.facts.records[application_id].secret_data
             secret = secret_data_of(held, model, own, self._clock.now())
+            if is_shut(model, case) and not rights.administers:
+                secret = NO_SECRETS
         return Rights(user_id=caller.user_id, central=held, secret=secret, within=reach_of(caller, case))
 
     def held(self, visit: Visit, application_id: int) -> Effective:
         """What the caller himself holds in an application of his case."""
         return self._reading.effective(visit.case, application_id, visit.caller.address)
+
+
+def is_shut(model: ApplicationModel, case: Case) -> bool:
+    """Whether the application's project is removed: then nobody's rights on it count (R5)."""
+    project_id = model.application.project_id
+    if project_id is None:
+        return False
+    home = case.structure.projects.get(project_id)
+    return home is None or home.project.removed
 
 
 def reach_of(caller: Caller, case: Case) -> Reach | None:

@@ -51,8 +51,12 @@ class LastOwner(Conflict):
     public = "A project needs an owner."
 
 
+class OwnerIsNoPerson(Refused):
+    public = "A service account never owns a project."
+
+
 class ProtectedHeld(Conflict):
-    """Public roles hold a rule that is to be protected; the detail names them."""
+    """Public roles hold a rule that is to be protected; the detail names them, and is shown (R5)."""
 
     public = "Public roles hold a rule that would be protected."
 

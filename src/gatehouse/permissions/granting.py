@@ -17,7 +17,7 @@ from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
 from gatehouse.permissions.rights import Rights
 from gatehouse.permissions.rules import leaves, meta_entries, section_entries
-from gatehouse.permissions.secret_data import NO_SECRETS, SecretData, overlaid
+from gatehouse.permissions.secret_data import NO_SECRETS, Extent, SecretData, branch, overlaid
 
 PROJECT_OWNER = "project_owner"
 
@@ -99,24 +99,37 @@ class Granter:
             raise NoRight(f"{rule} is held with a limit and would be given without")
 
     def refuse_secrets(self, before: Tree, after: Tree) -> None:
-        """Nobody gives a secret_data value he does not hold himself."""
-        given = overlaid(NO_SECRETS, after, self.now)
-        had = overlaid(NO_SECRETS, before, self.now)
-        if not self.rights.secret.covers(beyond(given, had)):
+        """Nobody gives a secret_data value he does not hold himself, nor makes one last longer."""
+        default = overlaid(NO_SECRETS, self.model.schema.secret_data, self.now)
+        given = overlaid(default, after, self.now)
+        if not self.rights.secret.covers(among(given, changed_secrets(before, after))):
             raise NoRight("secret_data beyond the granter's own")
 
 
-def beyond(given: SecretData, had: SecretData) -> SecretData:
-    """What is given now and was not there before."""
+def changed_secrets(before: Tree, after: Tree) -> frozenset[tuple[str, ...]]:
+    """Where the two trees say different things: ("application", "canSave"), ("meta", "roles", "canRead")."""
+    had, has = secret_leaves(before), secret_leaves(after)
+    return frozenset(place for place in had.keys() | has.keys() if had.get(place) != has.get(place))
+
+
+def secret_leaves(tree: Tree) -> dict[tuple[str, ...], object]:
+    meta = branch(tree, "meta")
+    return {("application", rule): leaf for rule, leaf in branch(tree, "application").items()} | {
+        ("meta", part, verb): leaf for part in meta for verb, leaf in branch(meta, part).items()
+    }
+
+
+def among(given: SecretData, places: frozenset[tuple[str, ...]]) -> SecretData:
+    """What is said in these places alone."""
     return SecretData(
-        application=given.application - had.application,
+        application=frozenset(rule for rule in given.application if ("application", rule) in places),
         reads={
-            part: given.reads[part] if given.reads[part] != had.reads[part] else NO_SECRETS.reads[part]
-            for part in given.reads
+            part: extent if ("meta", part.value, "canRead") in places else Extent.NONE
+            for part, extent in given.reads.items()
         },
         writes={
-            part: given.writes[part] if given.writes[part] != had.writes[part] else NO_SECRETS.writes[part]
-            for part in given.writes
+            part: extent if ("meta", part.value, "canWrite") in places else Extent.NONE
+            for part, extent in given.writes.items()
         },
     )
 

@@ -41,6 +41,7 @@ class Operation(Enum):
     MEMBERSHIP_SAVE = auto()
     SERVICE_ACCOUNTS = auto()
     SERVICE_MANAGE = auto()
+    GROUP_LIST = auto()  # though there may be none in it yet
     GROUP_GET = auto()
     GROUP_SAVE = auto()
     GROUP_DELETE = auto()
@@ -93,6 +94,7 @@ MANAGES_PROJECT: Final = InProject("project.can_manage_project")
 MANAGES_GROUPS: Final = InProject("project.can_manage_groups")
 VIEWS_PROJECT: Final = InProject("project.can_view_project")
 MANAGES_GROUP: Final = OnGroup("group.can_manage_group")
+MANAGES_EVERY_GROUP: Final = InProject("group.can_manage_group")
 PUBLISHES_SERVICES: Final = AtRoot("can_publish_services")
 MAY_SAVE: Final = SecretRule("canSave")
 MAY_CREATE_JWT: Final = SecretRule("canCreateJwt")
@@ -123,6 +125,7 @@ OPENS: Final[Mapping[Operation, tuple[tuple[Opener, ...], ...]]] = {
     Operation.MEMBERSHIP_SAVE: ((MANAGES_PROJECT,),),
     Operation.SERVICE_ACCOUNTS: ((MANAGES_PROJECT,),),
     Operation.SERVICE_MANAGE: ((OnService("srv.can_manage_service"),),),
+    Operation.GROUP_LIST: ((MANAGES_EVERY_GROUP,), (MANAGES_GROUPS,)),
     Operation.GROUP_GET: ((MANAGES_GROUP,),),
     Operation.GROUP_SAVE: ((MANAGES_GROUPS,),),
     Operation.GROUP_DELETE: ((MANAGES_GROUPS,),),

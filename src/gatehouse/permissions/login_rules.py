@@ -10,6 +10,7 @@ from gatehouse.permissions.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.reading import Reading
 from gatehouse.permissions.secret_data import living_value
+from gatehouse.permissions.service_tokens import ServiceJwts
 from gatehouse.permissions.shapes import DEFAULT_OPTIONS, Shape, asked_scopes, render
 from gatehouse.permissions.store import PermissionStore
 from gatehouse.tokens.claims import Permissions
@@ -20,9 +21,10 @@ PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
 class LoginRules:
     """Fills accounts/ports.py ApplicationRules; every way of signing in asks here."""
 
-    def __init__(self, *, store: PermissionStore, reading: Reading, clock: Clock) -> None:
+    def __init__(self, *, store: PermissionStore, reading: Reading, service_jwts: ServiceJwts, clock: Clock) -> None:
         self._store = store
         self._reading = reading
+        self._service_jwts = service_jwts
         self._clock = clock
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
@@ -38,6 +40,9 @@ class LoginRules:
             number in case.models and lets_in(case.models[number], case.facts, case.structure, now)
             for number in application_ids
         )
+
+    async def service_application(self, service_jwt: str) -> int:
+        return await self._service_jwts.application_of(service_jwt)
 
     async def permissions(self, user: User, application_id: int) -> Permissions | None:
         """What he holds in the application, for `perm` of his JWT; no address is known there (R5)."""

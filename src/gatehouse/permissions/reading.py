@@ -7,7 +7,7 @@ taken away never comes back through a cache, and never in the shape of old facts
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from cachetools import LRUCache
@@ -16,7 +16,7 @@ from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.effective import Effective, evaluate
-from gatehouse.permissions.facts import ApplicationModel, Facts, ProjectModel, Structure
+from gatehouse.permissions.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.store import PermissionStore
 
 TRIES: Final = 20  # each is lost only to an administrator who saves in that very moment
@@ -39,7 +39,7 @@ class Reading:
         self._clock = clock
         self._cached = cached
         self._structure = KnownStructure(-1)
-        self._models: LRUCache[tuple[int, int], ApplicationModel] = LRUCache(MODELS_MOST)
+        self._models: LRUCache[ApplicationState, ApplicationModel] = LRUCache(MODELS_MOST)
         self._effective: LRUCache[tuple[object, ...], Effective] = LRUCache(EFFECTIVE_MOST)
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
@@ -64,7 +64,7 @@ class Reading:
         facts, model, now = case.facts, case.models[application_id], self._clock.now()
         seen = address if looks_at_addresses(model) else None
         key = (
-            *(application_id, facts.applications[application_id].schema_version, facts.structure),
+            *(facts.applications[application_id], facts.structure),
             *(
                 facts.subject,
                 facts.records[application_id].version,
@@ -80,16 +80,16 @@ class Reading:
         return known
 
     async def _models_of(self, facts: Facts) -> Mapping[int, ApplicationModel] | None:
-        versions = {number: state.schema_version for number, state in facts.applications.items()}
-        found = {number: self._models.get((number, version)) for number, version in versions.items()}
-        missing = [number for number, model in found.items() if model is None or not self._cached]
+        states = facts.applications
+        found = {number: self._models.get(state) for number, state in states.items()} if self._cached else {}
+        missing = [number for number in states if found.get(number) is None]
         if missing:
             loaded = await self._store.application_models(missing)
-            if any(model.schema.version != versions[number] for number, model in loaded.items()):
+            if any(state_of(model) != states[number] for number, model in loaded.items()):
                 return None
             found |= loaded
-            self._models.update({(number, versions[number]): model for number, model in loaded.items()})
-        return {number: with_state(model, facts) for number, model in found.items() if model is not None}
+            self._models.update({states[number]: model for number, model in loaded.items()})
+        return {number: model for number, model in found.items() if model is not None}
 
     async def _structure_of(self, facts: Facts) -> Structure | None:
         if self._structure.version != facts.structure or not self._cached:
@@ -137,14 +137,15 @@ def projects_in(facts: Facts) -> frozenset[str]:
     return frozenset(held | homes | account) - {""}
 
 
-def with_state(model: ApplicationModel, facts: Facts) -> ApplicationModel:
-    """Where an application belongs, and whether it is removed, is as new as the facts."""
-    state = facts.applications[model.application.application_id]
+def state_of(model: ApplicationModel) -> ApplicationState:
     application = model.application
-    if (application.project_id, application.removed) == (state.project_id, state.removed):
-        return model
-    moved = replace(application, project_id=state.project_id, removed=state.removed)
-    return replace(model, application=moved)
+    return ApplicationState(
+        application_id=application.application_id,
+        project_id=application.project_id,
+        removed=application.removed,
+        version=application.version,
+        schema_version=model.schema.version,
+    )
 
 
 def looks_at_addresses(model: ApplicationModel) -> bool:

@@ -128,7 +128,7 @@ class Views:
         facts, now = sight.case.facts, self._clock.now()
         record = facts.records[application_id]
         held = self._reading.effective(sight.case, application_id, sight.address)
-        shape = await self._shape_options(sight, options)
+        shape = await self._shape_options(sight, kind, options)
         if kind is ViewType.TREE:
             data: object = tree_of(sight, record)
         else:
@@ -142,11 +142,12 @@ class Views:
             version=record.version,
         )
 
-    async def _shape_options(self, sight: Sight, options: ViewOptions) -> ShapeOptions:
-        """What is held in projects is written in private_data, and seen with it."""
+    async def _shape_options(self, sight: Sight, kind: ViewType, options: ViewOptions) -> ShapeOptions:
+        """Rules held in projects are written in private_data, and seen with it; roles are roles everywhere."""
+        seen = kind is ViewType.ROLES or Part.PRIVATE in sight.parts
         return ShapeOptions(
             project_id=None if options.project is None else await self._project_id(options.project),
-            hide_project_access=options.hide_project_access or Part.PRIVATE not in sight.parts,
+            hide_project_access=options.hide_project_access or not seen,
             with_exp=options.with_exp,
             sections=frozenset(
                 section

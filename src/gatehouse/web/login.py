@@ -231,6 +231,7 @@ def options_of(ask: LoginRequest, address: str) -> LoginOptions:
         fixed_ips=fixed,
         meta=ask.meta == ON,
         with_email=ask.with_email,
+        service_jwt=ask.service_jwt,
     )
 
 

@@ -41,19 +41,8 @@ condition = st.recursive(
     max_leaves=4,
 )
 params = st.sampled_from(["", "x", "x,y", "z"])
-end = st.sampled_from(
-    [
-        {},
-        {},
-        {"expired": 999},
-        {"expired": 1000},
-        {"expired": 1100},
-        {"expired": 1200},
-        {"ttl": 150},
-        {"expired": 500, "ttl": 50},
-        {"expired": 1100, "ttl": 300},
-    ]
-)
+ends = [{"expired": 999}, {"expired": 1000}, {"expired": 1100}, {"expired": 1200}, {"ttl": 150}]
+end = st.sampled_from([{}, {}, *ends, {"expired": 500, "ttl": 50}, {"expired": 1100, "ttl": 300}])
 says = st.dictionaries(
     st.sampled_from(PATHS), st.builds(lambda value, text: {"value": value, "params": text}, st.booleans(), params)
 )

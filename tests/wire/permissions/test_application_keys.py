@@ -94,11 +94,12 @@ async def test_the_kid_of_a_user_jwt_is_answered_too(studio: Studio) -> None:
 
 async def test_keys_in_the_directory_are_published_first(migrated_url: str, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
+    keys.mkdir()
     environment = {"GATEHOUSE__APPLICATIONS__KEYS_DIR": str(keys)}
     async with running_service(migrated_url, tmp_path, environment=environment) as service:
         studio = await a_studio(service)
         custom = await a_custom_key(studio)
-        (keys / str(studio.shop.application_id)).mkdir(parents=True)
+        (keys / str(studio.shop.application_id)).mkdir()
         (keys / str(studio.shop.application_id) / "deploy.pem").write_text(the_pem())
         address = f"/api/permissions/application/publicKeys/{studio.shop.application_id}"
         from_file, kept = (await service.client.get(address)).json()["keys"]

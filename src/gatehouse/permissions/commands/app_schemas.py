@@ -312,7 +312,7 @@ def refuse_exposed(before: ApplicationModel, after: ApplicationModel) -> None:
         if not role.protected and protected_among(after.schema, meta_entries(role.meta))
     ]
     if holders and before.schema != after.schema:
-        raise ProtectedHeld(f"held by {', '.join(sorted(holders))}")
+        raise ProtectedHeld(f"Public roles hold a rule that would be protected: {', '.join(sorted(holders))}")
 
 
 def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) -> None:

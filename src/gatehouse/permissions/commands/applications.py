@@ -190,7 +190,7 @@ class Applications:
             after = replace(after, settings=settings)
         if draft.service_meta is not UNSET:
             require_publishing(may_publish=may_publish)
-            after = self._with_service_meta(actor, after, draft.service_meta or {})
+            after = self._with_service_meta(actor, after, draft.service_meta or without_keys(state))
         return after
 
     def _with_service_meta(self, actor: Actor, state: Application, given: Mapping[str, object]) -> Application:
@@ -271,6 +271,16 @@ def refuse_moved(state: Application, seen: Application) -> None:
     """Rights were judged for the project it was in."""
     if state.project_id != seen.project_id:
         raise VersionConflict
+
+
+def without_keys(application: Application) -> Mapping[str, object]:
+    """What clears service_meta whole; who may not touch its keys clears it as long as there are none."""
+    cleared: dict[str, object] = {}
+    if application.sealed_private_key is not None:
+        cleared["private_key"] = None
+    if application.service_key is not None:
+        cleared["public_key"] = None
+    return cleared
 
 
 def creators_record(application: Application, user_id: str) -> UserRecord:

@@ -22,7 +22,6 @@ from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight
 from gatehouse.permissions.fields import read_line, read_list, read_members
 from gatehouse.permissions.guard import About, Operation, is_open, require
 from gatehouse.permissions.model.group import Group, GroupCondition
-from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.store import Edited, GroupStore, ProjectStore
 
 GROUP_ID_BYTES: Final = 12
@@ -67,15 +66,15 @@ class Groups:
 
     async def of_project(self, actor: Actor, name: str) -> Sequence[Group]:
         """The groups the actor manages; raises NoRight when there is none he might."""
-        model = await project_named(self._projects, actor.rights, name)
+        model = await project_named(self._projects, actor.rights, grammar.check_project_id(name, "data.project_id"))
         project_id = model.project.project_id
         shown = [
             group
             for group in sorted(model.groups.values(), key=lambda group: group.title_key)
             if is_open(actor.rights, Operation.GROUP_GET, About(project_id=project_id, group_id=group.group_id))
         ]
-        if not shown and not actor.rights.holds_in(Scope(project_id), "group.can_manage_group"):
-            require(actor.rights, Operation.GROUP_SAVE, About(project_id=project_id))
+        if not shown:
+            require(actor.rights, Operation.GROUP_LIST, About(project_id=project_id))
         return shown
 
     async def save(self, actor: Actor, group_id: str | None, draft: GroupDraft) -> Group:
@@ -119,7 +118,8 @@ class Groups:
     async def _create(self, actor: Actor, draft: GroupDraft) -> Group:
         if draft.project_id is UNSET:
             raise Malformed("data.project_id: a group belongs to a project")
-        project = (await live_project(self._projects, actor.rights, draft.project_id)).project
+        home = grammar.check_project_id(draft.project_id, "data.project_id")
+        project = (await live_project(self._projects, actor.rights, home)).project
         require(actor.rights, Operation.GROUP_SAVE, About(project_id=project.project_id))
         if draft.title is UNSET:
             raise Malformed("data.title: a group needs a title")
@@ -149,7 +149,8 @@ class Groups:
         return await self._store.edit_group(group_id, change)
 
     async def _is_in(self, actor: Actor, group: Group, name: str) -> bool:
-        return (await project_named(self._projects, actor.rights, name)).project.project_id == group.project_id
+        named = grammar.check_project_id(name, "data.project_id")
+        return (await project_named(self._projects, actor.rights, named)).project.project_id == group.project_id
 
     async def _managed(self, actor: Actor, group_id: str, operation: Operation) -> Group:
         """The group, if the actor may do this to it; to others there is nothing to tell."""

@@ -15,17 +15,17 @@ from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import project_named
 from gatehouse.permissions.commands.projects import ProjectRemoved
 from gatehouse.permissions.commands.resources import refuse_unknown_resources
+from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.fields import read_members
 from gatehouse.permissions.granting import Granter
 from gatehouse.permissions.guard import About, Operation, require
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.group import PROJECT_TAG
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.records import parse_project_access, project_document
+from gatehouse.permissions.records import parse_project, project_document
 from gatehouse.permissions.store import (
     ApplicationStore,
     Change,
@@ -35,7 +35,6 @@ from gatehouse.permissions.store import (
     UserRecordStore,
 )
 
-MEMBER: tuple[str, ...] = ("roles", "applications", "services", "groups")
 USERS_AT_ONCE = 200
 
 
@@ -114,8 +113,7 @@ class Memberships:
     def _member(self, entry: object, project_id: str, place: str) -> Mapping[Scope, Holdings]:
         if entry is None:
             return {}
-        members = read_members(entry, place, MEMBER)
-        return parse_project_access({project_id: members}, place=place, expired=0)
+        return parse_project(entry, project_id, place=place)
 
     def _replaced(
         self, actor: Actor, granter: Granter, project_id: str, scopes: Mapping[Scope, Holdings]
@@ -123,6 +121,7 @@ class Memberships:
         def change(state: UserRecord) -> Edited[UserRecord]:
             kept = {scope: held for scope, held in state.scopes.items() if scope.project_id != project_id}
             after = replace(state, scopes={**kept, **scopes})
+            refuse_unknown_rules(granter.model, after)
             granter.refuse_change(state, after)
             details = difference(
                 project_document(state, project_id, granter.model), project_document(after, project_id, granter.model)

@@ -106,8 +106,10 @@ class Projects:
         members = read_members(given, place, ("allowed_domains", "services"))
         domains = grammar.parse_allowed_domains(members.get("allowed_domains") or [], f"{place}.allowed_domains")
         services = read_services(members.get("services") or {}, f"{place}.services")
-        models = await self._models.application_models(services)
-        for application_id, grants in services.items():
+        kept = seen.project.settings.services
+        fresh = {number: grants for number, grants in services.items() if kept.get(number) != grants}
+        models = await self._models.application_models(fresh)
+        for application_id, grants in fresh.items():  # what is there already can be saved back as it is
             where = f"{place}.services.{application_id}"
             refuse_unconnectable(seen.project, application_id, models.get(application_id), where)
             refuse_unknown_roles(grants, models[application_id], where)

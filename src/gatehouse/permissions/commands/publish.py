@@ -1,5 +1,6 @@
 """Publishing: a new project with its application and its first people (interface §4.6, §5.6, R6)."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,7 +11,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Refused
 from gatehouse.permissions import grammar
 from gatehouse.permissions.actor import Actor
-from gatehouse.permissions.errors import PersonNotFound
+from gatehouse.permissions.errors import NoRight, PersonNotFound
 from gatehouse.permissions.facts import Facts
 from gatehouse.permissions.guard import Operation, require
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
@@ -24,6 +25,7 @@ from gatehouse.permissions.store import NewApplication, PermissionStore, Project
 OWNER: Final = "project_owner"
 ADMINISTRATOR: Final = "project_administrator"
 CAN_CREATE: Final = central("can_create_projects")
+NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class NeedsStrongFactor(Refused):
@@ -41,7 +43,8 @@ class Publishing:
         """Every check comes before anything is made; the store makes all of it or nothing (checklist PR-01)."""
         require(actor.rights, Operation.PUBLISH)
         name = grammar.check_title(title, "project")
-        chosen = author if target in (None, author.subject.user_id) else await self._person(target)
+        limit = project_limit(actor)
+        chosen = author if target in (None, author.subject.user_id) else await self._person(actor, target)
         if not chosen.has_strong_factor:
             raise NeedsStrongFactor(f"user {chosen.subject.user_id} has no TOTP and no passkey")
         now = self._clock.now()
@@ -51,15 +54,16 @@ class Publishing:
         return await self._store.publish(
             project,
             new_application(project, now),
-            project_limit(actor),
+            limit,
             first_people(project, chosen.subject.user_id),
             lambda application_id: self._records(actor, project, application_id, chosen.subject.user_id),
         )
 
-    async def _person(self, user_id: str | None) -> Facts:
+    async def _person(self, actor: Actor, user_id: str | None) -> Facts:
+        """Who may not hear who exists hears of someone unknown what he hears of someone without factor (R6)."""
         facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_ID,))
         if facts is None:
-            raise PersonNotFound
+            raise PersonNotFound if actor.rights.knows_who_exists else NeedsStrongFactor(f"no user {user_id}")
         return facts
 
     def _records(self, actor: Actor, project: Project, application_id: int, administrator: str) -> Sequence[Record]:
@@ -95,15 +99,10 @@ def project_limit(actor: Actor) -> int | None:
     Read per contribution: one without parameters is unlimited, of numbers the highest counts, and parameters that
     are no number give no right (R5).
     """
-    if actor.rights.administers:
+    contributions = actor.rights.central.rules(ROOT).each(CAN_CREATE)
+    if actor.rights.administers or () in contributions:
         return None
-    limits = [limit_of(params) for params in actor.rights.central.rules(ROOT).each(CAN_CREATE)]
-    if None in limits:
-        return None
-    return max((limit for limit in limits if limit is not None), default=0)
-
-
-def limit_of(params: Sequence[str]) -> int | None:
-    if not params:
-        return None
-    return max((int(one) for one in params if one.isascii() and one.isdigit() and len(one) < 10), default=0)  # noqa: PLR2004
+    numbers = [int(one) for params in contributions for one in params if NUMBER.fullmatch(one)]
+    if not numbers:
+        raise NoRight("can_create_projects with parameters that are no number")
+    return max(numbers)

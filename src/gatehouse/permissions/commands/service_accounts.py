@@ -1,0 +1,228 @@
+"""Service accounts of a project: made, listed, revoked (R1)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from secrets import token_hex
+from typing import Final
+
+import msgspec
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.addresses import parse_network
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.ids import new_user_id
+from gatehouse.permissions import grammar
+from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.application_keys import parse_public_key
+from gatehouse.permissions.commands.finding import live_project, project_named
+from gatehouse.permissions.commands.memberships import MEMBER
+from gatehouse.permissions.commands.resources import refuse_unknown_resources
+from gatehouse.permissions.errors import Malformed, NoRight, OwnerIsNoPerson, PersonNotFound
+from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.fields import read_line, read_list, read_members
+from gatehouse.permissions.granting import PROJECT_OWNER, Granter
+from gatehouse.permissions.guard import About, Operation, require
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.records import parse_project, project_document
+from gatehouse.permissions.service_tokens import DAY, DAYS_MOST, JTI_BYTES
+from gatehouse.permissions.store import (
+    ApplicationStore,
+    PermissionStore,
+    ProjectStore,
+    ServiceAccountStore,
+    UserRecordStore,
+)
+from gatehouse.tokens.claims import ServiceAccountClaims
+from gatehouse.tokens.signing import Signer
+
+NAME_LONGEST: Final = 64
+RANGES_MOST: Final = 32
+RANGE_LONGEST: Final = 64
+
+
+class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data`: get takes project_id, delete user_id, save the rest; what else a record shows is ignored (R6)."""
+
+    project_id: str = ""
+    user_id: str = ""
+    name: str = ""
+    comment: str = ""
+    ip_ranges: list[object] = []
+    public_key: str = ""
+    days: int | None = None
+    roles: object = None  # this and the next three as in a membership: what it holds in the project
+    applications: object = None
+    services: object = None
+    groups: object = None
+    created: object = None
+    created_by: object = None
+    revoked: object = None
+    version: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    account: ServiceAccount
+    holds: Mapping[str, object]  # in its project, as a membership says it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    listed: Listed
+    jwt: str = field(repr=False)
+    ends_at: int
+
+
+class ServiceAccounts:
+    def __init__(
+        self,
+        *,
+        store: ServiceAccountStore,
+        people: PermissionStore,
+        projects: ProjectStore,
+        applications: ApplicationStore,
+        records: UserRecordStore,
+        signer: Signer,
+        recorder: Recorder,
+        clock: Clock,
+        issuer: str,
+        days: int,
+    ) -> None:
+        self._store = store
+        self._people = people
+        self._projects = projects
+        self._applications = applications
+        self._records = records
+        self._signer = signer
+        self._recorder = recorder
+        self._clock = clock
+        self._issuer = issuer
+        self._days = days
+
+    async def list(self, actor: Actor, central: ApplicationModel, name: str) -> Sequence[Listed]:
+        """By name, revoked ones too."""
+        named = grammar.check_project_id(name, "data.project_id")
+        project_id = (await project_named(self._projects, actor.rights, named)).project.project_id
+        require(actor.rights, Operation.SERVICE_ACCOUNTS, About(project_id=project_id))
+        held = {one.user_id: one for one in await self._records.records_in_project(CENTRAL_ID, project_id)}
+        return [
+            Listed(account=account, holds=holdings_of(held.get(account.user_id), account, central))
+            for account in await self._store.service_accounts(project_id)
+        ]
+
+    async def create(self, actor: Actor, central: ApplicationModel, draft: ServiceAccountDraft) -> Made:
+        """Its JWT is answered here and nowhere else. Raises NameTaken."""
+        named = grammar.check_project_id(draft.project_id, "data.project_id")
+        project = await live_project(self._projects, actor.rights, named)
+        require(actor.rights, Operation.SERVICE_ACCOUNTS, About(project_id=project.project.project_id))
+        ends_at = self._clock.now() + self._lifetime(draft.days)
+        account = self._account(actor, project, draft)
+        record = await self._record_of(actor, central, project, account, draft)
+        await self._store.create_service_account(
+            account, [record], (self._entry(Event.SERVICE_ACCOUNT_MADE, actor, account),)
+        )
+        jwt = await self._signer.sign(await self._claims(account, ends_at))
+        return Made(
+            listed=Listed(account=account, holds=holdings_of(record, account, central)), jwt=jwt, ends_at=ends_at
+        )
+
+    async def revoke(self, actor: Actor, user_id: str) -> None:
+        """Only whoever manages its project hears that there is one."""
+        facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_ID,))
+        account = None if facts is None else facts.service_account
+        if account is None:
+            raise PersonNotFound if actor.rights.administers else NoRight(f"{user_id} is no service account")
+        require(actor.rights, Operation.SERVICE_ACCOUNTS, About(project_id=account.project_id))
+        if not account.revoked:
+            entry = self._entry(Event.SERVICE_ACCOUNT_REVOKED, actor, account)
+            await self._store.revoke_service_account(user_id, self._clock.now(), (entry,))
+
+    def _lifetime(self, days: int | None) -> int:
+        days = self._days if days is None else days
+        if not 1 <= days <= DAYS_MOST:
+            raise Malformed(f"data.days: 1 to {DAYS_MOST}")
+        return days * DAY
+
+    def _account(self, actor: Actor, project: ProjectModel, draft: ServiceAccountDraft) -> ServiceAccount:
+        return ServiceAccount(
+            user_id=new_user_id(),
+            project_id=project.project.project_id,
+            name=read_line(draft.name, "data.name", NAME_LONGEST, shortest=1),
+            comment=grammar.check_comment(draft.comment, "data.comment"),
+            ip_ranges=read_ranges(draft.ip_ranges),
+            public_key=parse_public_key(draft.public_key, "data.public_key") if draft.public_key else "",
+            created_by=actor.user_id,
+            created_at=self._clock.now(),
+            jti=token_hex(JTI_BYTES),
+        )
+
+    async def _record_of(
+        self,
+        actor: Actor,
+        central: ApplicationModel,
+        project: ProjectModel,
+        account: ServiceAccount,
+        draft: ServiceAccountDraft,
+    ) -> UserRecord:
+        """What it is to hold: nothing that its maker could not give to a person."""
+        scopes = read_scopes(draft, account.project_id)
+        refuse_owner(scopes)
+        await refuse_unknown_resources(project, scopes, self._applications)
+        blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
+        record = replace(blank, scopes=scopes)
+        Granter(rights=actor.rights, model=central, now=self._clock.now()).refuse_change(blank, record)
+        return record
+
+    async def _claims(self, account: ServiceAccount, ends_at: int) -> ServiceAccountClaims:
+        facts = await self._people.facts(account.user_id, (CENTRAL_ID,))
+        if facts is None:
+            raise PersonNotFound("the service account is gone already")
+        return ServiceAccountClaims(
+            iss=self._issuer,
+            iat=account.created_at,
+            exp=ends_at,
+            uid=account.user_id,
+            sub=account.user_id,
+            nick=account.name,
+            rev=facts.rev,
+            jti=account.jti,
+            pub_key=account.public_key or None,
+            fip=account.ip_ranges or None,
+        )
+
+    def _entry(self, event: Event, actor: Actor, account: ServiceAccount) -> Record:
+        details = {"project_id": account.project_id, "name": account.name, "jti": account.jti}
+        return self._recorder.record(event, actor.origin, subject=account.user_id, details=details)
+
+
+def read_ranges(given: Sequence[object]) -> tuple[str, ...]:
+    ranges: list[str] = []
+    for index, one in enumerate(read_list(given, "data.ip_ranges", RANGES_MOST)):
+        place = f"data.ip_ranges[{index}]"
+        text = read_line(one, place, RANGE_LONGEST, shortest=1)
+        try:
+            ranges.append(str(parse_network(text)))
+        except ValueError:
+            raise Malformed(f"{place}: a network as CIDR, such as 10.0.0.0/8") from None
+    return tuple(dict.fromkeys(ranges))
+
+
+def read_scopes(draft: ServiceAccountDraft, project_id: str) -> Mapping[Scope, Holdings]:
+    given = {name: value for name in MEMBER if (value := getattr(draft, name)) is not None}
+    return parse_project(read_members(given, "data", MEMBER), project_id, place="data")
+
+
+def refuse_owner(scopes: Mapping[Scope, Holdings]) -> None:
+    if any(one.role == PROJECT_OWNER for held in scopes.values() for one in held.roles):
+        raise OwnerIsNoPerson
+
+
+def holdings_of(
+    record: UserRecord | None, account: ServiceAccount, central: ApplicationModel
+) -> Mapping[str, object]:
+    return {} if record is None else project_document(record, account.project_id, central)

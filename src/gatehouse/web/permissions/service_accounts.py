@@ -1,0 +1,96 @@
+"""POST /api/permissions/serviceAccount (R1, R6)."""
+
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.commands.service_accounts import Listed, ServiceAccountDraft, ServiceAccounts
+from gatehouse.permissions.credentials import ORDINARY
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.credentials import Asked
+from gatehouse.web.permissions.envelope import answer, done, post
+from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
+from gatehouse.web.permissions.moments import moment
+from gatehouse.web.routes.table import Endpoint
+
+
+class ServiceAccountRequest(Asked, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete"]
+    data: ServiceAccountDraft
+
+
+class ServiceAccountEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    user_id: str
+    project_id: str
+    name: str
+    comment: str
+    ip_ranges: tuple[str, ...]
+    public_key: str
+    created_by: str
+    created: str
+    revoked: bool
+    version: int
+    roles: object = ()  # this and the next three: what it holds in its project
+    applications: object = None
+    services: object = None
+    groups: object = None
+    jwt: str = ""  # this and the next in the answer to its creation only
+    jwt_expired: int = 0
+
+
+class ServiceAccountAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: str
+    data: tuple[ServiceAccountEntry, ...] | ServiceAccountEntry | None = None  # a list for get, the new one for save
+
+
+class ServiceAccountEndpoint:
+    def __init__(self, *, accounts: ServiceAccounts, desk: FrontDesk) -> None:
+        self._accounts = accounts
+        self._desk = desk
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, ServiceAccountRequest)
+        visit = await self._desk.visit(request, ask, ORDINARY)
+        actor = actor_of(request, visit)
+        match ask.action:
+            case "get":
+                listed = await self._accounts.list(actor, visit.central, ask.data.project_id)
+                return answer(tuple(entry(one) for one in listed))
+            case "save":
+                made = await self._accounts.create(actor, visit.central, ask.data)
+                return answer(entry(made.listed, jwt=made.jwt, ends_at=made.ends_at))
+            case "delete":
+                await self._accounts.revoke(actor, ask.data.user_id)
+                return done()
+
+    def endpoint(self) -> Endpoint:
+        return post(
+            "serviceAccount",
+            self.act,
+            name="service_account",
+            request=ServiceAccountRequest,
+            section="interface §4.14",
+            summary="Service accounts of a project: get, save (create, answers its JWT once), delete (revoke)",
+            answers=ServiceAccountAnswer,
+        )
+
+
+def entry(listed: Listed, *, jwt: str = "", ends_at: int = 0) -> ServiceAccountEntry:
+    account = listed.account
+    return ServiceAccountEntry(
+        user_id=account.user_id,
+        project_id=account.project_id,
+        name=account.name,
+        comment=account.comment,
+        ip_ranges=account.ip_ranges,
+        public_key=account.public_key,
+        created_by=account.created_by,
+        created=moment(account.created_at),
+        revoked=account.revoked,
+        version=account.version,
+        **listed.holds,  # type: ignore[arg-type]  # roles, applications, services, groups
+        jwt=jwt,
+        jwt_expired=ends_at,
+    )

@@ -27,7 +27,6 @@ PROJECTS: Final = 10
 GROUPS: Final = 500
 CHECKS: Final = 100
 OPTIONS: Final = ShapeOptions()
-WITH_EXP: Final = ShapeOptions(with_exp=True)
 
 
 def permissions() -> list[Figure]:
@@ -112,8 +111,3 @@ def many_groups() -> Structure:
 def a_group(group_id: str, tag: str) -> Group:
     condition = GroupCondition(title="tagged", condition=parse_condition({"tag": tag}, with_address=False))
     return Group(group_id=group_id, project_id="big", title=tag, conditions=(condition,), created_at=NOW)
-
-
-if __name__ == "__main__":
-    for one in permissions():
-        print(f"{one.name:<50} {one.value:10.1f} {one.unit} {one.verdict}")

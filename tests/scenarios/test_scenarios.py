@@ -105,11 +105,13 @@ def deciding(world: World, text: str) -> list[str]:
 
 
 def some_options(settings: list[str]) -> ShapeOptions:
-    """`list project_id=mg with_exp`; without an id it is one that was not found."""
+    """`list project_id=mg with_exp`; without an id it is one that was not found. One section, or both."""
     given: dict[str, Any] = {}
     for setting in settings:
         name, is_text, value = setting.partition("=")
         given[name] = value if is_text else True
+    if "sections" in given:
+        given["sections"] = frozenset({Section(given["sections"])})
     return ShapeOptions(**given)
 
 

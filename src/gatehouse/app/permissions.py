@@ -12,6 +12,7 @@ from gatehouse.permissions.commands.memberships import Memberships
 from gatehouse.permissions.commands.people import People
 from gatehouse.permissions.commands.projects import Projects
 from gatehouse.permissions.commands.publish import Publishing
+from gatehouse.permissions.commands.service_accounts import ServiceAccounts
 from gatehouse.permissions.commands.user_schemas import UserSchemas
 from gatehouse.permissions.custom_keys import CustomKeys
 from gatehouse.permissions.desk import Desk
@@ -23,6 +24,7 @@ from gatehouse.web.permissions.groups import GroupEndpoints
 from gatehouse.web.permissions.keys import CustomKeyEndpoint
 from gatehouse.web.permissions.projects import ProjectEndpoints
 from gatehouse.web.permissions.schemas import SchemaEndpoints
+from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
 from gatehouse.web.permissions.users import UserEndpoints
 from gatehouse.web.routes.table import Endpoint
@@ -82,6 +84,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
             views=views,
             schemas=user_schemas,
             desk=rooms.desk,
+            clock=clock,
             max_age=house.settings.permissions.max_age_seconds,
         ).endpoints(),
         *ProjectEndpoints(
@@ -115,4 +118,21 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
             desk=desk,
             clock=clock,
         ).endpoints(),
+        ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
     ]
+
+
+def service_accounts(house: House) -> ServiceAccounts:
+    storage = house.storage
+    return ServiceAccounts(
+        store=storage.service_accounts,
+        people=storage.permissions,
+        projects=storage.projects,
+        applications=storage.applications,
+        records=storage.user_records,
+        signer=house.signer,
+        recorder=house.recorder,
+        clock=house.clock,
+        issuer=house.settings.server.base_url,
+        days=house.settings.tokens.service_jwt_days,
+    )

@@ -172,13 +172,13 @@ class Callers:
         """How many seconds a user JWT may be past its end (R6)."""
         if standing is None:
             return 0
-        allowed = need.expired_beside_service
+        allowed = need.expired_beside_service if standing.by_jwt else need.expired_beside_key
         return self._grace if allowed else 0
 
     async def _refuse_exchanged(self, claims: ExchangedClaims, need: Need, *, beside_service: bool) -> None:
         if not await self._grants.is_live(claims.gid):
             raise InvalidToken(f"grant {claims.gid} is over")
-        enough = need.exchanged is Exchanged.ALONE or (need.exchanged is Exchanged.BESIDE_SERVICE and beside_service)
+        enough = need.exchanged is Exchanged.ALONE or need.exchanged is Exchanged.BESIDE_SERVICE
         if not enough:
             raise WrongCredentials("an exchanged JWT is not taken here")
 

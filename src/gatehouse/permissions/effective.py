@@ -73,8 +73,7 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
         merged: dict[Rule, dict[str, None]] = {}
         for voice in chain.from_iterable(self.gathered.tiers):
             for rule, params in voice.says.params.items():
-                if rule in self.held:
-                    merged.setdefault(rule, {}).update(dict.fromkeys(params))
+                merged.setdefault(rule, {}).update(dict.fromkeys(params))
         return {rule: tuple(params) for rule, params in merged.items()}
 
     def each(self, rule: Rule) -> list[tuple[str, ...]]:

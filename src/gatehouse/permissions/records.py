@@ -20,7 +20,7 @@ from gatehouse.permissions.model.rule import ENDLESS, Section
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import ResourceKind, Scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
-from gatehouse.permissions.rules import parse_entries, refuse_doubled
+from gatehouse.permissions.rules import parse_entries, refuse_doubled, section_entries
 from gatehouse.permissions.trees import RESERVED as PROJECT_ACCESS
 
 ROLES_MOST: Final = 1_000  # in one scope
@@ -104,6 +104,15 @@ def record_document(record: UserRecord, role_names: Mapping[str, str]) -> dict[s
         "roles": root.get("roles", []),
         "secret_data": record.secret_data,
     }
+
+
+def first_end(record: UserRecord, now: int) -> int:
+    """The earliest end of any unexpired role or entry of the record, 0 for none (interface §2.7)."""
+    ends = [one.end for held in record.scopes.values() for one in held.roles]
+    for held in record.scopes.values():
+        ends += [entry.end for entry in section_entries(held.private_data, Section.PRIVATE).values()]
+        ends += [entry.end for entry in section_entries(held.public_data, Section.PUBLIC).values()]
+    return min((end.shown(now) for end in ends if end != ENDLESS and not end.is_past(now)), default=0)
 
 
 def project_document(record: UserRecord, project_id: str, model: ApplicationModel) -> Mapping[str, object]:

@@ -11,11 +11,12 @@ from gatehouse.permissions.caller import Caller
 from gatehouse.permissions.desk import Desk, Visit
 from gatehouse.permissions.effective import Effective
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound, ProjectNotFound
+from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ResourceKind, Scope
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.reading import Case, Reading
-from gatehouse.permissions.records import record_document
+from gatehouse.permissions.records import first_end, record_document
 from gatehouse.permissions.secret_data import Part
 from gatehouse.permissions.shapes import NOWHERE, Shape, ShapeOptions, asked_scopes, render
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
@@ -130,7 +131,7 @@ class Views:
         held = self._reading.effective(sight.case, application_id, sight.address)
         shape = await self._shape_options(sight, kind, options)
         if kind is ViewType.TREE:
-            data: object = tree_of(sight, record)
+            data: object = tree_of(record, sight.case.models[application_id], sight.parts)
         else:
             data = render(held, Shape(kind.value), shape, now)
         if options.with_roles or options.with_apps_data:
@@ -197,15 +198,25 @@ def readable(visit: Visit, user_id: str) -> frozenset[Part]:
     return frozenset(own)
 
 
-def tree_of(sight: Sight, record: UserRecord) -> dict[str, object]:
+def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[Part]) -> dict[str, object]:
     """The stored record without the sections that may not be read."""
-    model = sight.case.models[record.application_id]
     names = {key: role.name for key, role in model.roles.items()}
     whole = record_document(record, names)
     return {
-        **{name: section for name, section in whole.items() if SECTION_PARTS[name] in sight.parts},
+        **{name: section for name, section in whole.items() if SECTION_PARTS[name] in parts},
         "version": record.version,
     }
+
+
+def saved_view(visit: Visit, record: UserRecord, model: ApplicationModel, now: int) -> View:
+    """What a save answers: the record as it is now, as far as whoever saved it may read it."""
+    parts = ALL_PARTS if record.user_id == visit.caller.user_id else readable(visit, record.user_id)
+    return View(
+        data=tree_of(record, model, parts),
+        user_id=record.user_id,
+        expired=first_end(record, now),
+        version=record.version,
+    )
 
 
 def projects_of(case: Case, scopes: Sequence[Scope]) -> dict[str, dict[str, object]]:

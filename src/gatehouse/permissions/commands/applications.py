@@ -190,7 +190,8 @@ class Applications:
             after = replace(after, settings=settings)
         if draft.service_meta is not UNSET:
             require_publishing(may_publish=may_publish)
-            after = self._with_service_meta(actor, after, draft.service_meta or without_keys(state))
+            given = without_keys(state) if draft.service_meta is None else draft.service_meta
+            after = self._with_service_meta(actor, after, given)
         return after
 
     def _with_service_meta(self, actor: Actor, state: Application, given: Mapping[str, object]) -> Application:

@@ -121,7 +121,7 @@ class Memberships:
         def change(state: UserRecord) -> Edited[UserRecord]:
             kept = {scope: held for scope, held in state.scopes.items() if scope.project_id != project_id}
             after = replace(state, scopes={**kept, **scopes})
-            refuse_unknown_rules(granter.model, after)
+            refuse_unknown_rules(granter.model, state, after)
             granter.refuse_change(state, after)
             details = difference(
                 project_document(state, project_id, granter.model), project_document(after, project_id, granter.model)

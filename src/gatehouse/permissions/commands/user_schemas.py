@@ -12,15 +12,16 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions import grammar, rules
 from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.applications import ApplicationRemoved
 from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.facts import ApplicationModel, Facts
-from gatehouse.permissions.granting import Granter, refuse_foreign_projects
+from gatehouse.permissions.granting import Granter, changed_entries, refuse_foreign_projects
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
 from gatehouse.permissions.records import parse_assignments, parse_project_access, record_document
 from gatehouse.permissions.secret_data import Part
 from gatehouse.permissions.store import (
@@ -96,18 +97,21 @@ class UserSchemas:
     ) -> UserRecord:
         """All or nothing (checklist SC-07)."""
         refuse_sections(actor, user_id, draft)
+        if model.application.removed:
+            raise ApplicationRemoved
         application_id = model.application.application_id
         before = (await self.person(actor, user_id, application_id)).records[application_id]
         wanted = read_draft(draft, expired)
         if wanted.access is not UNSET:
-            wanted = replace(wanted, access=await self._resolved(actor, wanted.access, before))
+            wanted = replace(wanted, access=await self._resolved(actor, model, wanted.access, before))
         granter = Granter(rights=actor.rights, model=model, now=self._clock.now())
 
         def change(state: UserRecord) -> Edited[UserRecord]:
             refuse_old_version(draft.version, state.version)
             after = merged(state, wanted)
+            rules.refuse_doubled(after.root.private_data, after.root.public_data)
             refuse_foreign_projects(actor.rights, below_root(state), below_root(after))
-            refuse_unknown_rules(model, after)
+            refuse_unknown_rules(model, state, after)
             granter.refuse_change(state, after)
             names = role_names(model)
             details = difference(record_document(state, names), record_document(after, names))
@@ -122,7 +126,7 @@ class UserSchemas:
         return await self._store.edit_record(application_id, user_id, change, self._clock.now())
 
     async def _resolved(
-        self, actor: Actor, access: Mapping[Scope, Holdings], before: UserRecord
+        self, actor: Actor, model: ApplicationModel, access: Mapping[Scope, Holdings], before: UserRecord
     ) -> Mapping[Scope, Holdings]:
         """The same under the ids of the projects; what is new has to exist."""
         resolved: dict[Scope, Holdings] = {}
@@ -132,12 +136,22 @@ class UserSchemas:
                 resolved |= scopes  # as it was: it need not be looked at again
                 continue
             project = await live_project(self._projects, actor.rights, name)
+            refuse_unrelated(model, project.project.project_id)
             await refuse_unknown_resources(project, scopes, self._applications)
             moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}
             if resolved.keys() & moved.keys():
                 raise Malformed(f"data.private_data.{PROJECT_ACCESS}: {name} names a project that is there already")
             resolved |= moved
         return resolved
+
+
+def refuse_unrelated(model: ApplicationModel, project_id: str) -> None:
+    """In a project people hold what is its own, what is published, and Central's: as with grants to groups (R5)."""
+    application = model.application
+    if not (application.is_central or application.is_published or application.project_id == project_id):
+        raise Malformed(
+            f"data.private_data.{PROJECT_ACCESS}: the application neither belongs to {project_id} nor is published"
+        )
 
 
 def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
@@ -204,15 +218,18 @@ def below_root(record: UserRecord) -> Mapping[Scope, Holdings]:
     return {scope: held for scope, held in record.scopes.items() if not scope.is_root}
 
 
-def refuse_unknown_rules(model: ApplicationModel, record: UserRecord) -> None:
-    for scope, held in record.scopes.items():
-        for section, tree in ((Section.PRIVATE, held.private_data), (Section.PUBLIC, held.public_data)):
-            rules.refuse_collisions(
-                model.schema,
-                rules.section_entries(tree, section),
-                place=f"data {scope.project_id or section.value}",
-                central=model.application.is_central,
-            )
+def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: UserRecord) -> None:
+    """Of what is new in the record; what stood there before a rule came into its way stays."""
+    for scope, held in after.scopes.items():
+        fresh = [
+            rule for rule, entry in changed_entries(before.scopes.get(scope, NOTHING), held) if entry is not None
+        ]
+        rules.refuse_collisions(
+            model.schema,
+            fresh,
+            place=f"data of {scope.project_id}" if scope.project_id else "data",
+            central=model.application.is_central,
+        )
 
 
 def role_names(model: ApplicationModel) -> Mapping[str, str]:

@@ -7,13 +7,13 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.kernel.clock import Clock
 from gatehouse.permissions import fields, grammar
-from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas, role_names, target_of
+from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas, target_of
 from gatehouse.permissions.credentials import RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET
 from gatehouse.permissions.desk import Desk
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
-from gatehouse.permissions.records import record_document
-from gatehouse.permissions.views import View, ViewOptions, Views, ViewType
+from gatehouse.permissions.views import View, ViewOptions, Views, ViewType, saved_view
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked, credentials_of
 from gatehouse.web.permissions.envelope import post, tagged
@@ -53,10 +53,11 @@ class RecordAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordEndpoint:
-    def __init__(self, *, views: Views, schemas: UserSchemas, desk: Desk, max_age: int) -> None:
+    def __init__(self, *, views: Views, schemas: UserSchemas, desk: Desk, clock: Clock, max_age: int) -> None:
         self._views = views
         self._schemas = schemas
         self._desk = desk
+        self._clock = clock
         self._max_age = max_age
 
     async def act(self, request: Request) -> Response:
@@ -83,8 +84,7 @@ class RecordEndpoint:
         expired = fields.read_number(ask.expired, "expired", LAST_MOMENT)
         user_id = target_of(ask.data, visit.caller.user_id)
         saved = await self._schemas.save(actor_of(request, visit), visit.model, user_id, ask.data, expired)
-        tree = {**record_document(saved, role_names(visit.model)), "version": saved.version}
-        return json_answer(self._answer(View(data=tree, user_id=user_id, expired=expired, version=saved.version)))
+        return json_answer(self._answer(saved_view(visit, saved, visit.model, self._clock.now())))
 
     def _answer(self, view: View) -> RecordAnswer:
         return RecordAnswer(

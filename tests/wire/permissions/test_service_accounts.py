@@ -1,0 +1,159 @@
+"""Service accounts: made, used, listed and revoked at serviceAccount (R1)."""
+
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.support.permission_builders import a_user_record, edited_project
+from tests.support.studio import PROJECT, VISITOR, Person, Studio, own_record, person
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.store import Edited
+
+MANAGER = "1000000003"
+
+
+def asking(action: str, **data: object) -> dict[str, object]:
+    return {"action": action, "data": data}
+
+
+async def made(studio: Studio, by: Person | None = None, **data: object) -> Any:
+    ask = asking("save", **{"project_id": PROJECT, "name": "ci", **data})
+    return (await studio.ok("serviceAccount", ask, (by or studio.owner).headers))["data"]
+
+
+async def listed(studio: Studio) -> Any:
+    ask = asking("get", project_id=PROJECT)
+    return (await studio.ok("serviceAccount", ask, studio.owner.headers))["data"]
+
+
+def bearing(account: Any) -> dict[str, str]:
+    return {"Authorization": f"Bearer {account['jwt']}"}
+
+
+async def a_manager(studio: Studio, role: str = "project_administrator") -> Person:
+    someone = await person(studio.service, MANAGER)
+    record = a_user_record(MANAGER, {Scope(PROJECT): [role]})
+    await studio.service.house.storage.user_records.edit_record(
+        1, MANAGER, lambda _: Edited(record, ()), studio.service.clock.now()
+    )
+    return someone
+
+
+async def test_its_jwt_is_shown_once_and_needs_no_factor(studio: Studio) -> None:
+    account = await made(studio, comment="builds", roles=["app_developer"])
+    assert account["jwt_expired"] == studio.service.clock.now() + 90 * 86_400
+    assert (account["name"], account["comment"], account["created_by"]) == ("ci", "builds", studio.owner.user_id)
+    [shown] = await listed(studio)
+    assert shown == {name: value for name, value in account.items() if not name.startswith("jwt")}
+    assert shown["roles"] == ["app_developer"]
+    own = await studio.ok("meta/data", own_record(studio.shop), bearing(account))
+    assert own["user_id"] == account["user_id"]
+
+
+async def test_it_reads_anyone_in_applications_of_its_project_and_writes_nothing(studio: Studio) -> None:
+    account = await made(studio)
+    ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": VISITOR}}
+    assert (await studio.ok("meta/data", ask, bearing(account)))["user_id"] == VISITOR
+    elsewhere = {**ask, "application_id": studio.other.application_id, "data": {"user_id": VISITOR, "type": "roles"}}
+    await studio.refused(403, "meta/data", elsewhere, bearing(account))
+    saved = {**ask, "action": "save", "data": {"user_id": VISITOR, "roles": []}}
+    await studio.refused(403, "meta/data", saved, bearing(account))
+
+
+async def test_a_revoked_one_is_refused_at_once(studio: Studio) -> None:
+    account = await made(studio)
+    gone = asking("delete", user_id=account["user_id"])
+    assert await studio.ok("serviceAccount", gone, studio.owner.headers) == {"status": "OK"}
+    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(account))
+    assert [one["revoked"] for one in await listed(studio)] == [True]
+    await studio.ok("serviceAccount", gone, studio.owner.headers)
+    assert (await listed(studio))[0]["version"] == 2
+
+
+async def test_it_is_refused_the_moment_its_project_is_removed(studio: Studio) -> None:
+    account = await made(studio)
+    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(account))
+    again = asking("save", project_id=PROJECT, name="two")
+    await studio.refused(403, "serviceAccount", again, studio.owner.headers)
+
+
+async def test_only_who_manages_the_project_makes_lists_and_revokes_them(studio: Studio) -> None:
+    account = await made(studio)
+    for ask in (
+        asking("save", project_id=PROJECT, name="two"),
+        asking("get", project_id=PROJECT),
+        asking("get", project_id="nowhere"),
+        asking("delete", user_id=account["user_id"]),
+        asking("delete", user_id=VISITOR),
+    ):
+        await studio.refused(403, "serviceAccount", ask, studio.visitor.headers)
+
+
+async def test_it_gets_no_role_its_maker_could_not_give(studio: Studio) -> None:
+    manager = await a_manager(studio)
+    await made(studio, manager, roles=["project_administrator"])
+    for roles in (["project_owner"], ["administrator"]):
+        ask = asking("save", project_id=PROJECT, name="two", roles=roles)
+        assert (await studio.post("serviceAccount", ask, manager.headers)).status_code in (400, 403)
+    assert [one["name"] for one in await listed(studio)] == ["ci"]
+
+
+async def test_it_never_owns_a_project_whoever_would_give_it_that(studio: Studio) -> None:
+    ask = asking("save", project_id=PROJECT, name="two", roles=["project_owner"])
+    assert "never owns" in await studio.refused(403, "serviceAccount", ask, studio.owner.headers)
+    account = await made(studio)
+    users = {account["user_id"]: {"roles": ["project_owner"]}}
+    later = {"action": "save", "data": {"id": PROJECT, "users": users}}
+    assert "never owns" in await studio.refused(403, "project/membership", later, studio.owner.headers)
+
+
+async def test_it_is_good_from_its_ip_ranges_only(studio: Studio) -> None:
+    near = await made(studio, ip_ranges=["127.0.0.0/8"])
+    far = await made(studio, name="far", ip_ranges=["10.0.0.0/8"])
+    await studio.ok("meta/data", own_record(studio.shop), bearing(near))
+    await studio.refused(403, "meta/data", own_record(studio.shop), bearing(far))
+    ask = asking("save", project_id=PROJECT, name="two", ip_ranges=["10.0.0.1/8"])
+    assert "ip_ranges[0]" in await studio.refused(400, "serviceAccount", ask, studio.owner.headers)
+
+
+async def test_with_a_public_key_each_request_is_signed(studio: Studio) -> None:
+    key = generate_private_key(65_537, 2048)
+    pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    account = await made(studio, public_key=pem)
+    body = msgspec.json.encode(own_record(studio.shop))
+    sign = b64encode(key.sign(body, PKCS1v15(), SHA256())).decode()
+    for signature, status in ((sign, 200), (sign[::-1], 401), (None, 401)):
+        headers = {**bearing(account), "Content-Type": "application/json"}
+        headers |= {} if signature is None else {"Request-Sign": signature}
+        answer = await studio.service.client.post("/api/permissions/meta/data", content=body, headers=headers)
+        assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        ({"name": ""}, "data.name"),
+        ({"name": "a\nb"}, "data.name"),
+        ({"days": 366}, "data.days"),
+        ({"days": 0}, "data.days"),
+        ({"public_key": "no key"}, "data.public_key"),
+        ({"groups": {"0" * 24: {"roles": ["group_manager"]}}}, "nothing in groups"),
+        ({"nonsense": 1}, "nonsense"),
+    ],
+)
+async def test_a_malformed_one_is_refused_by_name(studio: Studio, data: dict[str, object], place: str) -> None:
+    ask = asking("save", **{"project_id": PROJECT, "name": "ci", **data})
+    assert place in await studio.refused(400, "serviceAccount", ask, studio.owner.headers)
+
+
+async def test_names_are_unique_in_a_project(studio: Studio) -> None:
+    await made(studio)
+    ask = asking("save", project_id=PROJECT, name="ci")
+    await studio.refused(409, "serviceAccount", ask, studio.owner.headers)

@@ -8,7 +8,7 @@ from tools import rooms
 
 SOURCE = rooms.ROOT / "src" / "gatehouse"
 SHELLS = {"web", "storage", "cli", "settings"}
-STORAGE_MAY_SEE = {"model", "store", "errors", "events", "facts", "conditions"}  # the last two: records by other names
+STORAGE_MAY_SEE = {"model", "store", "errors", "events", "facts", "conditions"}  # the last two are records too
 
 
 def imports_of(path: Path) -> Iterator[str]:

@@ -155,7 +155,6 @@ class Callers:
         audience = audience_of(claims)
         if audience is not None and not (need.audience and audience == caller.application_id):
             raise WrongCredentials(f"a JWT for application {audience}")
-        self._admit(claims.uid)
         facts = await self._facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
         await self._refuse_service_account(claims, facts, credentials)
         refuse_other_places(fixed_networks(claims, facts), caller.address)
@@ -178,7 +177,7 @@ class Callers:
     async def _refuse_exchanged(self, claims: ExchangedClaims, need: Need, *, beside_service: bool) -> None:
         if not await self._grants.is_live(claims.gid):
             raise InvalidToken(f"grant {claims.gid} is over")
-        enough = need.exchanged is Exchanged.ALONE or need.exchanged is Exchanged.BESIDE_SERVICE
+        enough = need.exchanged is Exchanged.ALONE or (need.exchanged is Exchanged.BESIDE_SERVICE and beside_service)
         if not enough:
             raise WrongCredentials("an exchanged JWT is not taken here")
 

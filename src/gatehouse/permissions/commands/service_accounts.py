@@ -17,11 +17,10 @@ from gatehouse.permissions import grammar
 from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.application_keys import parse_public_key
 from gatehouse.permissions.commands.finding import live_project, project_named
-from gatehouse.permissions.commands.memberships import MEMBER
 from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.errors import Malformed, NoRight, OwnerIsNoPerson, PersonNotFound
 from gatehouse.permissions.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.fields import read_line, read_list, read_members
+from gatehouse.permissions.fields import read_line, read_list
 from gatehouse.permissions.granting import PROJECT_OWNER, Granter
 from gatehouse.permissions.guard import About, Operation, require
 from gatehouse.permissions.model.application import CENTRAL_ID
@@ -40,6 +39,7 @@ from gatehouse.permissions.store import (
 from gatehouse.tokens.claims import ServiceAccountClaims
 from gatehouse.tokens.signing import Signer
 
+HOLDS: Final = ("roles", "applications", "services", "groups")  # as in a membership
 NAME_LONGEST: Final = 64
 RANGES_MOST: Final = 32
 RANGE_LONGEST: Final = 64
@@ -213,8 +213,8 @@ def read_ranges(given: Sequence[object]) -> tuple[str, ...]:
 
 
 def read_scopes(draft: ServiceAccountDraft, project_id: str) -> Mapping[Scope, Holdings]:
-    given = {name: value for name in MEMBER if (value := getattr(draft, name)) is not None}
-    return parse_project(read_members(given, "data", MEMBER), project_id, place="data")
+    given = {name: value for name in HOLDS if (value := getattr(draft, name)) is not None}
+    return parse_project(given, project_id, place="data")
 
 
 def refuse_owner(scopes: Mapping[Scope, Holdings]) -> None:

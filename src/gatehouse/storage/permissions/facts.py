@@ -1,16 +1,15 @@
 """Reads what decisions are made from (PermissionStore)."""
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
-from sqlalchemy import Text, bindparam, exists, func, select
+from sqlalchemy import ColumnElement, Select, Text, bindparam, exists, func, select
 
 from gatehouse.accounts.model import User
 from gatehouse.permissions.conditions import Subject
 from gatehouse.permissions.facts import ApplicationState, Facts
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.storage.permissions import clock
-from gatehouse.storage.permissions.applications import application_models
 from gatehouse.storage.permissions.central import (
     add_email_secret,
     install,
@@ -18,12 +17,13 @@ from gatehouse.storage.permissions.central import (
     login_section,
     root_roles,
 )
-from gatehouse.storage.permissions.held import HELD, Cells, columns, end_of, records_in
+from gatehouse.storage.permissions.held import Cells, columns, end_of, held_of, records_in
 from gatehouse.storage.permissions.owners import OWNING
+from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.permissions.service_accounts import ACCOUNT_COLUMNS, account_of
 from gatehouse.storage.permissions.structures import structure
 from gatehouse.storage.runner import Stored, act, look, survey
-from gatehouse.storage.statements import Lines, OneOfNumbers, Row, RowsAsJson, Statement, Verb, lines_of
+from gatehouse.storage.statements import AnyOf, Lines, OneOfNumbers, Row, RowsAsJson, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
     application_schemas,
     applications,
@@ -37,19 +37,10 @@ from gatehouse.storage.tables import (
     users,
 )
 
-_HIM: Final = bindparam("user_id", type_=Text())
 _PERSON: Final = columns(
     users,
     *("user_id", "login", "login_key", "email_verified", "phone_verified", "email_code", "blocked", "rev"),
 )
-_TAGS = select(Lines(user_tags.c.tag)).where(user_tags.c.user_id == _HIM)
-_PURCHASES = select(Lines(user_purchases.c.purchase)).where(user_purchases.c.user_id == _HIM)
-_PASSKEYS = select(func.count()).where(passkeys.c.user_id == _HIM)
-_GROUPS = select(Lines(group_members.c.group_id)).where(group_members.c.user_id == _HIM)
-_OWNS = select(RowsAsJson(role_assignments.c.project_id, role_assignments.c.expired, role_assignments.c.ttl)).where(
-    role_assignments.c.user_id == _HIM, OWNING
-)
-_ACCOUNT = select(RowsAsJson(*ACCOUNT_COLUMNS)).where(service_accounts.c.user_id == _HIM)
 _APPLICATIONS = (
     select(
         RowsAsJson(
@@ -60,26 +51,43 @@ _APPLICATIONS = (
     .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
     .where(OneOfNumbers(applications.c.application_id, "applications"))
 )
-FACTS = Statement(  # one statement, so all of one moment: nothing in it is older or newer than the versions it names
-    select(
+
+
+def _facts_of(him: ColumnElement[str]) -> Select[Any]:
+    """One statement, so all of one moment: nothing in it is older or newer than the versions it names."""
+    owned = columns(role_assignments, "project_id", "expired", "ttl")
+    asked: Mapping[str, Select[Any]] = {
+        "passkeys": select(func.count()).where(passkeys.c.user_id == him),
+        "tags": select(Lines(user_tags.c.tag)).where(user_tags.c.user_id == him),
+        "purchases": select(Lines(user_purchases.c.purchase)).where(user_purchases.c.user_id == him),
+        "groups": select(Lines(group_members.c.group_id)).where(group_members.c.user_id == him),
+        "owns": select(RowsAsJson(*owned)).where(role_assignments.c.user_id == him, OWNING),
+        "account": select(RowsAsJson(*ACCOUNT_COLUMNS)).where(service_accounts.c.user_id == him),
+    }
+    return select(
         *_PERSON,
-        exists().where(totp_factors.c.user_id == _HIM).label("has_totp"),
-        _PASSKEYS.scalar_subquery().label("passkeys"),
-        _TAGS.scalar_subquery().label("tags"),
-        _PURCHASES.scalar_subquery().label("purchases"),
-        _GROUPS.scalar_subquery().label("groups"),
-        _OWNS.scalar_subquery().label("owns"),
-        _ACCOUNT.scalar_subquery().label("account"),
-        *HELD,
+        exists().where(totp_factors.c.user_id == him).label("has_totp"),
+        *(one.scalar_subquery().label(name) for name, one in asked.items()),
+        *held_of(him),
         _APPLICATIONS.scalar_subquery().label("applications"),
         clock.VERSION.label("structure"),
-    ).where(users.c.user_id == _HIM)
-)
+    )
+
+
+_HIM: Final = bindparam("user_id", type_=Text())
+FACTS = Statement(_facts_of(_HIM).where(users.c.user_id == _HIM))
+FACTS_OF_MANY = Statement(_facts_of(users.c.user_id).where(AnyOf(users.c.user_id, "ids")).order_by(users.c.user_id))
 
 
 def facts(user_id: str, application_ids: Collection[int]) -> Verb[Facts | None]:
     rows = yield FACTS(user_id=user_id, applications=sorted(application_ids))
     return _facts(rows[0], application_ids) if rows else None
+
+
+def facts_of_many(user_ids: Collection[str], application_ids: Collection[int]) -> Verb[Sequence[Facts]]:
+    """By id; those that do not exist are left out."""
+    rows = yield FACTS_OF_MANY(ids=sorted(user_ids), applications=sorted(application_ids))
+    return [_facts(row, application_ids) for row in rows]
 
 
 def _facts(row: Row, application_ids: Collection[int]) -> Facts:

@@ -12,7 +12,7 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.held import Cells, columns
-from gatehouse.storage.permissions.records import NAMED_ROLES
+from gatehouse.storage.permissions.record_checks import NAMED_ROLES
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb, document_of
 from gatehouse.storage.tables import project_services, projects
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, or_, select
+from sqlalchemy import ColumnElement, Table, bindparam, or_, select
 
 from gatehouse.permissions.model.rule import ENDLESS, End
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
@@ -28,29 +28,28 @@ def columns(table: Table, *names: str) -> list[ColumnElement[Any]]:
 ENTRY_COLUMNS: Final = columns(
     scope_records, "application_id", *SCOPE_COLUMNS, "private_data", "public_data", "user_id"
 )
+_WRITTEN: Final = ("application_id", "login", "secret_data", "private_data", "public_data", "version")
 ASSIGNMENT_COLUMNS: Final = columns(
     role_assignments, "application_id", *SCOPE_COLUMNS, "role_key", "position", "expired", "ttl", "user_id"
 )
 
 
-def _mine(table: Table) -> ColumnElement[bool]:
-    return and_(table.c.user_id == bindparam("user_id"), OneOfNumbers(table.c.application_id, "applications"))
+def held_of(him: ColumnElement[str]) -> tuple[ColumnElement[Any], ...]:
+    """All that one user holds in some applications, in one row."""
 
+    def rows(table: Table, *cells: ColumnElement[Any]) -> ColumnElement[Any]:
+        mine = (table.c.user_id == him, OneOfNumbers(table.c.application_id, "applications"))
+        return select(RowsAsJson(*cells)).where(*mine).scalar_subquery()
 
-_RECORDS = select(
-    RowsAsJson(
-        *columns(user_records, "application_id", "login", "secret_data", "private_data", "public_data", "version")
+    written = columns(user_records, *_WRITTEN)
+    return (
+        rows(user_records, *written).label("records"),
+        rows(scope_records, *ENTRY_COLUMNS).label("entries"),
+        rows(role_assignments, *ASSIGNMENT_COLUMNS).label("assignments"),
     )
-).where(_mine(user_records))
-_ENTRIES = select(RowsAsJson(*ENTRY_COLUMNS)).where(_mine(scope_records))
-_ASSIGNMENTS = select(RowsAsJson(*ASSIGNMENT_COLUMNS)).where(_mine(role_assignments))
 
-# All a user holds in some applications, in one row.
-HELD: Final = (
-    _RECORDS.scalar_subquery().label("records"),
-    _ENTRIES.scalar_subquery().label("entries"),
-    _ASSIGNMENTS.scalar_subquery().label("assignments"),
-)
+
+HELD: Final = held_of(bindparam("user_id"))
 READ_HELD = Statement(select(*HELD))
 
 

@@ -12,7 +12,7 @@ from gatehouse.permissions.model.access_key import KEYS_MOST, AccessKey
 from gatehouse.permissions.model.application_key import CUSTOM_MOST, ApplicationKey, KeySource
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.storage.audit import record
-from gatehouse.storage.permissions.applications import key_columns
+from gatehouse.storage.permissions.application_rows import key_columns
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables import access_keys, application_keys, applications, projects, service_tokens

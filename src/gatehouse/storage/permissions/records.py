@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -13,9 +13,6 @@ from gatehouse.audit.model import Record
 from gatehouse.permissions.errors import (
     ApplicationNotFound,
     OwnerIsNoPerson,
-    RoleFull,
-    RoleNotFound,
-    VersionConflict,
 )
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.scope import ROOT, Scope
@@ -25,18 +22,17 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.held import (
     ASSIGNMENT_COLUMNS,
     ENTRY_COLUMNS,
-    UNEXPIRED,
     Cells,
     read_record,
     scopes_by_application,
 )
-from gatehouse.storage.permissions.owners import HOLD_OWNERS, OWNER, owners_of, refuse_ownerless
+from gatehouse.storage.permissions.owners import HOLD_OWNERS, owners_of, refuse_ownerless
+from gatehouse.storage.permissions.record_checks import HOLD_ROLES, Step, limits_met, owned_by, refuse_full
 from gatehouse.storage.runner import Stored, act, survey
-from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
+from gatehouse.storage.statements import RowsAsJson, Statement, Verb
 from gatehouse.storage.tables import (
     application_schemas,
     role_assignments,
-    roles,
     scope_records,
     user_records,
     users,
@@ -83,18 +79,6 @@ DROP_ENTRIES = Statement(
 )
 INSERT_ASSIGNMENT = Statement(insert(role_assignments))
 INSERT_ENTRY = Statement(insert(scope_records))
-_NAMED_ROLES = select(roles.c.role_key, roles.c.protected, roles.c.user_limit).where(
-    roles.c.application_id == bindparam("application"), AnyOf(roles.c.role_key, "keys")
-)
-NAMED_ROLES = Statement(_NAMED_ROLES)
-HOLD_ROLES = Statement(_NAMED_ROLES.order_by(roles.c.role_key).with_for_update())
-_HOLDERS = (
-    select(role_assignments.c.role_key, func.count(role_assignments.c.user_id.distinct()).label("holders"))
-    .where(role_assignments.c.application_id == bindparam("application"), UNEXPIRED)
-    .group_by(role_assignments.c.role_key)
-)
-HOLDERS = Statement(_HOLDERS)
-HOLDERS_OF = Statement(_HOLDERS.where(AnyOf(role_assignments.c.role_key, "keys")))
 NEXT_POSITION = Statement(
     select((func.coalesce(func.max(role_assignments.c.position), 0) + 1).label("position")).where(
         role_assignments.c.application_id == bindparam("application"),
@@ -128,14 +112,6 @@ IN_PROJECT = Statement(  # one statement: all of one moment
         .label("assignments"),
     )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A record as it was and as it is to be."""
-
-    before: UserRecord
-    after: UserRecord
 
 
 def edit_record(application_id: int, user_id: str, change: Change[UserRecord], now: int) -> Verb[UserRecord]:
@@ -214,8 +190,8 @@ def _written(state: UserRecord, before: UserRecord) -> UserRecord:
 
 
 def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb[None]:
-    limited = yield from _limits(application_id, steps, now)
-    lost = {project for step in steps for project in _owned(step.before, now) - _owned(step.after, now)}
+    limited = yield from limits_met(application_id, steps, now)
+    lost = {project for step in steps for project in owned_by(step.before, now) - owned_by(step.after, now)}
     if lost:
         yield HOLD_OWNERS()
     if limited:
@@ -223,7 +199,7 @@ def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb
     owned = (yield from owners_of(lost, now)) if lost else {}
     for step in steps:
         yield from _write(step)
-    yield from _refuse_full(application_id, limited, now)
+    yield from refuse_full(application_id, limited, now)
     if owned:
         yield from refuse_ownerless(owned.keys(), now)
 
@@ -233,35 +209,6 @@ def _refuse_owning_service(step: Step) -> Verb[None]:
     given = _assigned(step.after) - _assigned(step.before) if step.after.application_id == CENTRAL_ID else set()
     if any(role == OWNER for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
         raise OwnerIsNoPerson(f"service account {step.after.user_id}")
-
-
-def _limits(application_id: int, steps: Sequence[Step], now: int) -> Verb[Mapping[str, int]]:
-    """The limits of limited roles that somebody newly gets. Raises RoleNotFound, VersionConflict."""
-    named = {role for step in steps for _, role in _assigned(step.after)}
-    if not named:
-        return {}
-    known = {row.role_key: row for row in (yield NAMED_ROLES(application=application_id, keys=sorted(named)))}
-    if gone := sorted(named - known.keys()):
-        raise RoleNotFound(", ".join(gone))
-    for step in steps:
-        _refuse_protected_below(step, known)
-    fresh = {role for step in steps for role in _holding(step.after, now) - _holding(step.before, now)}
-    return {role: known[role].user_limit for role in fresh if known[role].user_limit}
-
-
-def _refuse_protected_below(step: Step, known: Mapping[str, Row]) -> None:
-    """Whoever edits has looked already; a role that is protected all the same became so meanwhile."""
-    for scope, role in _assigned(step.after) - _assigned(step.before):
-        if not scope.is_root and known[role].protected:
-            raise VersionConflict(f"{role} is protected now")
-
-
-def _refuse_full(application_id: int, limits: Mapping[str, int], now: int) -> Verb[None]:
-    if not limits:
-        return
-    for row in (yield HOLDERS_OF(application=application_id, keys=sorted(limits), now=now)):
-        if row.holders > limits[row.role_key]:
-            raise RoleFull(row.role_key)
 
 
 def _write(step: Step) -> Verb[None]:
@@ -315,31 +262,6 @@ def _place(one: UserRecord, scope: Scope) -> dict[str, object]:
     }
 
 
-def _assigned(one: UserRecord) -> set[tuple[Scope, str]]:
-    return {(scope, assignment.role) for scope, held in one.scopes.items() for assignment in held.roles}
-
-
-def _holding(one: UserRecord, now: int) -> set[str]:
-    return {
-        assignment.role
-        for held in one.scopes.values()
-        for assignment in held.roles
-        if not assignment.end.is_past(now)
-    }
-
-
-def _owned(one: UserRecord, now: int) -> set[str]:
-    if one.application_id != CENTRAL_ID:
-        return set()
-    return {
-        scope.project_id
-        for scope, held in one.scopes.items()
-        if not scope.is_root and scope == scope.project
-        for assignment in held.roles
-        if assignment.role == OWNER and not assignment.end.is_past(now)
-    }
-
-
 def assign_root_role(application_id: int, user_id: str, role_key: str) -> Verb[None]:
     """Part of verbs that make an administrator."""
     yield from touch_record(application_id, user_id)
@@ -355,11 +277,6 @@ def assign_root_role(application_id: int, user_id: str, role_key: str) -> Verb[N
         expired=0,
         ttl=0,
     )
-
-
-def role_holders(application_id: int, now: int) -> Verb[Mapping[str, int]]:
-    rows = yield HOLDERS(application=application_id, now=now)
-    return {row.role_key: row.holders for row in rows}
 
 
 def records_in_project(application_id: int, project_id: str) -> Verb[Sequence[UserRecord]]:

@@ -6,8 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.memberships import MEMBER
-from gatehouse.permissions.commands.service_accounts import Listed, ServiceAccountDraft, ServiceAccounts
+from gatehouse.permissions.commands.service_accounts import HOLDS, Listed, ServiceAccountDraft, ServiceAccounts
 from gatehouse.permissions.credentials import ORDINARY
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
@@ -91,7 +90,7 @@ def entry(listed: Listed, *, jwt: str = "", ends_at: int = 0) -> ServiceAccountE
         created=moment(account.created_at),
         revoked=account.revoked,
         version=account.version,
-        **{name: listed.holds[name] for name in MEMBER if name in listed.holds},  # type: ignore[arg-type]
+        **{name: listed.holds[name] for name in HOLDS if name in listed.holds},  # type: ignore[arg-type]
         jwt=jwt,
         jwt_expired=ends_at,
     )

@@ -1,0 +1,95 @@
+"""What must hold of records that are about to be written: their roles exist, no limit is exceeded (R5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, func, select
+
+from gatehouse.permissions.errors import RoleFull, RoleNotFound, VersionConflict
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.permissions.owners import OWNER
+from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.tables import role_assignments, roles
+
+_NAMED_ROLES = select(roles.c.role_key, roles.c.protected, roles.c.user_limit).where(
+    roles.c.application_id == bindparam("application"), AnyOf(roles.c.role_key, "keys")
+)
+NAMED_ROLES = Statement(_NAMED_ROLES)
+HOLD_ROLES = Statement(_NAMED_ROLES.order_by(roles.c.role_key).with_for_update())
+_HOLDERS = (
+    select(role_assignments.c.role_key, func.count(role_assignments.c.user_id.distinct()).label("holders"))
+    .where(role_assignments.c.application_id == bindparam("application"), UNEXPIRED)
+    .group_by(role_assignments.c.role_key)
+)
+HOLDERS = Statement(_HOLDERS)
+HOLDERS_OF = Statement(_HOLDERS.where(AnyOf(role_assignments.c.role_key, "keys")))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A record as it was and as it is to be."""
+
+    before: UserRecord
+    after: UserRecord
+
+
+def limits_met(application_id: int, steps: Sequence[Step], now: int) -> Verb[Mapping[str, int]]:
+    """The limits of limited roles that somebody newly gets. Raises RoleNotFound, VersionConflict."""
+    named = {role for step in steps for _, role in _assigned(step.after)}
+    if not named:
+        return {}
+    known = {row.role_key: row for row in (yield NAMED_ROLES(application=application_id, keys=sorted(named)))}
+    if gone := sorted(named - known.keys()):
+        raise RoleNotFound(", ".join(gone))
+    for step in steps:
+        _refuse_protected_below(step, known)
+    fresh = {role for step in steps for role in _holding(step.after, now) - _holding(step.before, now)}
+    return {role: known[role].user_limit for role in fresh if known[role].user_limit}
+
+
+def _refuse_protected_below(step: Step, known: Mapping[str, Row]) -> None:
+    """Whoever edits has looked already; a role that is protected all the same became so meanwhile."""
+    for scope, role in _assigned(step.after) - _assigned(step.before):
+        if not scope.is_root and known[role].protected:
+            raise VersionConflict(f"{role} is protected now")
+
+
+def refuse_full(application_id: int, limits: Mapping[str, int], now: int) -> Verb[None]:
+    if not limits:
+        return
+    for row in (yield HOLDERS_OF(application=application_id, keys=sorted(limits), now=now)):
+        if row.holders > limits[row.role_key]:
+            raise RoleFull(row.role_key)
+
+
+def role_holders(application_id: int, now: int) -> Verb[Mapping[str, int]]:
+    rows = yield HOLDERS(application=application_id, now=now)
+    return {row.role_key: row.holders for row in rows}
+
+
+def _assigned(one: UserRecord) -> set[tuple[Scope, str]]:
+    return {(scope, assignment.role) for scope, held in one.scopes.items() for assignment in held.roles}
+
+
+def _holding(one: UserRecord, now: int) -> set[str]:
+    return {
+        assignment.role
+        for held in one.scopes.values()
+        for assignment in held.roles
+        if not assignment.end.is_past(now)
+    }
+
+
+def owned_by(one: UserRecord, now: int) -> set[str]:
+    if one.application_id != CENTRAL_ID:
+        return set()
+    return {
+        scope.project_id
+        for scope, held in one.scopes.items()
+        if not scope.is_root and scope == scope.project
+        for assignment in held.roles
+        if assignment.role == OWNER and not assignment.end.is_past(now)
+    }

@@ -1,0 +1,206 @@
+"""Keeps schemas and roles of applications, which are edited as one (ApplicationStore)."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from gatehouse.permissions.conditions import stored_condition
+from gatehouse.permissions.errors import ApplicationNotFound
+from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.store import Change
+from gatehouse.storage.audit import record
+from gatehouse.storage.permissions.application_rows import WHOLE, application_of
+from gatehouse.storage.permissions.grants import strip_roles
+from gatehouse.storage.permissions.held import Cells
+from gatehouse.storage.permissions.records import touch_record
+from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
+from gatehouse.storage.tables import application_schemas, applications, role_assignments, roles
+
+INSERT_SCHEMA = Statement(insert(application_schemas))
+UPDATE_SCHEMA = Statement(
+    update(application_schemas)
+    .where(application_schemas.c.application_id == bindparam("of"))
+    .values(
+        {name: bindparam(name) for name in ("login", "private_data", "public_data", "secret_data", "updated_at")}
+        | {"version": application_schemas.c.version + 1}
+    )
+)
+HOLD_SCHEMA_ALONE = Statement(
+    select(application_schemas.c.version)
+    .where(application_schemas.c.application_id == bindparam("of"))
+    .with_for_update()
+)
+_ROLE_COLUMNS: Final = (
+    *("application_id", "name", "description", "protected", "is_default", "condition", "condition_mode"),
+    *("user_limit", "params", "meta", "version"),
+)
+_ROLES = select(RowsAsJson(*(roles.c[name] for name in _ROLE_COLUMNS))).where(
+    roles.c.application_id == applications.c.application_id
+)
+_SCHEMA_PREFIX: Final = "schema_"
+MODELS = Statement(
+    select(
+        *WHOLE,
+        *(
+            column.label(f"{_SCHEMA_PREFIX}{column.name}")
+            for column in application_schemas.c
+            if column.name != "application_id"
+        ),
+        _ROLES.scalar_subquery().label("roles"),
+    )
+    .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
+    .where(OneOfNumbers(applications.c.application_id, "applications"))
+)
+_THIS_ROLE = (roles.c.application_id == bindparam("of"), roles.c.role_key == bindparam("key"))
+INSERT_ROLE = Statement(insert(roles))
+UPDATE_ROLE = Statement(
+    update(roles)
+    .where(*_THIS_ROLE)
+    .values(
+        {
+            column.name: bindparam(column.name)
+            for column in roles.c
+            if column.name not in {"application_id", "role_key", "version"}
+        }
+        | {"version": roles.c.version + 1}
+    )
+)
+DROP_ROLE = Statement(delete(roles).where(*_THIS_ROLE))
+_TAKE = (
+    delete(role_assignments)
+    .where(role_assignments.c.application_id == bindparam("of"), AnyOf(role_assignments.c.role_key, "keys"))
+    .returning(role_assignments.c.user_id)
+)
+TAKE_ROLES = Statement(_TAKE)
+TAKE_ROLES_BELOW = Statement(_TAKE.where(role_assignments.c.project_id != ""))
+
+
+def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:
+    """Part of verbs that make applications."""
+    yield INSERT_SCHEMA(
+        application_id=application_id,
+        **_schema_columns(schema),
+        updated_at=schema.updated_at,
+        version=schema.version,
+    )
+    yield INSERT_ROLE.many([{**_identity(application_id, role), **_role_columns(role)} for role in its_roles])
+
+
+def application_models(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationModel]]:
+    rows = yield MODELS(applications=sorted(application_ids))
+    return {row.application_id: _model(row) for row in rows}
+
+
+def edit_schema(application_id: int, change: Change[ApplicationModel]) -> Verb[ApplicationModel]:
+    if not (yield HOLD_SCHEMA_ALONE(of=application_id)):
+        raise ApplicationNotFound
+    before = (yield from application_models([application_id]))[application_id]
+    edited = change(before)
+    after = _kept(before, edited.state)
+    yield UPDATE_SCHEMA(of=application_id, **_schema_columns(after.schema), updated_at=after.schema.updated_at)
+    yield from _write_roles(before, after)
+    for entry in edited.records:
+        yield from record(entry)
+    return after
+
+
+def _kept(before: ApplicationModel, state: ApplicationModel) -> ApplicationModel:
+    """What is kept of an edited model, with the versions it gets."""
+    application_id = before.application.application_id
+    return ApplicationModel(
+        application=before.application,
+        schema=replace(state.schema, application_id=application_id, version=before.schema.version + 1),
+        roles={
+            role.key: _versioned(before.roles.get(role.key), replace(role, application_id=application_id))
+            for role in state.roles.values()
+        },
+    )
+
+
+def _versioned(before: Role | None, role: Role) -> Role:
+    if before is None:
+        return replace(role, version=1)
+    same = replace(role, version=before.version)
+    return before if same == before else replace(role, version=before.version + 1)
+
+
+def _write_roles(before: ApplicationModel, after: ApplicationModel) -> Verb[None]:
+    application_id = before.application.application_id
+    gone = before.roles.keys() - after.roles.keys()
+    shut = {key for key, role in after.roles.items() if role.protected and _was_public(before.roles.get(key))}
+    yield from strip_roles(application_id, gone | shut)
+    for key in sorted(gone):
+        yield DROP_ROLE(of=application_id, key=key)
+    for key, role in sorted(after.roles.items()):
+        if key not in before.roles:
+            yield INSERT_ROLE(**_identity(application_id, role), **_role_columns(role))
+        elif role != before.roles[key]:
+            yield UPDATE_ROLE(of=application_id, key=key, **_role_columns(role))
+    yield from _take_roles(application_id, gone, shut)
+
+
+def _was_public(role: Role | None) -> bool:
+    return role is not None and not role.protected
+
+
+def _take_roles(application_id: int, everywhere: Collection[str], below: Collection[str]) -> Verb[None]:
+    taken: list[Row] = []
+    if everywhere:
+        taken += yield TAKE_ROLES(of=application_id, keys=sorted(everywhere))
+    if below:
+        taken += yield TAKE_ROLES_BELOW(of=application_id, keys=sorted(below))
+    for user_id in sorted({row.user_id for row in taken}):
+        yield from touch_record(application_id, user_id)
+
+
+def _schema_columns(schema: ApplicationSchema) -> dict[str, object]:
+    return {name: getattr(schema, name) for name in ("login", "private_data", "public_data", "secret_data")}
+
+
+def _model(row: Row) -> ApplicationModel:
+    schema = {
+        name.removeprefix(_SCHEMA_PREFIX): value
+        for name, value in row._asdict().items()
+        if name.startswith(_SCHEMA_PREFIX)
+    }
+    its_roles = sorted((_role(cells) for cells in row.roles or ()), key=lambda role: role.key)
+    return ApplicationModel(
+        application=application_of(row),
+        schema=ApplicationSchema(application_id=row.application_id, **schema),
+        roles={role.key: role for role in its_roles},
+    )
+
+
+def _identity(application_id: int, role: Role) -> dict[str, object]:
+    return {"application_id": application_id, "role_key": role.key, "version": role.version}
+
+
+def _role_columns(role: Role) -> dict[str, object]:
+    return {
+        "name": role.name,
+        "description": role.description,
+        "protected": role.protected,
+        "is_default": role.default,
+        "condition": None if role.condition is None else role.condition.document,
+        "condition_mode": role.condition_mode,
+        "user_limit": role.user_limit,
+        "params": role.params,
+        "meta": role.meta,
+    }
+
+
+def _role(cells: Cells) -> Role:
+    fields = dict(zip(_ROLE_COLUMNS, cells, strict=True))
+    condition, default = fields["condition"], fields.pop("is_default")
+    fields |= {
+        "default": bool(default),
+        "protected": bool(fields["protected"]),
+        "condition": None if condition is None else stored_condition(document_of(condition)),
+        "condition_mode": ConditionMode(fields["condition_mode"]),
+        "meta": document_of(fields["meta"]),
+    }
+    return Role(**fields)

@@ -1,0 +1,80 @@
+"""What is made once is made from the right thing, kept within bounds, and asked no more than needed."""
+
+from dataclasses import replace
+
+from gatehouse.permissions.compiled import Kept, compiled_model
+from gatehouse.permissions.effective import evaluate
+from gatehouse.permissions.matching import group_handles, handles_of
+from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.scope import ROOT, Scope
+from tests.scenarios.world import a_group, a_world
+
+A = Rule(Section.PRIVATE, "a")
+TESTERS = {"groups": {"g": [{"tag": "staff"}]}, "grants": [{"group": "g", "roles": ["editor"]}]}
+
+
+def test_a_model_is_compiled_once_also_when_its_application_moved() -> None:
+    model = a_world({"roles": {"editor": {"says": {"a": True}}}}).model
+    moved = replace(model, application=replace(model.application, project_id="mg"))
+    assert compiled_model(moved) is compiled_model(model)
+
+
+def test_another_model_of_the_same_version_is_compiled_by_itself() -> None:
+    before = a_world({"schema": {"a": True}})
+    after = replace(before, model=replace(before.model, schema=replace(before.model.schema, private_data={})))
+    assert A in before.effective().rules(ROOT)
+    assert A not in after.effective().rules(ROOT)
+
+
+def test_another_structure_of_the_same_version_is_compiled_by_itself() -> None:
+    """As when a change is simulated before it is saved."""
+    given = {"roles": {"editor": {"says": {"a": True}}}, "user": {"tags": ["staff"]}, "projects": {"mg": TESTERS}}
+    before = a_world(given)
+    project = before.structure.projects["mg"]
+    changed = replace(project, groups={"g": a_group("g", "mg", [{"tag": "other"}])})
+    after = replace(before.structure, projects={"mg": changed})
+    assert before.effective().allows(Scope("mg"), A)
+    assert not evaluate(before.model, before.facts, after, now=before.now, address=None).allows(Scope("mg"), A)
+
+
+def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
+    given = {
+        "roles": {"editor": {"says": {"a": True}}},
+        "user": {"listed_in": ["g"]},
+        "access": {"mg": {"assigned": ["editor"]}},
+        "projects": {
+            "mg": {"groups": {"g": []}, "grants": [{"group": "g", "roles": ["editor"], "action": "revoke"}]}
+        },
+    }
+    world = a_world(given)
+    assert not replace(world, structure=replace(world.structure, connecting={})).effective().allows(Scope("mg"), A)
+
+
+def test_what_is_kept_is_bounded_and_made_anew_after_it_was_dropped() -> None:
+    made: list[str] = []
+
+    def make(source: list[str]) -> str:
+        made.append(source[0])
+        return source[0].upper()
+
+    kept = Kept(make, 2)
+    one, two, three = ["one"], ["two"], ["three"]
+    found = [kept.of(source) for source in (one, one, two, three, three, one)]
+    assert found == ["ONE", "ONE", "TWO", "THREE", "THREE", "ONE"]
+    assert made == ["one", "two", "three", "one"]
+    assert len(kept._kept) == 2
+
+
+def test_of_five_hundred_groups_only_those_that_a_mark_of_the_person_leads_to_are_asked() -> None:
+    groups = {f"g{n}": [{"tag": f"tag{n}", "everyone": True}, {"domain": f"d{n}.example"}] for n in range(500)}
+    project = {"groups": groups, "grants": [{"group": group, "roles": ["editor"]} for group in groups]}
+    given = {
+        "roles": {"editor": {"says": {"a": True}}},
+        "user": {"tags": ["tag7"], "domain": "d8.example", "listed_in": ["g9"]},
+        "projects": {"mg": project},
+    }
+    world = a_world(given)
+    marks = handles_of(world.facts)
+    reached = [one for one, group in world.structure.projects["mg"].groups.items() if group_handles(group) & marks]
+    assert reached == ["g7", "g8", "g9"]
+    assert list(world.effective().assigned(Scope("mg"))) == ["editor"]

@@ -19,6 +19,7 @@ from gatehouse.permissions.errors import (
 from gatehouse.permissions.model.application_key import CUSTOM_MOST, ApplicationKey, KeySource
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.storage.installation import EPOCH
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
@@ -176,6 +177,31 @@ async def test_a_service_token_is_live_until_it_is_revoked(world: Storage) -> No
     await world.application_keys.revoke_service_token("jti", ())
     assert await world.application_keys.service_token("jti") == replace(TOKEN, revoked=True)
     assert await world.application_keys.service_token("other") is None
+
+
+async def test_service_tokens_are_listed_oldest_first_revoked_ones_too(world: Storage) -> None:
+    young = replace(TOKEN, jti="young", created_at=NOW + 5)
+    for token in (young, TOKEN):
+        await world.application_keys.add_service_token(token, ())
+    await world.application_keys.revoke_service_token("jti", ())
+    assert await world.application_keys.service_tokens(SHOP) == [replace(TOKEN, revoked=True), young]
+    assert await world.application_keys.service_tokens(1) == []
+
+
+async def test_a_service_token_issued_before_the_epoch_is_not_found(world: Storage) -> None:
+    await world.application_keys.add_service_token(TOKEN, ())
+    await world.installation.state(EPOCH, str(NOW * 1_000 + 999))
+    assert await world.application_keys.service_token("jti") == TOKEN
+    await world.installation.state(EPOCH, str((NOW + 1) * 1_000))
+    assert await world.application_keys.service_token("jti") is None
+
+
+@REMOVALS
+async def test_an_application_is_live_until_it_or_its_project_is_removed(world: Storage, what: str) -> None:
+    keys = world.application_keys
+    assert (await keys.is_live(SHOP), await keys.is_live(1), await keys.is_live(99)) == (True, True, False)
+    await remove(world, what)
+    assert (await keys.is_live(SHOP), await keys.is_live(1)) == (False, True)
 
 
 # -- service accounts ---------------------------------------------------------------------------------

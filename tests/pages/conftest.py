@@ -1,4 +1,4 @@
-"""The service for a real browser, on one database: what differs between the two is tried below the pages."""
+"""The service for a real browser, on each database in turn."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +9,6 @@ from tests.support.service import Service, running_service
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def service(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(migrated_sqlite_url, tmp_path) as running:
+async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(migrated_url, tmp_path) as running:
         yield running

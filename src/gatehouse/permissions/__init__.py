@@ -1,4 +1,4 @@
-"""Who may do what: applications, their schemas and roles, and who holds them.
+"""Who may do what: applications, their schemas and roles, who holds them, and who is asking.
 
-Decides rights on typed records; never speaks HTTP and never signs a token.
+Decides rights on typed records; never speaks HTTP.
 """

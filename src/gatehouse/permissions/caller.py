@@ -155,6 +155,7 @@ class Callers:
         audience = audience_of(claims)
         if audience is not None and not (need.audience and audience == caller.application_id):
             raise WrongCredentials(f"a JWT for application {audience}")
+        self._admit(claims.uid)
         facts = await self._facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
         await self._refuse_service_account(claims, facts, credentials)
         refuse_other_places(fixed_networks(claims, facts), caller.address)

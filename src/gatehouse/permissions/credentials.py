@@ -74,6 +74,7 @@ class Need:
 
 ORDINARY: Final = Need()
 ABOUT_APPLICATION: Final = Need(audience=True)  # one that is named by application_id, and not saved
+ABOUT_ONE_PERSON: Final = Need(audience=True, key=True)  # check, explain
 USER_INFO: Final = Need(any_service=True, exchanged=Exchanged.ALONE)
 RECORD_SAVE: Final = Need(audience=True, expired_beside_service=True)  # meta/data
 RECORD_GET: Final = Need(

@@ -1,11 +1,12 @@
 """What a person holds in an application at one moment: the evaluation of R5. Pure."""
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.facts import ApplicationModel, Facts, Structure
@@ -23,6 +24,9 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rule import ENDLESS, Rule, Section
 from gatehouse.permissions.model.scope import ROOT, Scope
 
+Spoken: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
+
+FOREVER: Final = sys.maxsize
 CAN_ADMINISTER: Final = Rule(Section.PRIVATE, "can_administer")
 REMEMBERED_MOST: Final = 64  # lists of one person: few shapes, few projects asked for
 
@@ -84,27 +88,29 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
     def lefts(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
         """Seconds until each of these held rules is no longer held; those that stay are left out.
 
-        An entry that ends may uncover a role that still gives the rule, so each end is evaluated.
+        An entry that ends may uncover a role that still gives the rule, or a false below it.
         """
-        staying, lefts = set(rules), dict[Rule, int]()
-        for moment, ending in sorted(self._endings(now).items()):
-            gone = staying & ending
-            if gone:
-                gone -= true_rules(living(self.gathered.tiers, moment, now), gone)
-            lefts.update(dict.fromkeys(gone, moment - now))
-            staying -= gone
+        lost = {rule: loss(spoken) for rule, spoken in self._spoken(rules & self._ending(), now).items()}
         closes = self.gathered.closes.shown(now)
         if closes:
-            return {rule: min(lefts.get(rule, closes - now), closes - now) for rule in rules}
-        return lefts
+            lost = {rule: min(lost.get(rule, FOREVER), closes) for rule in rules}
+        return {rule: moment - now for rule, moment in lost.items() if moment != FOREVER}
 
-    def _endings(self, now: int) -> Mapping[int, AbstractSet[Rule]]:
-        """The rules about which something stops being said, by when."""
-        endings: dict[int, set[Rule]] = {}
-        for voice in chain.from_iterable(self.gathered.tiers):
-            if voice.end is not ENDLESS and (moment := voice.end.shown(now)):
-                endings.setdefault(moment, set()).update(voice.says.yes, voice.says.no)
-        return endings
+    def _ending(self) -> set[Rule]:
+        """The rules about which something stops being said one day."""
+        voices = (one for one in chain.from_iterable(self.gathered.tiers) if one.end != ENDLESS)
+        return {rule for voice in voices for rule in chain(voice.says.yes, voice.says.no)}
+
+    def _spoken(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, Spoken]:
+        spoken: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
+        for tier, voices in enumerate(self.gathered.tiers):
+            for voice in voices if rules else ():
+                until = voice.end.shown(now) or FOREVER
+                for value, said in ((True, voice.says.yes), (False, voice.says.no)):
+                    for rule in said & rules:
+                        mine = spoken[rule]
+                        mine[tier, value] = max(until, mine.get((tier, value), 0))
+        return spoken
 
 
 class Effective:
@@ -188,20 +194,26 @@ def _below(this: Situation) -> Iterator[tuple[Scope, ScopeHeld]]:
             yield scope, ScopeHeld(gather_below(this, scope, gate.closes))
 
 
-def true_rules(tiers: Tiers, among: AbstractSet[Rule] | None = None) -> set[Rule]:
+def true_rules(tiers: Tiers) -> set[Rule]:
     """A tier overrides those below it; within one tier false beats true (R5)."""
     held: set[Rule] = set()
     for tier in tiers:
         for voice in tier:
-            held |= voice.says.yes if among is None else voice.says.yes & among
+            held |= voice.says.yes
         for voice in tier:
             held -= voice.says.no
     return held
 
 
-def living(tiers: Tiers, moment: int, now: int) -> Tiers:
-    """What will still be said at a later moment, as a list made now tells it."""
-    return tuple(tuple(one for one in tier if not 0 < one.end.shown(now) <= moment) for tier in tiers)
+def loss(spoken: Spoken) -> int:
+    """The first moment at which a rule of which this is said is no longer true."""
+    return next((moment for moment in sorted(spoken.values()) if not is_true(spoken, moment)), FOREVER)
+
+
+def is_true(spoken: Spoken, moment: int) -> bool:
+    """What the highest tier that will still speak says, false before true."""
+    speaking = [(tier, not value) for (tier, value), until in spoken.items() if until > moment]
+    return bool(speaking) and not max(speaking)[1]
 
 
 def scope_order(scope: Scope) -> tuple[str, str, str]:

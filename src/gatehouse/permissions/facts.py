@@ -46,6 +46,14 @@ class Facts:
     applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without those that never were
     structure: int  # version of all projects and groups
 
+    @property
+    def projects(self) -> frozenset[str]:
+        """Every project that something here is about."""
+        held = {scope.project_id for record in self.records.values() for scope in record.scopes}
+        homes = {state.project_id for state in self.applications.values() if state.project_id}
+        account = {self.service_account.project_id} if self.service_account else set()
+        return frozenset(held | homes | account) - {""}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationModel:

@@ -45,12 +45,15 @@ class Reading:
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         return await self._store.facts(user_id, application_ids)
 
-    async def case(self, facts: Facts) -> Case:
-        """What these facts are to be judged with; they are read again when something changed meanwhile."""
+    async def case(self, facts: Facts, *, projects: Collection[str] = ()) -> Case:
+        """What these facts are to be judged with; they are read again when something changed meanwhile.
+
+        `projects`: ids of more that the structure is to tell about.
+        """
         wanted = frozenset(facts.records)
         for _ in range(TRIES):
             models = await self._models_of(facts)
-            structure = await self._structure_of(facts)
+            structure = await self._structure_of(facts, projects)
             if models is not None and structure is not None:
                 return Case(facts=facts, models=models, structure=structure)
             again = await self._store.facts(facts.subject.user_id, wanted)
@@ -91,11 +94,11 @@ class Reading:
             self._models.update({states[number]: model for number, model in loaded.items()})
         return {number: model for number, model in found.items() if model is not None}
 
-    async def _structure_of(self, facts: Facts) -> Structure | None:
+    async def _structure_of(self, facts: Facts, also: Collection[str]) -> Structure | None:
         if self._structure.version != facts.structure or not self._cached:
             self._structure = KnownStructure(facts.structure)
         known = self._structure
-        projects, applications = known.lacking(projects_in(facts), facts.applications)
+        projects, applications = known.lacking({*facts.projects, *also}, facts.applications)
         if projects or applications:
             loaded = await self._store.structure(projects, applications)
             if loaded.version != facts.structure:
@@ -127,14 +130,6 @@ class KnownStructure:
         self.structure = Structure(
             version=self.version, projects=dict(self._projects), connecting=dict(self._connecting)
         )
-
-
-def projects_in(facts: Facts) -> frozenset[str]:
-    """Every project that something in the facts is about."""
-    held = {scope.project_id for record in facts.records.values() for scope in record.scopes}
-    homes = {state.project_id for state in facts.applications.values() if state.project_id}
-    account = {facts.service_account.project_id} if facts.service_account else set()
-    return frozenset(held | homes | account) - {""}
 
 
 def state_of(model: ApplicationModel) -> ApplicationState:

@@ -15,6 +15,7 @@ from gatehouse.permissions.facts import ApplicationModel, Facts, ProjectModel, S
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey
+from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
@@ -203,7 +204,10 @@ class ApplicationKeyStore(Protocol):
         """Raises ApplicationNotFound."""
 
     async def service_token(self, jti: str) -> ServiceToken | None:
-        """Only of an application that is not removed, in a project that is not removed."""
+        """Only of an application that is not removed, in a project that is not removed.
+
+        None for one that was issued before a restore or promotion ended all tokens (R3).
+        """
 
     async def service_tokens(self, application_id: int) -> Sequence[ServiceToken]:
         """All that were ever issued and are still kept, revoked ones too; oldest first."""
@@ -223,3 +227,13 @@ class ServiceAccountStore(Protocol):
 
     async def revoke_service_account(self, user_id: str, now: int, records: Sequence[Record]) -> None:
         """Its tokens are refused from now on. Raises UserNotFound."""
+
+
+class CrowdStore(Protocol):
+    """Reading about many people; never on the way of a request that somebody waits for."""
+
+    async def outline(self, application_id: int, project_ids: Collection[str]) -> Outline:
+        """The application with these projects and those that connect it. Raises ApplicationNotFound."""
+
+    async def crowd(self, among: Candidates, project_ids: Collection[str], *, after: str, limit: int) -> Crowd:
+        """The next candidates by user id, all of one moment. Raises ApplicationNotFound."""

@@ -9,6 +9,14 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details
 from gatehouse.oauth.model import Client
+from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.application_key import ApplicationKey
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.permissions.model.user_record import UserRecord
 
 NOBODY: Final[frozenset[str]] = frozenset()
 
@@ -21,21 +29,58 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which accounts a plan has to see: those the file names, or all. Of everything else there is little."""
+    """What a plan has to see: of people and what they hold only those the file names, or all."""
 
     all_users: bool = False
     user_ids: frozenset[str] = NOBODY
     login_keys: frozenset[str] = NOBODY
+    world: bool = False  # projects, applications and what belongs to them, all of it
+    record_users: frozenset[str] = NOBODY  # whose records are needed
+    member_projects: frozenset[str] = NOBODY  # names or titles of projects whose members' records are needed
+    all_records: bool = False
 
     def __or__(self, other: "Scope") -> "Scope":
         return Scope(
             all_users=self.all_users or other.all_users,
             user_ids=self.user_ids | other.user_ids,
             login_keys=self.login_keys | other.login_keys,
+            world=self.world or other.world,
+            record_users=self.record_users | other.record_users,
+            member_projects=self.member_projects | other.member_projects,
+            all_records=self.all_records or other.all_records,
         )
 
 
-EVERYTHING: Final = Scope(all_users=True)
+EVERYTHING: Final = Scope(all_users=True, world=True, all_records=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Who may do what: projects, applications and what belongs to them, removed ones too."""
+
+    projects: Mapping[str, ProjectModel] = field(default_factory=dict)  # groups with the users they list
+    applications: Mapping[int, ApplicationModel] = field(default_factory=dict)
+    spent_application_ids: frozenset[int] = frozenset()
+    access_keys: Mapping[int, tuple[AccessKey, ...]] = field(default_factory=dict)
+    public_keys: Mapping[int, tuple[ApplicationKey, ...]] = field(default_factory=dict)  # custom ones
+    service_accounts: Mapping[str, ServiceAccount] = field(default_factory=dict)  # by user id
+    records: Mapping[tuple[int, str], UserRecord] = field(default_factory=dict)  # those in scope
+
+    def project(self, name: str) -> ProjectModel | None:
+        """By id or alias."""
+        found = self.projects.get(name)
+        if found is not None:
+            return found
+        return next((model for model in self.projects.values() if name in model.project.aliases), None)
+
+    def is_live(self, application: Application) -> bool:
+        """Neither removed nor in a project that is."""
+        home = None if application.project_id is None else self.projects.get(application.project_id)
+        return not application.removed and (home is None or not home.project.removed)
+
+    def record(self, application_id: int, user_id: str) -> UserRecord:
+        found = self.records.get((application_id, user_id))
+        return found or UserRecord(application_id=application_id, user_id=user_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +92,7 @@ class State:
     retired_user_ids: frozenset[str] = NOBODY  # of the ids in scope: given once, their account is gone
     clients: tuple[Client, ...] = ()
     removed_client_ids: frozenset[str] = NOBODY
+    world: World = field(default_factory=World)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +127,104 @@ class ChangeClient:
     client: Client
 
 
-Act: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient
+@dataclass(frozen=True, slots=True)
+class AddProject:
+    project: Project
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeProject:
+    """Replaces the project if it still is what was read, as all that follows; a removed one is marked."""
+
+    before: Project
+    after: Project
+
+
+@dataclass(frozen=True, slots=True)
+class AddApplication:
+    model: ApplicationModel
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeApplication:
+    before: Application
+    after: Application
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSchema:
+    """Schema and roles; a role that is gone is taken from everyone."""
+
+    before: ApplicationModel
+    after: ApplicationModel
+
+
+@dataclass(frozen=True, slots=True)
+class PutAccessKey:
+    """Adds a key, or puts it in the place of another."""
+
+    before: AccessKey | None
+    after: AccessKey
+
+
+@dataclass(frozen=True, slots=True)
+class AddPublicKey:
+    key: ApplicationKey
+
+
+@dataclass(frozen=True, slots=True)
+class AddGroup:
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeGroup:
+    before: Group
+    after: Group
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGroup:
+    """With all that names it."""
+
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRecords:
+    """Records of several users in one application, as one: who owns a project is handed over in one go."""
+
+    before: tuple[UserRecord, ...]
+    after: tuple[UserRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddServiceAccount:
+    account: ServiceAccount
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeServiceAccount:
+    before: ServiceAccount
+    after: ServiceAccount
+
+
+WorldAct: TypeAlias = (
+    AddProject
+    | ChangeProject
+    | AddApplication
+    | ChangeApplication
+    | ChangeSchema
+    | PutAccessKey
+    | AddPublicKey
+    | AddGroup
+    | ChangeGroup
+    | RemoveGroup
+    | ChangeRecords
+    | AddServiceAccount
+    | ChangeServiceAccount
+)
+Act: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | WorldAct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +234,7 @@ class Note:
     event: Event
     details: Details = field(default_factory=dict)
     personal: Mapping[str, str] = field(default_factory=dict)
+    subject: str = ""  # when it is another than that of the change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +246,14 @@ class Change:
     name: str  # how its owner knows it
     fields: tuple[str, ...] = ()  # what differs, by name; never a value
     act: Act
+    further: tuple[Act, ...] = ()  # what else it takes
     subject: str  # whom the audit log files it under
     notes: tuple[Note, ...]
     generated_secret: str | None = field(default=None, repr=False)  # made here, told once
+
+    @property
+    def acts(self) -> tuple[Act, ...]:
+        return (self.act, *self.further)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.oauth import OAuthStorage
 from gatehouse.storage.passkeys import PasskeyStorage
 from gatehouse.storage.permissions.applications import ApplicationStorage
+from gatehouse.storage.permissions.crowds import CrowdStorage
 from gatehouse.storage.permissions.facts import PermissionStorage
 from gatehouse.storage.permissions.groups import GroupStorage
 from gatehouse.storage.permissions.keys import ApplicationKeyStorage
@@ -44,6 +45,7 @@ class Storage:
     application_keys: ApplicationKeyStorage
     applications: ApplicationStorage
     audit: AuditStorage
+    crowds: CrowdStorage
     groups: GroupStorage
     installation: InstallationStorage
     interactions: InteractionStorage
@@ -102,6 +104,7 @@ def over(runner: Runner) -> Storage:
         application_keys=ApplicationKeyStorage(runner),
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
+        crowds=CrowdStorage(runner),
         groups=GroupStorage(runner),
         installation=InstallationStorage(runner),
         interactions=InteractionStorage(runner),

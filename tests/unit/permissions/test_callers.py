@@ -407,6 +407,25 @@ async def test_ak_07_the_use_of_a_key_is_noted_at_most_once_a_minute(office: Off
     assert office.keys.keys[0].last_used == NOW + 60
 
 
+async def test_ak_07_requests_that_read_the_key_before_its_use_was_noted_do_not_note_it_again(office: Office) -> None:
+    credentials = shown(bearer=KEY, jwt=await office.user_jwt())
+    unused = office.keys.keys[0]
+    for _ in range(5):
+        await identified(office, credentials)
+        office.keys.keys[0] = unused
+    assert len(office.keys.uses) == 1
+
+
+async def test_two_applications_do_not_vouch_for_one_request(office: Office) -> None:
+    key_and_jwt = shown(bearer=KEY, jwt=await office.user_jwt(), service_jwt=await office.service_jwt(OTHER))
+    for about in (APPLICATION, OTHER, None):
+        await refused(office, WrongCredentials, key_and_jwt, about=about)
+    others = Signing(key=OTHER_KEY, application_id=str(OTHER)).signed()
+    key_and_signature = shown(bearer=KEY, jwt=await office.user_jwt(), signed=others)
+    for about in (APPLICATION, OTHER, None):
+        await refused(office, WrongCredentials, key_and_signature, about=about)
+
+
 async def test_a_refused_request_is_no_use_of_a_key(office: Office) -> None:
     await refused(office, InvalidToken, shown(bearer=KEY, jwt="a.b.c"))
     assert office.keys.uses == []

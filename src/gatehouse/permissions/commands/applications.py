@@ -114,6 +114,7 @@ class Applications:
 
         def change(state: Application) -> Edited[Application]:
             refuse_moved(state, seen)
+            refuse_removed(state)
             meta = {**state.service_meta, "tags": list(wanted)}
             details = difference({"tags": state.service_meta.get("tags", [])}, {"tags": list(wanted)})
             record = self._record(Event.APPLICATION_TAGGED, actor, state.application_id, details)
@@ -131,6 +132,7 @@ class Applications:
         )
         if draft.name is UNSET:
             raise Malformed("data.name: a new application needs a name")
+        draft = msgspec.structs.replace(draft, project_id=project_id)
         blank = Application(application_id=0, name="", project_id=project_id, created_at=self._clock.now())
         # Whoever makes an application may save it and its keys: it is his.
         wanted = self._merged(actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services"))
@@ -167,8 +169,7 @@ class Applications:
 
         def change(state: Application) -> Edited[Application]:
             refuse_moved(state, seen)
-            if state.removed:
-                raise ApplicationRemoved
+            refuse_removed(state)
             refuse_old_version(draft.version, state.version)
             after = self._merged(actor, state, draft, may_publish=may_publish)
             details = difference(audited(state), audited(after))
@@ -272,6 +273,11 @@ def refuse_moved(state: Application, seen: Application) -> None:
     """Rights were judged for the project it was in."""
     if state.project_id != seen.project_id:
         raise VersionConflict
+
+
+def refuse_removed(application: Application) -> None:
+    if application.removed:
+        raise ApplicationRemoved
 
 
 def without_keys(application: Application) -> Mapping[str, object]:

@@ -2,8 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Final
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, func, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    cast,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
@@ -12,10 +25,20 @@ from gatehouse.permissions.model.access_key import KEYS_MOST, AccessKey
 from gatehouse.permissions.model.application_key import CUSTOM_MOST, ApplicationKey, KeySource
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.storage.audit import record
+from gatehouse.storage.installation import EPOCH
 from gatehouse.storage.permissions.application_rows import key_columns
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import access_keys, application_keys, applications, projects, service_tokens
+from gatehouse.storage.tables import (
+    access_keys,
+    application_keys,
+    applications,
+    installation,
+    projects,
+    service_tokens,
+)
+
+MILLISECONDS: Final = 1_000  # of a second: the epoch is counted in them
 
 _LIVE = (applications.c.removed.is_(False), or_(projects.c.removed.is_(None), projects.c.removed.is_(False)))
 
@@ -79,7 +102,15 @@ DELETE_KEY = Statement(
     .returning(application_keys.c.kid)
 )
 INSERT_TOKEN = Statement(insert(service_tokens))
-TOKEN = Statement(_live(service_tokens, service_tokens.c.jti == bindparam("jti")))
+_EPOCH = select(cast(installation.c.value, BigInteger)).where(installation.c.name == EPOCH).scalar_subquery()
+TOKEN = Statement(
+    _live(
+        service_tokens,
+        service_tokens.c.jti == bindparam("jti"),
+        # A restore brings back rows as they were; what was issued before it is refused all the same (R3).
+        (service_tokens.c.created_at + 1) * MILLISECONDS > func.coalesce(_EPOCH, 0),
+    )
+)
 TOKENS = Statement(
     select(service_tokens)
     .where(service_tokens.c.application_id == bindparam("of"))

@@ -5,15 +5,19 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, func, select
 
-from gatehouse.permissions.errors import RoleFull, RoleNotFound, VersionConflict
+from gatehouse.accounts.model import Kind
+from gatehouse.permissions.errors import OwnerIsNoPerson, RoleFull, RoleNotFound, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.owners import OWNER
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import role_assignments, roles
+from gatehouse.storage.tables import role_assignments, roles, users
 
+IS_SERVICE = Statement(
+    select(users.c.user_id).where(users.c.user_id == bindparam("of"), users.c.kind == Kind.SERVICE.value)
+)
 _NAMED_ROLES = select(roles.c.role_key, roles.c.protected, roles.c.user_limit).where(
     roles.c.application_id == bindparam("application"), AnyOf(roles.c.role_key, "keys")
 )
@@ -55,6 +59,13 @@ def _refuse_protected_below(step: Step, known: Mapping[str, Row]) -> None:
     for scope, role in _assigned(step.after) - _assigned(step.before):
         if not scope.is_root and known[role].protected:
             raise VersionConflict(f"{role} is protected now")
+
+
+def refuse_owning_service(step: Step) -> Verb[None]:
+    """A service account never owns a project, whoever gives it the role (R1)."""
+    given = _assigned(step.after) - _assigned(step.before) if step.after.application_id == CENTRAL_ID else set()
+    if any(role == OWNER for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
+        raise OwnerIsNoPerson(f"service account {step.after.user_id}")
 
 
 def refuse_full(application_id: int, limits: Mapping[str, int], now: int) -> Verb[None]:

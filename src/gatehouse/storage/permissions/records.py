@@ -8,13 +8,10 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, fu
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import Kind
 from gatehouse.audit.model import Record
 from gatehouse.permissions.errors import (
     ApplicationNotFound,
-    OwnerIsNoPerson,
 )
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Change, Edited
@@ -27,7 +24,14 @@ from gatehouse.storage.permissions.held import (
     scopes_by_application,
 )
 from gatehouse.storage.permissions.owners import HOLD_OWNERS, owners_of, refuse_ownerless
-from gatehouse.storage.permissions.record_checks import HOLD_ROLES, Step, limits_met, owned_by, refuse_full
+from gatehouse.storage.permissions.record_checks import (
+    HOLD_ROLES,
+    Step,
+    limits_met,
+    owned_by,
+    refuse_full,
+    refuse_owning_service,
+)
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb
 from gatehouse.storage.tables import (
@@ -50,9 +54,6 @@ HOLD_USER = Statement(
     select(users.c.user_id)
     .where(users.c.user_id == bindparam("of"))
     .with_for_update(read=True, key_share=True)  # he stays; what else changes about him is no matter
-)
-IS_SERVICE = Statement(
-    select(users.c.user_id).where(users.c.user_id == bindparam("of"), users.c.kind == Kind.SERVICE.value)
 )
 # Held until the commit, and its version grown: the first step of every change of what a user has.
 TOUCH_RECORD = Statement(
@@ -131,7 +132,7 @@ def edit_records(
         before = yield from hold_record(application_id, user_id)
         edited = changes[user_id](before)
         step = Step(before, _written(edited.state, before))
-        yield from _refuse_owning_service(step)
+        yield from refuse_owning_service(step)
         steps.append(step)
         entries.extend(edited.records)
     yield from _write_checked(application_id, steps, now)
@@ -202,13 +203,6 @@ def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb
     yield from refuse_full(application_id, limited, now)
     if owned:
         yield from refuse_ownerless(owned.keys(), now)
-
-
-def _refuse_owning_service(step: Step) -> Verb[None]:
-    """A service account never owns a project, whoever gives it the role (R1)."""
-    given = _assigned(step.after) - _assigned(step.before) if step.after.application_id == CENTRAL_ID else set()
-    if any(role == OWNER for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
-        raise OwnerIsNoPerson(f"service account {step.after.user_id}")
 
 
 def _write(step: Step) -> Verb[None]:

@@ -90,7 +90,7 @@ def entry(listed: Listed, *, jwt: str = "", ends_at: int = 0) -> ServiceAccountE
         created=moment(account.created_at),
         revoked=account.revoked,
         version=account.version,
-        **{name: listed.holds[name] for name in HOLDS if name in listed.holds},  # type: ignore[arg-type]
+        **{name: listed.holds[name] for name in HOLDS if name in listed.holds},
         jwt=jwt,
         jwt_expired=ends_at,
     )

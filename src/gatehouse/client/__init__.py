@@ -1,0 +1,43 @@
+"""What applications import: user JWTs verified against the published keys, and what their owners may do.
+
+Asks the service over HTTP and keeps answers no longer than it is told to. Imports no other room, so that an
+application that has it carries no part of the server; never decides by itself what somebody may do.
+"""
+
+from gatehouse.client.addresses import peer_address
+from gatehouse.client.clock import Clock
+from gatehouse.client.credentials import AccessKey, Credential, Question, ServiceJwt, ServiceKey, sign
+from gatehouse.client.errors import ClientError, Denied, Unauthenticated, Unavailable
+from gatehouse.client.gatehouse import Gatehouse
+from gatehouse.client.middleware import GatehouseMiddleware
+from gatehouse.client.permissions import Permissions, Resource
+from gatehouse.client.requirement import Requirement, guarded, require
+from gatehouse.client.transport import Reply, Request, StandardTransport, Transport
+from gatehouse.client.user import User
+
+__all__ = [
+    "AccessKey",
+    "ClientError",
+    "Clock",
+    "Credential",
+    "Denied",
+    "Gatehouse",
+    "GatehouseMiddleware",
+    "Permissions",
+    "Question",
+    "Reply",
+    "Request",
+    "Requirement",
+    "Resource",
+    "ServiceJwt",
+    "ServiceKey",
+    "StandardTransport",
+    "Transport",
+    "Unauthenticated",
+    "Unavailable",
+    "User",
+    "guarded",
+    "peer_address",
+    "require",
+    "sign",
+]

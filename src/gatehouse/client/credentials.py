@@ -1,0 +1,133 @@
+"""What an application shows for itself when it asks about a user (interface §4.1, §4.8, R2, R6)."""
+
+import hmac
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Protocol
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from gatehouse.client.clock import Clock, SystemClock
+from gatehouse.client.decoding import encode_base64url
+from gatehouse.client.transport import Request
+
+PATH: Final = "/api/permissions/meta/data"
+LIFE: Final = 300  # seconds: the longest that a service JWT signed by an application may live (R2)
+RENEWED_AFTER: Final = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What does the owner of this JWT hold in the application?"""
+
+    base_url: str
+    application_id: int
+    jwt: str = field(repr=False)
+    address: str | None = None  # the person's, when it is known
+    now: int
+
+    def request(self, headers: dict[str, str], **more: object) -> Request:
+        ask = {"action": "get", "application_id": self.application_id, "data": {"type": "list_short"}, **more}
+        return Request(
+            method="POST",
+            path=PATH,
+            headers={"Content-Type": "application/json", **headers},
+            body=msgspec.json.encode(ask),
+        )
+
+
+class Credential(Protocol):
+    def ask(self, question: Question) -> Request:
+        """The request that asks, with whatever proves who is asking."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """Signs the person's address into the request when it is known: `ip` conditions and `fip` need it (R5)."""
+
+    value: str = field(repr=False)
+
+    def ask(self, question: Question) -> Request:
+        if question.address is None:
+            return question.request(bearer(self.value), jwt=question.jwt)
+        plain = question.request(bearer(question.jwt), ip=question.address, ts=question.now)
+        proof = {
+            "Application-Id": str(question.application_id),
+            "Signature": sign(self.value, plain.method, plain.path, body=plain.body),
+        }
+        return Request(method=plain.method, path=plain.path, headers={**plain.headers, **proof}, body=plain.body)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceJwt:
+    """One that an administrator issued. No address goes with it, so a JWT with `fip` is refused beside it."""
+
+    value: str = field(repr=False)
+
+    def ask(self, question: Question) -> Request:
+        return question.request({**bearer(question.jwt), "Service-Jwt": self.value})
+
+
+@dataclass(frozen=True)
+class ServiceKey:
+    """A private key whose public half is registered on the application: makes its own service JWTs (R2)."""
+
+    application_id: int
+    kid: str
+    private_pem: str = field(repr=False)
+    clock: Clock = field(default_factory=SystemClock, repr=False)
+    _made: dict[str, tuple[int, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def jwt(self, base_url: str) -> str:
+        """A service JWT, good for five minutes at that service and nowhere else."""
+        now = self.clock.now()
+        claims = {
+            "iss": str(self.application_id),
+            "aud": base_url,
+            "iat": now,
+            "exp": now + LIFE,
+            "typ": "service_jwt",
+            "kid": self.kid,
+        }
+        message = segment({"alg": "RS256", "kid": self.kid, "typ": "JWT"}) + b"." + segment(claims)
+        signature = self._private.sign(message, PKCS1v15(), SHA256())
+        return (message + b"." + encode_base64url(signature)).decode()
+
+    def ask(self, question: Question) -> Request:
+        return question.request({**bearer(question.jwt), "Service-Jwt": self._recent(question.base_url)})
+
+    def _recent(self, base_url: str) -> str:
+        """Signing takes a millisecond; one JWT serves for minutes."""
+        made_at, jwt = self._made.get(base_url, (0, ""))
+        if not 0 <= self.clock.now() - made_at < RENEWED_AFTER:
+            made_at, jwt = self.clock.now(), self.jwt(base_url)
+            self._made[base_url] = made_at, jwt
+        return jwt
+
+    @cached_property
+    def _private(self) -> RSAPrivateKey:
+        key = load_pem_private_key(self.private_pem.encode(), password=None)
+        if not isinstance(key, RSAPrivateKey):
+            raise TypeError("private_pem: not an RSA key")
+        return key
+
+
+def sign(key: str, method: str, path: str, *, query: str = "", body: bytes = b"") -> str:
+    """The `Signature` header of a request; its query or body holds `ip` and `ts`, `Application-Id` says whose key.
+
+    Path and query are signed as they stand in the request line, still percent-encoded (R6).
+    """
+    message = b"\n".join((method.encode(), path.encode(), query.encode(), body))
+    return hmac.digest(key.encode(), message, "sha256").hex()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def segment(members: dict[str, str]) -> bytes:
+    return encode_base64url(msgspec.json.encode(members))

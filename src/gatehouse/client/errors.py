@@ -1,0 +1,33 @@
+"""Why a request is not served. `public` may be shown to whoever asked; the detail is for the log."""
+
+from typing import ClassVar
+
+
+class ClientError(Exception):
+    status: ClassVar[int] = 500
+    public: ClassVar[str] = "The request could not be carried out."
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail or self.public)
+        self.detail = detail
+
+
+class Unauthenticated(ClientError):
+    """There is no user JWT, or none that counts: expired, forged, revoked, shown without its factor."""
+
+    status = 401
+    public = "invalid token"
+
+
+class Denied(ClientError):
+    """It is known who asks, and he may not."""
+
+    status = 403
+    public = "You may not do this."
+
+
+class Unavailable(ClientError):
+    """The service cannot be asked, and what is remembered is too old to go by. Nothing was decided."""
+
+    status = 503
+    public = "Permissions cannot be checked at the moment."

@@ -1,0 +1,94 @@
+"""The service as an application sees it: who is this, and what may he do?"""
+
+from types import TracebackType
+from typing import Final, Self
+
+from gatehouse.client.base_url import parse_base_url
+from gatehouse.client.clock import Clock, SystemClock
+from gatehouse.client.credentials import Credential
+from gatehouse.client.errors import Denied, Unauthenticated
+from gatehouse.client.keys import PublishedKeys
+from gatehouse.client.lists import Lists
+from gatehouse.client.permissions import Permissions, Resource
+from gatehouse.client.transport import StandardTransport, Transport
+from gatehouse.client.user import User
+from gatehouse.client.verifying import Verifier
+
+MOST_USERS: Final = 10_000
+
+
+class Gatehouse:
+    """Make one for the whole application.
+
+    `needs_factor`: refuse a JWT that comes without the factor it is bound to.
+    `stale_seconds`: for how long beyond its age an answer still counts while the service is silent.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        application_id: int,
+        credential: Credential,
+        needs_factor: bool = False,
+        stale_seconds: float = 0,
+        most_users: int = MOST_USERS,
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        parse_base_url(base_url)
+        clock = clock or SystemClock()
+        self._transport = transport or StandardTransport(base_url)
+        self._needs_factor = needs_factor
+        self._verifier = Verifier(
+            issuer=base_url,
+            application_id=application_id,
+            keys=PublishedKeys(transport=self._transport, clock=clock),
+            clock=clock,
+        )
+        self._lists = Lists(
+            base_url=base_url,
+            application_id=application_id,
+            credential=credential,
+            transport=self._transport,
+            clock=clock,
+            most=most_users,
+            stale_seconds=stale_seconds,
+        )
+
+    async def user(self, jwt: str, *, factor: str | None = None, address: str | None = None) -> User:
+        """The owner of a user JWT; raise Unauthenticated, or Denied when it is for another place.
+
+        A factor that is given must be the JWT's. `address` is where the person is, if the application knows.
+        """
+        if factor is None and self._needs_factor:
+            raise Unauthenticated("a JWT without its factor")
+        return await self._verifier.verify(jwt, factor=factor, address=address)
+
+    async def permissions(self, user: User) -> Permissions:
+        """All he holds; raise Unauthenticated when his JWT was revoked, Unavailable when nobody can tell."""
+        return await self._lists.get(user)
+
+    async def allows(
+        self, user: User, rule: str, project: str | None = None, resource: Resource | None = None
+    ) -> bool:
+        """Whether he holds the rule: at the root, in the project, or on that resource of the project."""
+        return (await self.permissions(user)).allows(rule, project, resource)
+
+    async def require(
+        self, user: User, rule: str, project: str | None = None, resource: Resource | None = None
+    ) -> None:
+        """Raise Denied unless `allows`."""
+        if not await self.allows(user, rule, project, resource):
+            raise Denied(f"user {user.user_id} does not hold {rule} (project {project}, {resource})")
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,153 @@
+"""ASGI middleware: every request has its user, and whoever may not is told so.
+
+Plain ASGI, without Starlette: it works around whatever speaks that protocol.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from gatehouse.client.errors import ClientError, Unauthenticated
+from gatehouse.client.gatehouse import Gatehouse
+from gatehouse.client.user import User
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+AddressOf: TypeAlias = Callable[[Scope], str | None]
+
+PLACE: Final = "gatehouse.client"  # in the scope: whom `require` asks
+BEARER: Final = re.compile(rb"bearer +([^\s,]+)", re.IGNORECASE)
+POLICY_VIOLATION: Final = 1008  # RFC 6455 §7.4.1; before the handshake is accepted the server makes it a 403
+RETRY_AFTER: Final = b"2"  # seconds
+
+
+def no_address(_scope: Scope) -> None:
+    """Nobody's address is known. A JWT that is bound to one is then refused."""
+
+
+class GatehouseMiddleware:
+    """`anonymous`: let requests without a JWT in, with None for a user. `open_paths`: these need none either.
+
+    `address`: how the client's address is found; `peer_address` where the server knows it (see there).
+    Add it inside the framework (`app.add_middleware`), where refusals of `require` pass on their way out.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        gatehouse: Gatehouse,
+        anonymous: bool = False,
+        open_paths: Iterable[str] = (),
+        address: AddressOf = no_address,
+    ) -> None:
+        self._app = app
+        self._gatehouse = gatehouse
+        self._anonymous = anonymous
+        self._open = frozenset(open_paths)
+        self._address = address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        exchange = Exchange(scope, receive, send)
+        try:
+            user = await self._user(scope)
+            state = {**scope.get("state", {}), "user": user}
+            known = {**scope, "user": user, "state": state, PLACE: self._gatehouse}
+            await self._app(known, exchange.receive, exchange.send)
+        except ClientError as error:
+            if not await exchange.refuse(error):
+                raise
+
+    async def _user(self, scope: Scope) -> User | None:
+        jwt = bearer_of(scope)
+        if jwt is None:
+            if self._anonymous or scope["path"] in self._open:
+                return None
+            raise Unauthenticated("no user JWT")
+        return await self._gatehouse.user(jwt, factor=header_of(scope, b"factor"), address=self._address(scope))
+
+
+class Exchange:
+    """Knows whether the application has begun to answer: until then a refusal can still be the answer."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._is_websocket = scope["type"] == "websocket"
+        self._receive = receive
+        self._send = send
+        self._has_received = False
+        self._has_begun = False
+
+    async def receive(self) -> Message:
+        self._has_received = True
+        return await self._receive()
+
+    async def send(self, message: Message) -> None:
+        # A WebSocket that was accepted can still be closed with a reason; an answer that has begun cannot be taken back.
+        self._has_begun = self._has_begun or message["type"] not in ("websocket.accept", "websocket.send")
+        await self._send(message)
+
+    async def refuse(self, error: ClientError) -> bool:
+        """False when it is too late for that."""
+        if self._has_begun:
+            return False
+        if self._is_websocket:
+            if not self._has_received:
+                await self._receive()  # the handshake
+            await self._send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": error.public})
+        else:
+            await self._answer(error)
+        return True
+
+    async def _answer(self, error: ClientError) -> None:
+        body = msgspec.json.encode({"status": "ERROR", "error": error.public})  # as the service itself says it
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"cache-control", b"no-store"),
+            *EXTRA.get(error.status, ()),
+        ]
+        await self._send({"type": "http.response.start", "status": error.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+EXTRA: Final = {
+    401: ((b"www-authenticate", b"Bearer"),),
+    503: ((b"retry-after", RETRY_AFTER),),
+}
+
+
+def bearer_of(scope: Scope) -> str | None:
+    given = raw_header(scope, b"authorization")
+    if given is None:
+        return None
+    found = BEARER.fullmatch(given)
+    if found is None:
+        raise Unauthenticated("an Authorization header that is no Bearer")
+    return found[1].decode("latin-1")
+
+
+def header_of(scope: Scope, name: bytes) -> str | None:
+    """What a client wrote as UTF-8."""
+    given = raw_header(scope, name)
+    if given is None:
+        return None
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        return given.decode("latin-1")
+
+
+def raw_header(scope: Scope, name: bytes) -> bytes | None:
+    """Raise Unauthenticated when it is there twice: who reads the other one would see somebody else."""
+    given: list[bytes] = [value for key, value in scope["headers"] if key.lower() == name]
+    if len(given) > 1:
+        raise Unauthenticated(f"two {name.decode()} headers")
+    return given[0] if given else None

@@ -1,0 +1,88 @@
+"""`require("user.kick")`: a dependency for FastAPI; `guarded("user.kick")`: the same around an endpoint."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from gatehouse.client.errors import Unauthenticated
+from gatehouse.client.gatehouse import Gatehouse
+from gatehouse.client.middleware import PLACE
+from gatehouse.client.permissions import Resource
+from gatehouse.client.user import User
+
+
+class Connection(Protocol):
+    """A request or WebSocket of Starlette, or whatever else has a scope."""
+
+    @property
+    def scope(self) -> MutableMapping[str, Any]: ...
+
+
+V = TypeVar("V")
+R = TypeVar("R")
+P = ParamSpec("P")
+C = TypeVar("C", bound=Connection)
+# A value, or how to find it in the request: `lambda request: request.path_params["project"]`.
+Given: TypeAlias = V | Callable[[Any], V]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement(Generic[V]):
+    rule: str
+    project: Given[str] | None = None
+    resource: Given[Resource] | None = None
+
+    async def __call__(self, connection: Connection) -> User:
+        """The user, who holds the rule; raise Unauthenticated or Denied, which the middleware answers."""
+        user, gatehouse = who_asks(connection)
+        project = self.project(connection) if callable(self.project) else self.project
+        resource = self.resource(connection) if callable(self.resource) else self.resource
+        await gatehouse.require(user, self.rule, project, resource)
+        return user
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """As FastAPI wants to see it: it hands the request to a parameter of Starlette's class, and to no other.
+
+        Whoever asks that way has Starlette loaded, so it need not be imported here.
+        """
+        starlette = sys.modules.get("starlette.requests")
+        kind = getattr(starlette, "HTTPConnection", Connection)
+        one = inspect.Parameter("connection", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)
+        return inspect.Signature([one], return_annotation=User)
+
+
+def require(
+    rule: str, *, project: Given[str] | None = None, resource: Given[Resource] | None = None
+) -> Requirement[Any]:
+    """`Depends(require("user.kick"))`."""
+    return Requirement(rule=rule, project=project, resource=resource)
+
+
+def guarded(
+    rule: str, *, project: Given[str] | None = None, resource: Given[Resource] | None = None
+) -> Callable[[Callable[Concatenate[C, P], Awaitable[R]]], Callable[Concatenate[C, P], Awaitable[R]]]:
+    """Around an endpoint whose first argument is the request."""
+    needed = require(rule, project=project, resource=resource)
+
+    def around(endpoint: Callable[Concatenate[C, P], Awaitable[R]]) -> Callable[Concatenate[C, P], Awaitable[R]]:
+        @functools.wraps(endpoint)
+        async def checked(connection: C, *args: P.args, **kwargs: P.kwargs) -> R:
+            await needed(connection)
+            return await endpoint(connection, *args, **kwargs)
+
+        return checked
+
+    return around
+
+
+def who_asks(connection: Connection) -> tuple[User, Gatehouse]:
+    scope = connection.scope
+    if PLACE not in scope:
+        raise RuntimeError("GatehouseMiddleware is not around this application")
+    if scope["user"] is None:
+        raise Unauthenticated("no user JWT")
+    return scope["user"], scope[PLACE]

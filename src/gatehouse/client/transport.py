@@ -1,0 +1,103 @@
+"""How the service is asked: a protocol of one verb, and an implementation that needs the standard library only.
+
+`http.client` in a few threads, over connections that are kept open (docs/decisions/0013). It follows no redirect
+and heeds no proxy variable: a token goes to the configured address or nowhere.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Final, Protocol
+
+from gatehouse.client.base_url import parse_base_url
+from gatehouse.client.errors import Unavailable
+
+TIMEOUT: Final = 5.0  # seconds, for a whole exchange
+MOST_BYTES: Final = 8 * 2**20  # of an answer
+THREADS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    status: int
+    etag: str = ""
+    body: bytes = b""
+
+
+class Transport(Protocol):
+    async def send(self, request: Request) -> Reply:
+        """Ask the service; raise Unavailable when no whole answer came in time. May ask twice."""
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+
+
+class StandardTransport:
+    """Verifies TLS against the system's authorities, or by a context of yours."""
+
+    def __init__(self, base_url: str, *, timeout: float = TIMEOUT, tls: ssl.SSLContext | None = None) -> None:
+        self._place = parse_base_url(base_url)
+        self._timeout = timeout
+        self._tls = tls or (ssl.create_default_context() if self._place.secure else None)
+        self._idle: deque[HTTPConnection] = deque()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gatehouse-client")
+
+    async def send(self, request: Request) -> Reply:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await loop.run_in_executor(self._threads, self._exchange, request)
+        except (OSError, HTTPException) as error:  # TimeoutError is an OSError
+            raise Unavailable(f"{request.path}: {error!r}") from error
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)
+        while self._idle:
+            self._idle.pop().close()
+
+    def _exchange(self, request: Request) -> Reply:
+        """Over a kept connection, and once more over a new one if the other end had given it up meanwhile."""
+        try:
+            kept = self._idle.pop()
+        except IndexError:
+            return self._ask(self._connection(), request)
+        try:
+            return self._ask(kept, request)
+        except TimeoutError:
+            raise
+        except (OSError, HTTPException):
+            return self._ask(self._connection(), request)
+
+    def _connection(self) -> HTTPConnection:
+        place = self._place
+        if self._tls is None:
+            return HTTPConnection(place.host, place.port, timeout=self._timeout)
+        return HTTPSConnection(place.host, place.port, timeout=self._timeout, context=self._tls)
+
+    def _ask(self, connection: HTTPConnection, request: Request) -> Reply:
+        try:
+            connection.request(request.method, request.path, request.body or None, dict(request.headers))
+            answer = connection.getresponse()
+            body = answer.read(MOST_BYTES + 1)
+            if len(body) > MOST_BYTES:
+                raise HTTPException("an answer longer than any of the service")
+        except BaseException:
+            connection.close()
+            raise
+        if answer.will_close:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return Reply(status=answer.status, etag=answer.headers.get("ETag", ""), body=body)

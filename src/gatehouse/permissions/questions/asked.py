@@ -1,0 +1,92 @@
+"""What is asked about: a rule or role, somewhere, as requests name it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.permissions import grammar
+from gatehouse.permissions.effective import Effective
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.facts import Structure
+from gatehouse.permissions.fields import shown
+from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
+from gatehouse.permissions.records import RESOURCE_IDS
+from gatehouse.permissions.trees import DEEPEST, RESERVED, SEGMENT
+
+RULE_LONGEST: Final = 1_024
+
+
+class ResourceDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    kind: str
+    id: object
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRule:
+    """A rule as it was named: without its section it is whichever of the two has it (R5)."""
+
+    text: str
+    rules: tuple[Rule, ...]
+
+    def of(self, known: Iterable[Rule]) -> Rule:
+        """The one that is meant; a path that nobody knows would be a private one."""
+        among = frozenset(known)
+        return next((rule for rule in self.rules if rule in among), self.rules[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedScope:
+    """As it was named: its project is an id or an alias."""
+
+    scope: Scope
+
+    def resolved(self, structure: Structure) -> Scope:
+        """With the project's id, when the structure knows the project."""
+        name = self.scope.project_id
+        if not name or name in structure.projects:
+            return self.scope
+        for project_id, found in structure.projects.items():
+            if name in found.project.aliases:
+                return Scope(project_id, self.scope.kind, self.scope.resource_id)
+        return self.scope
+
+
+def about_whom(named: str | UnsetType, own: str) -> str:
+    """Without a name it is the caller himself (R6)."""
+    return own if named is UNSET else grammar.check_user_id(named, "data.user_id")
+
+
+def read_rule(text: object, place: str) -> AskedRule:
+    """`user.kick`, or with its section in front; a first segment that names a section is always that."""
+    if not isinstance(text, str) or len(text) > RULE_LONGEST:
+        raise Malformed(f"{place}: the name of a rule")
+    head, dot, rest = text.partition(".")
+    sections = [section for section in Section if dot and section.value == head]
+    path = rest if sections else text
+    segments = path.split(".")
+    if len(segments) > DEEPEST or segments[0] == RESERVED or not all(map(SEGMENT.fullmatch, segments)):
+        raise Malformed(f"{place}: {shown(text)} is no name of a rule")
+    return AskedRule(text, tuple(Rule(section, path) for section in sections or Section))
+
+
+def read_scope(project: str | None, resource: ResourceDraft | None, place: str) -> AskedScope:
+    if project is None:
+        if resource is not None:
+            raise Malformed(f"{place}.project_id: a resource is one of a project")
+        return AskedScope(scope=ROOT)
+    project_id = grammar.check_project_id(project, f"{place}.project_id")
+    if resource is None:
+        return AskedScope(scope=Scope(project_id))
+    if resource.kind not in set(ResourceKind):
+        raise Malformed(f"{place}.resource.kind: one of {', '.join(ResourceKind)}")
+    kind = ResourceKind(resource.kind)
+    return AskedScope(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))
+
+
+def counting(application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
+    """Where the rule has to be held to count in the scope."""
+    return tuple(Effective(application_id, {}).counting(scope, rule))

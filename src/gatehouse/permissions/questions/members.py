@@ -1,0 +1,224 @@
+"""`members`: who has a rule or a role, by what path, until when (R6)."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.permissions import grammar
+from gatehouse.permissions.contributions import Membership, contributions, membership
+from gatehouse.permissions.effective import evaluate
+from gatehouse.permissions.errors import Malformed, ProjectNotFound, RoleNotFound
+from gatehouse.permissions.facts import Facts
+from gatehouse.permissions.gathering import (
+    Gathered,
+    Situation,
+    SourceKind,
+    gather_below,
+    gather_root,
+    is_removed,
+    situation,
+)
+from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
+from gatehouse.permissions.model.rule import End, Rule
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, counting, read_rule, read_scope
+from gatehouse.permissions.questions.candidates import holding_role, holding_rule, joined
+from gatehouse.permissions.store import CrowdStore, ProjectStore
+
+LIMIT_MOST: Final = 1_000
+EXAMINED_MOST: Final = 5_000  # candidates of one answer
+TRIES: Final = 20
+
+
+class MembersDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    rule: str | None = None
+    role: str | None = None
+    project_id: str | None = None
+    resource: ResourceDraft | None = None
+    after: str = ""
+    limit: int = LIMIT_MOST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Exactly one of rule and role."""
+
+    rule: AskedRule | None = None
+    role: str = ""  # its key
+    scope: Scope
+    after: str = ""
+    limit: int = LIMIT_MOST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One of the ways by which somebody has it."""
+
+    kind: SourceKind
+    scope: Scope
+    role: str = ""  # its name
+    membership: Membership | None = None
+    end: End
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    user_id: str
+    until: int  # Unix seconds, 0 for no end
+    path: tuple[Way, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    found: Sequence[Member]
+    after: str | None  # where to go on; None when that were all
+
+
+@dataclass(slots=True)
+class _Page:
+    wanted: Wanted
+    found: list[Member] = field(default_factory=list)
+    after: str = ""
+    examined: int = 0
+    more: bool = True
+
+    @property
+    def is_full(self) -> bool:
+        return not self.more or len(self.found) >= self.wanted.limit or self.examined >= EXAMINED_MOST
+
+
+class MemberSearch:
+    def __init__(self, *, crowds: CrowdStore, projects: ProjectStore, clock: Clock) -> None:
+        self._crowds = crowds
+        self._projects = projects
+        self._clock = clock
+
+    async def wanted(self, draft: MembersDraft) -> Wanted:
+        """Raises Malformed; ProjectNotFound to whoever may ask at all."""
+        scope = read_scope(draft.project_id, draft.resource, "data").scope
+        if (draft.rule is None) == (draft.role is None):
+            raise Malformed("data: either rule or role")
+        if not 1 <= draft.limit <= LIMIT_MOST:
+            raise Malformed(f"data.limit: 1 to {LIMIT_MOST}")
+        after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""
+        if scope.project_id:
+            scope = Scope(await self._project_id(scope.project_id), scope.kind, scope.resource_id)
+        if draft.rule is not None:
+            rule = read_rule(draft.rule, "data.rule")
+            return Wanted(rule=rule, scope=scope, after=after, limit=draft.limit)
+        role = grammar.check_role_name(draft.role, "data.role").lower()
+        return Wanted(role=role, scope=scope, after=after, limit=draft.limit)
+
+    async def find(self, application_id: int, wanted: Wanted) -> Members:
+        """A page of members; it may be short, and still be followed by another."""
+        page = _Page(wanted, after=wanted.after)
+        while not page.is_full:
+            crowd = await self._crowd(application_id, wanted, page.after)
+            people = await asyncio.to_thread(members_among, crowd, wanted, self._clock.now())
+            room = wanted.limit - len(page.found)
+            page.found += people[:room]
+            page.examined += len(crowd.people)
+            page.more = crowd.more or len(people) > room
+            page.after = page.found[-1].user_id if len(people) > room else crowd.last
+        return Members(found=page.found, after=page.after if page.more else None)
+
+    async def _crowd(self, application_id: int, wanted: Wanted, after: str) -> Crowd:
+        """Read beside the very outline that tells who the candidates are."""
+        projects = frozenset({wanted.scope.project_id}) - {""}
+        for _ in range(TRIES):
+            outline = await self._crowds.outline(application_id, projects)
+            crowd = await self._crowds.crowd(candidates(outline, wanted), projects, after=after, limit=LIMIT_MOST)
+            if crowd.outline.versions == outline.versions:
+                return crowd
+        raise Unavailable("the permission model changes faster than it can be read")
+
+    async def _project_id(self, name: str) -> str:
+        project = (await self._projects.project(name)).project
+        if project.removed:
+            raise ProjectNotFound(f"project {project.project_id} is removed")
+        return project.project_id
+
+
+def candidates(outline: Outline, wanted: Wanted) -> Candidates:
+    if wanted.rule is None:
+        if wanted.role not in outline.model.roles:
+            raise RoleNotFound
+        return holding_role(outline, wanted.scope, wanted.role)
+    application_id = outline.model.application.application_id
+    first, *others = (
+        holding_rule(outline, counting(application_id, wanted.scope, rule), rule) for rule in wanted.rule.rules
+    )
+    for other in others:
+        first = joined(first, other)
+    return first
+
+
+def members_among(crowd: Crowd, wanted: Wanted, now: int) -> list[Member]:
+    judge = having_role if wanted.rule is None else having_rule
+    found = (judge(crowd.outline, facts, wanted, now) for facts in crowd.people)
+    return [member for member in found if member is not None]
+
+
+def having_rule(outline: Outline, facts: Facts, wanted: Wanted, now: int) -> Member | None:
+    """By every contribution that decides where the rule is held; in two places it lasts until the later end."""
+    held = evaluate(outline.model, facts, outline.structure, now=now, address=None)
+    places = [
+        (place, rule)
+        for rule in (wanted.rule.rules if wanted.rule else ())
+        for place in held.counting(wanted.scope, rule)
+        if rule in held.rules(place)
+    ]
+    if not places:
+        return None
+    this = situation(outline.model, facts, outline.structure, now=now, address=None)
+    lefts = [held.rules(place)[rule].left(now) for place, rule in places]
+    return Member(
+        user_id=facts.subject.user_id,
+        until=0 if 0 in lefts else now + max(lefts),
+        path=tuple(way for place, rule in places for way in ways_to_rule(this, place, rule)),
+    )
+
+
+def ways_to_rule(this: Situation, place: Scope, rule: Rule) -> Iterator[Way]:
+    for one in contributions(this, place, rule):
+        if one.decides:
+            yield Way(kind=one.kind, scope=place, role=one.role, membership=one.membership, end=one.end)
+
+
+def having_role(outline: Outline, facts: Facts, wanted: Wanted, now: int) -> Member | None:
+    """Given there, or at the root by default or by its condition; it lasts until the latest end."""
+    this = situation(outline.model, facts, outline.structure, now=now, address=None)
+    gathered = None if is_removed(outline.model, facts) else gathered_in(this, wanted.scope)
+    if gathered is None:
+        return None
+    path = tuple(ways_to_role(this, wanted, gathered))
+    if not path:
+        return None
+    return Member(user_id=facts.subject.user_id, until=last_end(path, gathered.closes, now), path=path)
+
+
+def gathered_in(this: Situation, scope: Scope) -> Gathered | None:
+    if scope.is_root:
+        return gather_root(this)
+    gate = this.gate(scope.project_id)
+    return gather_below(this, scope, gate.closes) if gate.is_open else None
+
+
+def ways_to_role(this: Situation, wanted: Wanted, gathered: Gathered) -> Iterator[Way]:
+    for voice in (voice for tier in gathered.tiers for voice in tier):
+        source = voice.source
+        if source.role is not None and source.role.key == wanted.role:
+            through = membership(this, wanted.scope, source.group_id) if source.group_id else None
+            yield Way(kind=source.kind, scope=wanted.scope, role=source.role.name, membership=through, end=voice.end)
+
+
+def last_end(path: Iterable[Way], closes: End, now: int) -> int:
+    ends = [way.end.shown(now) for way in path]
+    last = 0 if 0 in ends else max(ends)
+    shut = closes.shown(now)
+    return min((end for end in (last, shut) if end), default=0)

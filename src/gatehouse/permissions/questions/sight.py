@@ -1,0 +1,54 @@
+"""Whose rights a caller may ask about: his own, and others' with canRead `all` (R6)."""
+
+from typing import Final
+
+from gatehouse.permissions.caller import Caller
+from gatehouse.permissions.desk import Desk, Visit
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound
+from gatehouse.permissions.guard import Operation, is_open, require
+from gatehouse.permissions.reading import Case, Reading
+from gatehouse.permissions.secret_data import Part
+from gatehouse.permissions.views import readable
+
+WHAT_PEOPLE_HOLD: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})
+
+
+class Sights:
+    def __init__(self, *, desk: Desk, reading: Reading) -> None:
+        self._desk = desk
+        self._reading = reading
+
+    async def case(self, caller: Caller, user_id: str) -> Case:
+        """The person's facts in the request's application. No right comes before no such thing (R6)."""
+        application_id = caller.application_id
+        if application_id is None:
+            raise Malformed("application_id: which application?")
+        case = await self._case(caller, user_id, application_id)
+        if application_id not in case.models:
+            raise ApplicationNotFound
+        return case
+
+    async def _case(self, caller: Caller, user_id: str, application_id: int) -> Case:
+        if caller.facts is not None and user_id == caller.user_id:
+            return await self._reading.case(caller.facts)
+        visit = await self._desk.visit(caller)
+        refuse_about_others(visit, user_id)
+        facts = await self._reading.facts(user_id, (application_id,))
+        if facts is None:
+            raise PersonNotFound
+        return await self._reading.case(facts)
+
+
+def refuse_about_others(visit: Visit, user_id: str = "") -> None:
+    if not readable(visit, user_id) >= WHAT_PEOPLE_HOLD:
+        raise NoRight(f"what user {user_id or 'anyone'} holds")
+
+
+def refuse_about_everybody(visit: Visit) -> None:
+    """members: who holds what, and so which roles there are."""
+    refuse_about_others(visit)
+    require(visit.rights, Operation.ROLE_NAMES, visit.about)
+
+
+def sees_roles(visit: Visit) -> bool:
+    return is_open(visit.rights, Operation.ROLE_NAMES, visit.about)

@@ -1,0 +1,60 @@
+"""Carries verbs out and undoes them: what would come of a save, refusals included, without saving."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from gatehouse.storage.runner import Listener, Runner
+from gatehouse.storage.statements import Verb
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+class _Undone(Exception, Generic[T]):
+    def __init__(self, answer: T) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class UndoingRunner(Generic[A]):
+    """Acts end in a rollback; just before it, `afterwards` reads what the act has made.
+
+    Whoever acts waits for others and they for him, as with any save, but nothing is kept and nobody is woken.
+    """
+
+    def __init__(self, runner: Runner, afterwards: Callable[[], Verb[A]]) -> None:
+        self._runner = runner
+        self._afterwards = afterwards
+        self.seen: A | None = None
+
+    async def act(self, make: Callable[[], Verb[T]]) -> T:
+        def undone() -> Verb[T]:
+            answer = yield from make()
+            raise _Undone((answer, (yield from self._afterwards())))
+
+        try:
+            return await self._runner.act(undone)
+        except _Undone as end:
+            answer, self.seen = end.answer
+            return answer  # type: ignore[no-any-return]
+
+    async def look(self, make: Callable[[], Verb[T]]) -> T:
+        return await self._runner.look(make)
+
+    async def survey(self, make: Callable[[], Verb[T]]) -> T:
+        return await self._runner.survey(make)
+
+    def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
+        return self._runner.listen(channel, listener)
+
+    async def revision(self) -> str:
+        return await self._runner.revision()
+
+    async def time(self) -> int | None:
+        return await self._runner.time()
+
+    async def timeline(self) -> str | None:
+        return await self._runner.timeline()
+
+    async def close(self) -> None:
+        """Whoever opened the runner closes it."""

@@ -1,0 +1,549 @@
+"""Applications from outside: made, read, saved, moved, removed (interface §4.4, R5, R6; checklist section 8)."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from gatehouse.audit.events import Event
+from gatehouse.keys.material import public_pem
+from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
+from tests.support.permission_builders import a_project, edited_project, holding, publish
+from tests.support.studio import PROJECT, Person, Studio, own_record
+from tests.support.studio_people import IN_PROJECT, administrator, audited, bearing, rules, secret, someone
+from tests.support.tokens import application_private_key
+from tests.support.whole_database import tables_that_mention, whole_database
+
+MANAGES = "project.can_manage_applications"
+CANARY = "-----BEGIN PRIVATE KEY-----\nCANARY0123456789canary\n-----END PRIVATE KEY-----\n"
+
+
+def saving(**data: object) -> dict[str, object]:
+    return {"action": "save", "data": data}
+
+
+def reading(application_id: object, **options: object) -> dict[str, object]:
+    return {"action": "get", "data": {"application_id": application_id}, **({"options": options} if options else {})}
+
+
+def removing(application_id: object) -> dict[str, object]:
+    return {"action": "delete", "data": {"application_id": application_id}}
+
+
+async def save(studio: Studio, who: Person, **data: object) -> Any:
+    return (await studio.ok("application", saving(**data), who.headers))["data"]
+
+
+async def get(studio: Studio, who: Person, application_id: int) -> Any:
+    return (await studio.ok("application", reading(application_id, full=True), who.headers))["data"]
+
+
+# -- making -------------------------------------------------------------------------------------------
+
+
+async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothing(studio: Studio) -> None:
+    maker = await someone(studio, {ROOT: rules("can_create_app")})
+    await studio.refused(403, "application", saving(name="Chess"), studio.visitor.headers)
+    made = await save(studio, maker, name="Chess", description="A game")
+    assert made == {
+        "application_id": made["application_id"],
+        "name": "Chess",
+        "description": "A game",
+        "removed": False,
+        "version": 1,
+    }
+    other = studio.other.application_id
+    await studio.refused(403, "application", saving(application_id=other, name="Mine"), maker.headers)
+    await studio.refused(403, "application", saving(name="In it", project_id=PROJECT), maker.headers)
+    assert await audited(studio, Event.APPLICATION_CREATED)
+
+
+async def test_whoever_makes_an_application_outside_a_project_may_work_with_it(studio: Studio) -> None:
+    maker = await someone(studio, {ROOT: rules("can_create_app")})
+    number = (await save(studio, maker, name="Chess"))["application_id"]
+    await save(studio, maker, application_id=number, description="Mine")
+    await studio.ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
+    await studio.ok("accessKey", {"action": "save", "application_id": number, "data": {}}, maker.headers)
+    ask = {"action": "get", "application_id": number, "data": {"type": "tree"}}
+    held = (await studio.ok("meta/data", ask, maker.headers))["data"]["secret_data"]
+    assert held == secret(
+        *("canRead", "canReadSchema", "canModifySchema", "canSeeRoleList", "canCreateJwt", "canSave"),
+        roles=("all", "all"),
+        private=("all", "all"),
+        public=("all", "all"),
+    )
+    theirs = {"action": "get", "application_id": number, "data": {"type": "tree", "user_id": studio.owner.user_id}}
+    assert "secret_data" not in (await studio.ok("meta/data", theirs, maker.headers))["data"]
+
+
+async def test_whoever_makes_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
+    maker = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    made = await save(studio, maker, name="Chess", project_id=PROJECT)
+    assert made["project_id"] == PROJECT
+    number = made["application_id"]
+    ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
+    mine = f"{PROJECT}.applications.{number}"
+    assert (await studio.ok("meta/data", ask, maker.headers))["data"] == [
+        f"{mine}/app_developer",
+        f"{mine}/app_users_manager",
+    ]
+    await studio.ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
+
+
+async def test_a_new_application_needs_a_name_and_its_name_is_its_own_in_the_project(studio: Studio) -> None:
+    said = await studio.refused(400, "application", saving(project_id=PROJECT), studio.owner.headers)
+    assert "data.name" in said
+    again = saving(project_id=PROJECT, name=studio.shop.name)
+    await studio.refused(409, "application", again, studio.owner.headers)
+    await save(studio, studio.owner, project_id=PROJECT, name="Chess")
+    rename = saving(application_id=studio.shop.application_id, name="Chess")
+    await studio.refused(409, "application", rename, studio.owner.headers)
+
+
+# -- ids ----------------------------------------------------------------------------------------------
+
+SPELLINGS = [
+    *(True, 1.0, "1_0", "\uff11", " 1", "1 ", "1\n", "0x1", "01", "+1", "-1", "1.0", "1e0", "", "²"),
+    *([1], {"$ne": 0}, 2**63, str(2**63), "9" * 5_000, 0, -1, "one"),
+]
+
+
+def about(spelling: object) -> list[tuple[str, dict[str, object]]]:
+    return [
+        ("application", reading(spelling)),
+        ("application", removing(spelling)),
+        ("application", saving(application_id=spelling, name="Taken over")),
+        ("application/tags", {"application_id": spelling, "data": {"tags": []}}),
+        ("application/keys", {"action": "get", "application_id": spelling}),
+        ("meta/schema", {"action": "get", "application_id": spelling}),
+        ("meta/data", {"action": "get", "application_id": spelling, "data": {}}),
+        ("roles", {"action": "get", "application_id": spelling}),
+        ("accessKey", {"action": "get", "application_id": spelling}),
+    ]
+
+
+async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
+    boss = await administrator(studio)
+    for path, body in (asked for spelling in SPELLINGS for asked in about(spelling)):
+        await studio.refused(400, path, body, boss.headers)
+    assert (await get(studio, boss, 1))["name"] == "Central"
+
+
+async def test_ap_02_an_id_is_taken_as_a_number_and_as_text(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    one, two = [await studio.ok("application", reading(given), studio.owner.headers) for given in (shop, str(shop))]
+    assert one == two
+    assert one["data"]["application_id"] == shop
+
+
+async def test_get_and_delete_without_an_id_are_malformed(studio: Studio) -> None:
+    for action in ("get", "delete"):
+        said = await studio.refused(400, "application", {"action": action, "data": {}}, studio.owner.headers)
+        assert "application_id" in said
+
+
+async def test_ap_04_a_project_is_given_by_id_or_alias(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    await storage.projects.edit_project(PROJECT, edited_project(aliases=("minds",)))
+    assert (await save(studio, studio.owner, name="Chess", project_id="minds"))["project_id"] == PROJECT
+    for strange in ("Mind_Games", "MIND_GAMES", ["mind_games"], "", "mind_games\n", 5, "a/b"):
+        await studio.refused(400, "application", saving(name="Go", project_id=strange), studio.owner.headers)
+    await studio.refused(403, "application", saving(name="Go", project_id=None), studio.owner.headers)
+    await studio.refused(403, "application", saving(name="Go", project_id="unheard_of"), studio.owner.headers)
+    boss = await administrator(studio)
+    await studio.refused(404, "application", saving(name="Go", project_id="unheard_of"), boss.headers)
+    assert "project_id" not in await save(studio, boss, name="Go", project_id=None)
+
+
+# -- service_meta -------------------------------------------------------------------------------------
+
+
+async def publisher(studio: Studio) -> Person:
+    return await someone(studio, {ROOT: rules("can_publish_services"), IN_PROJECT: rules(MANAGES)})
+
+
+FITS_AND_NOT: list[tuple[dict[str, object], dict[str, object]]] = [
+    ({"name": "n" * 32}, {"name": "n" * 33}),
+    ({"name": "Az09 _."}, {"name": "two\nlines"}),
+    ({"name": "plain"}, {"name": "with-dash"}),
+    ({"description": "d" * 1024}, {"description": "d" * 1025}),
+    ({"tags": [f"t{n}" for n in range(10)]}, {"tags": [f"t{n}" for n in range(11)]}),
+    ({"tags": ["t" * 64]}, {"tags": ["t" * 65]}),
+    ({"tags": ["a:b_C"]}, {"tags": ["a-b"]}),
+    ({"tags": ["a", "b"]}, {"tags": ["a", "a"]}),
+    ({"url": "https://shop.example/", "doc": "http://doc.example/x"}, {"url": "javascript:alert(1)"}),
+    ({"env": "prod"}, {"env": 5}),
+    ({"config_schema": {"type": "object"}}, {"unheard_of": 1}),
+]
+
+
+async def test_ap_05_the_limits_of_service_meta_hold_to_the_character(studio: Studio) -> None:
+    who, shop = await publisher(studio), studio.shop.application_id
+    for fits, does_not in FITS_AND_NOT:
+        await save(studio, who, application_id=shop, service_meta=fits)
+        whole = saving(application_id=shop, description="changed", service_meta={**fits, **does_not})
+        await studio.refused(400, "application", whole, who.headers)
+        now = await get(studio, who, shop)
+        assert now["service_meta"] == fits
+        assert "description" not in now
+
+
+async def test_service_meta_needs_can_publish_services_and_the_right_to_save(studio: Studio) -> None:
+    shop, meta = studio.shop.application_id, {"name": "Shop"}
+    only_publishes = await someone(studio, {ROOT: rules("can_publish_services")})
+    only_saves = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    both = await someone(studio, {ROOT: rules("can_publish_services")}, secret_data=secret("canSave"))
+    for who in (only_publishes, only_saves, studio.visitor):
+        await studio.refused(403, "application", saving(application_id=shop, service_meta=meta), who.headers)
+        tags = {"application_id": shop, "data": {"tags": ["a"]}}
+        await studio.refused(403, "application/tags", tags, who.headers)
+    await save(studio, both, application_id=shop, service_meta=meta)
+    await studio.refused(
+        403, "application", saving(name="Go", project_id=PROJECT, service_meta=meta), only_saves.headers
+    )
+
+
+async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
+    who, shop = await publisher(studio), studio.shop.application_id
+    await save(studio, who, application_id=shop, service_meta={"name": "Shop", "tags": ["old"]})
+    ask = {"application_id": str(shop), "data": {"tags": ["a:b", "c"]}}
+    said = await studio.ok("application/tags", ask, who.headers)
+    assert said["data"] == {"application_id": shop, "tags": ["a:b", "c"], "version": 3}
+    assert (await get(studio, who, shop))["service_meta"] == {"name": "Shop", "tags": ["a:b", "c"]}
+    for bad in (["a", "a"], ["a-b"], [5], ["t" * 65], [f"t{n}" for n in range(11)], None, "a"):
+        await studio.refused(400, "application/tags", {**ask, "data": {"tags": bad}}, who.headers)
+    assert await audited(studio, Event.APPLICATION_TAGGED)
+
+
+async def test_settings_and_service_meta_are_told_only_when_asked_for(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    short = (await studio.ok("application", reading(shop), studio.owner.headers))["data"]
+    assert short.keys() == {"application_id", "name", "project_id", "removed", "version"}
+    assert (await get(studio, studio.owner, shop)).keys() == {*short, "settings", "service_meta"}
+
+
+async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
+    studio: Studio, capfd: pytest.CaptureFixture[str]
+) -> None:
+    boss, shop = await administrator(studio), studio.shop.application_id
+    meta = {"name": "Shop", "private_key": CANARY, "public_key": public_pem(application_private_key().public_key())}
+    answers = [await studio.post("application", saving(application_id=shop, service_meta=meta), boss.headers)]
+    assert answers[0].status_code == 200
+    for path, body in {
+        "application": reading(shop, full=True),
+        "application/keys": {"action": "get", "application_id": shop},
+        "meta/schema": {"action": "get", "application_id": shop},
+        "meta/data": own_record(studio.shop),
+        "project": {"action": "get", "data": {"id": PROJECT}},
+    }.items():
+        answers.append(await studio.post(path, body, boss.headers))
+    answers.append(await studio.service.client.get(f"/api/permissions/application/publicKeys/{shop}"))
+    answers.append(
+        await studio.post("application", saving(application_id=shop, service_meta={"name": "x-y"}), boss.headers)
+    )
+    out, err = capfd.readouterr()
+    for text in (*(answer.text for answer in answers), out, err):
+        assert "CANARY" not in text
+        assert "private_key" not in text
+    rows = await whole_database(studio.service.house.storage)
+    assert tables_that_mention(rows, "CANARY") == set()
+    house = studio.service.house
+    kept = await house.storage.applications.application(shop)
+    assert kept.sealed_private_key is not None
+    assert house.masters.open(kept.sealed_private_key, purpose="application-private-key").decode() == CANARY
+
+
+async def test_keys_are_kept_by_a_save_without_them_and_cleared_by_null(studio: Studio) -> None:
+    boss, shop = await administrator(studio), studio.shop.application_id
+    pem = public_pem(application_private_key().public_key())
+    storage = studio.service.house.storage
+    await save(studio, boss, application_id=shop, service_meta={"private_key": CANARY, "public_key": pem})
+    await save(studio, boss, application_id=shop, service_meta={"name": "Shop"})
+    assert (await get(studio, boss, shop))["service_meta"] == {"name": "Shop", "public_key": pem}
+    assert (await storage.applications.application(shop)).sealed_private_key is not None
+    await save(studio, boss, application_id=shop, service_meta={"private_key": None})
+    assert (await storage.applications.application(shop)).sealed_private_key is None
+    await save(studio, boss, application_id=shop, service_meta=None)
+    assert (await get(studio, boss, shop))["service_meta"] == {}
+
+
+async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) -> None:
+    who, shop = await publisher(studio), studio.shop.application_id
+    pem = public_pem(application_private_key().public_key())
+    for key in ({"public_key": pem}, {"private_key": CANARY}, {"public_key": None}, {"private_key": None}):
+        await studio.refused(403, "application", saving(application_id=shop, service_meta=key), who.headers)
+    scopes = {
+        ROOT: rules("can_publish_services"),
+        IN_PROJECT: rules(MANAGES, "app.can_manage_app_api_keys"),
+    }
+    keeper = await someone(studio, scopes)
+    await save(studio, keeper, application_id=shop, service_meta={"public_key": pem, "private_key": CANARY})
+    await studio.refused(403, "application", saving(application_id=shop, service_meta=None), who.headers)
+
+
+async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio) -> None:
+    boss, shop = await administrator(studio), studio.shop.application_id
+    for text in (CANARY, "no key", "", 5, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"):
+        body = saving(application_id=shop, service_meta={"public_key": text})
+        await studio.refused(400, "application", body, boss.headers)
+    assert (await get(studio, boss, shop))["service_meta"] == {}
+
+
+INSIDE = [
+    *("https://169.254.169.254/latest", "https://127.0.0.1/", "https://[::ffff:127.0.0.1]/", "https://2130706433/"),
+    *("https://0/", "file:///etc/passwd", "gopher://x.example/", "https://10.0.0.1/", "https://localhost/"),
+    *("http://public.example/", "https://[::1]/", "https://0x7f.1/", "https://user@x.example/", "//x.example/", 5),
+]
+
+
+async def test_ap_08_gdpr_addresses_inside_are_refused_at_save(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    for gdpr in (
+        source
+        for url in INSIDE
+        for source in (
+            {"char_sources": [url]},
+            {"data_sources": [{"fetch": url, "remove": "https://x.example/remove"}]},
+            {"data_sources": [{"fetch": "https://x.example/fetch", "remove": url}]},
+        )
+    ):
+        body = saving(application_id=shop, settings={"gdpr": gdpr})
+        await studio.refused(400, "application", body, studio.owner.headers)
+    good = {
+        "gdpr": {
+            "char_sources": ["https://x.example/chars"],
+            "data_sources": [{"fetch": "https://x.example/fetch", "remove": "https://x.example/remove"}],
+        },
+        "restricted_domains": ["studio.example"],
+    }
+    await save(studio, studio.owner, application_id=shop, settings=good)
+    assert (await get(studio, studio.owner, shop))["settings"] == good
+
+
+def nested(depth: int) -> dict[str, Any]:
+    tree: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        tree = {"properties": {"a": tree}}
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("schema", "status"),
+    [
+        ({"$ref": "https://evil.example/schema.json"}, 400),
+        ({"$ref": "http://127.0.0.1:1/"}, 400),
+        ({"type": "string", "pattern": "(a+)+$"}, None),
+        ({"properties": {"a": {"$ref": "#"}}}, None),
+        (nested(60), 400),
+    ],
+    ids=["remote", "local", "slow pattern", "loop", "deep"],
+)
+async def test_ap_09_config_schema_fetches_nothing_and_is_bounded(
+    studio: Studio, schema: dict[str, Any], status: int | None
+) -> None:
+    who, shop = await publisher(studio), studio.shop.application_id
+    body = saving(application_id=shop, service_meta={"config_schema": schema})
+    async with asyncio.timeout(5):
+        answer = await studio.post("application", body, who.headers)
+    assert answer.status_code in ((status,) if status else (200, 400)), answer.text
+
+
+async def test_ap_09_a_huge_or_bottomless_config_schema_is_refused(studio: Studio) -> None:
+    who = await publisher(studio)
+    client, headers = studio.service.client, {**who.headers, "Content-Type": "application/json"}
+    address = "/api/permissions/application"
+    deep = b'{"action":"save","data":{"service_meta":{"config_schema":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_003
+    assert (await client.post(address, content=deep, headers=headers)).status_code == 400
+    large = b'{"action":"save","data":{"description":"' + b"x" * (5 * 1024 * 1024) + b'"}}'
+    assert (await client.post(address, content=large, headers=headers)).status_code == 413
+
+
+# -- removing -----------------------------------------------------------------------------------------
+
+
+async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    key, jwt = await studio.access_key(), await studio.service_jwt()
+    assert await studio.ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
+    assert (await get(studio, studio.owner, shop))["removed"] is True
+    client = studio.service.client
+    assert (await client.get(f"/api/permissions/application/publicKeys/{shop}")).status_code == 404
+    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearing(key))
+    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=jwt))
+    await studio.refused(409, "application", saving(application_id=shop, removed=False), studio.owner.headers)
+    schema = {"action": "save", "application_id": shop, "data": {}}
+    await studio.refused(409, "meta/schema", schema, studio.owner.headers)
+    role = {"action": "save", "application_id": shop, "data": {"name": "moderator"}}
+    await studio.refused(409, "roles", role, studio.owner.headers)
+    record = {"action": "save", "application_id": shop, "data": {"user_id": studio.visitor.user_id, "roles": []}}
+    await studio.refused(409, "meta/data", record, studio.owner.headers)
+    await studio.refused(
+        404, "accessKey", {"action": "save", "application_id": shop, "data": {}}, studio.owner.headers
+    )
+    boss = await administrator(studio)
+    tags = {"application_id": shop, "data": {"tags": ["x"]}}
+    await studio.refused(409, "application/tags", tags, boss.headers)
+    assert (await get(studio, studio.owner, shop))["removed"] is True
+    assert await studio.ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
+    assert len(await audited(studio, Event.APPLICATION_REMOVED)) == 1
+
+
+async def test_a_name_is_free_again_when_its_application_is_removed_the_id_never(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    await studio.ok("application", removing(shop), studio.owner.headers)
+    again = await save(studio, studio.owner, name=studio.shop.name, project_id=PROJECT)
+    assert again["application_id"] > max(shop, studio.other.application_id)
+
+
+async def test_ap_11_delete_needs_can_remove_apps_or_the_project(studio: Studio) -> None:
+    storage, shop = studio.service.house.storage, studio.shop.application_id
+    await publish(storage, a_project("Elsewhere"))
+    saves = await someone(studio, secret_data=secret("canSave", "canRead"))
+    elsewhere = await someone(studio, {Scope("elsewhere"): rules(MANAGES)})
+    for who in (saves, elsewhere, studio.visitor):
+        await studio.refused(403, "application", removing(shop), who.headers)
+    await studio.ok("application", removing(shop), (await someone(studio, {ROOT: rules("can_remove_apps")})).headers)
+    remover = await someone(studio, {ROOT: rules("can_remove_apps")})
+    await studio.ok("application", removing(studio.other.application_id), remover.headers)
+
+
+async def test_application_1_is_neither_removed_nor_moved(studio: Studio) -> None:
+    boss = await administrator(studio)
+    await studio.refused(403, "application", removing(1), boss.headers)
+    await studio.refused(403, "application", saving(application_id=1, project_id=PROJECT), boss.headers)
+    remover = await someone(studio, {ROOT: rules("can_remove_apps")})
+    await studio.refused(403, "application", removing(1), remover.headers)
+
+
+# -- saving -------------------------------------------------------------------------------------------
+
+
+async def test_an_absent_field_keeps_null_clears_and_what_may_not_be_changed_is_ignored(studio: Studio) -> None:
+    shop, owner = studio.shop.application_id, studio.owner
+    domains = {"restricted_domains": ["studio.example"]}
+    await save(studio, owner, application_id=shop, description="Sells", settings=domains)
+    await save(studio, owner, application_id=shop, name="Market", removed=True, created="now", tags=["x"])
+    now = await get(studio, owner, shop)
+    assert (now["name"], now["description"], now["settings"], now["removed"]) == ("Market", "Sells", domains, False)
+    await save(studio, owner, application_id=shop, description=None, settings=None)
+    now = await get(studio, owner, shop)
+    assert ("description" in now, now["settings"], now["project_id"]) == (False, {}, PROJECT)
+
+
+async def test_an_unknown_field_is_refused_by_name(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    said = await studio.refused(400, "application", saving(application_id=shop, colour="red"), studio.owner.headers)
+    assert "colour" in said
+    body = {**reading(shop), "colour": "red"}
+    assert "colour" in await studio.refused(400, "application", body, studio.owner.headers)
+    options = {**reading(shop), "options": {"whole": True}}
+    assert "whole" in await studio.refused(400, "application", options, studio.owner.headers)
+
+
+async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: Studio) -> None:
+    shop, owner = studio.shop.application_id, studio.owner
+    assert (await save(studio, owner, application_id=shop, description="a", version=1))["version"] == 2
+    await studio.refused(409, "application", saving(application_id=shop, description="b", version=1), owner.headers)
+    assert (await save(studio, owner, application_id=shop, description="c"))["version"] == 3
+    assert (await get(studio, owner, shop))["description"] == "c"
+
+
+async def test_ap_13_of_two_parallel_saves_both_are_kept_or_one_conflicts(studio: Studio) -> None:
+    shop, owner = studio.shop.application_id, studio.owner
+    bodies = [saving(application_id=shop, name="Market"), saving(application_id=shop, description="Sells")]
+    answers = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in bodies))
+    assert [answer.status_code for answer in answers] == [200, 200]
+    now = await get(studio, owner, shop)
+    assert (now["name"], now["description"], now["version"]) == ("Market", "Sells", 3)
+    versioned = [saving(application_id=shop, name=f"n{n}", version=3) for n in range(4)]
+    answers = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in versioned))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+
+
+async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    headers = {**studio.owner.headers, "Content-Type": "application/json"}
+    strange = ["\u202eevil", "nul\0l", "\ud800", "two\nlines", "\x07", " lead", "n" * 129, ""]
+    for body in (
+        saving(application_id=shop, **{field: text}) for field in ("name", "description") for text in strange
+    ):
+        raw = json.dumps(body).encode()  # with escapes: no other client could send these
+        answer = await studio.service.client.post("/api/permissions/application", content=raw, headers=headers)
+        fine = body["data"] in (
+            {"application_id": shop, "description": text} for text in ("two\nlines", " lead", "n" * 129, "")
+        )
+        assert answer.status_code == (200 if fine else 400), raw
+    made = await studio.post("application", saving(application_id=shop, name="<b>bold</b>"), studio.owner.headers)
+    assert made.json()["data"]["name"] == "<b>bold</b>"
+    assert made.headers["content-type"].startswith("application/json")
+    assert made.headers["x-content-type-options"] == "nosniff"
+
+
+# -- who may see it -----------------------------------------------------------------------------------
+
+
+async def test_any_role_on_an_application_lets_see_it_and_not_save_it(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    keeper = await someone(studio, {application_scope(PROJECT, shop): holding("app_users_manager")})
+    assert (await get(studio, keeper, shop))["name"] == "Shop"
+    await studio.refused(403, "application", saving(application_id=shop, name="Mine"), keeper.headers)
+    await studio.refused(403, "application", reading(studio.other.application_id), keeper.headers)
+
+
+async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
+    for body in (reading, removing, lambda number: saving(application_id=number, name="x")):
+        foreign, unknown = [
+            await studio.post("application", body(number), studio.visitor.headers)
+            for number in (studio.other.application_id, 999_999)
+        ]
+        assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
+        assert foreign.status_code == 403
+    boss = await administrator(studio)
+    await studio.refused(404, "application", reading(999_999), boss.headers)
+
+
+# -- moving -------------------------------------------------------------------------------------------
+
+
+async def test_an_application_moves_with_the_right_in_both_projects(studio: Studio) -> None:
+    storage, shop = studio.service.house.storage, studio.shop.application_id
+    await publish(storage, a_project("Elsewhere"))
+    there = Scope("elsewhere")
+    only_here = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    only_there = await someone(studio, {there: rules(MANAGES)}, secret_data=secret("canSave"))
+    both = await someone(studio, {IN_PROJECT: rules(MANAGES), there: rules(MANAGES)})
+    move = saving(application_id=shop, project_id="elsewhere")
+    for who in (only_here, only_there):
+        await studio.refused(403, "application", move, who.headers)
+    assert (await studio.ok("application", move, both.headers))["data"]["project_id"] == "elsewhere"
+    await studio.refused(403, "application", reading(shop), only_here.headers)
+    assert (await get(studio, only_there, shop))["name"] == "Shop"
+
+
+async def test_an_application_of_no_project_moves_in_with_can_save(studio: Studio) -> None:
+    other = studio.other.application_id
+    mover = await someone(studio, {IN_PROJECT: rules(MANAGES)}, secret_data=secret("canSave"), application_id=other)
+    assert (await save(studio, mover, application_id=other, project_id=PROJECT))["project_id"] == PROJECT
+    assert "project_id" not in await save(studio, mover, application_id=other, project_id=None)
+
+
+async def test_the_stored_project_decides_not_the_one_that_is_sent(studio: Studio) -> None:
+    mover = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    other = studio.other.application_id
+    await studio.refused(403, "application", saving(application_id=other, project_id=PROJECT), mover.headers)
+    body = {"action": "get", "data": {"application_id": other, "project_id": PROJECT}}
+    await studio.refused(403, "application", body, mover.headers)
+
+
+async def test_an_application_of_a_removed_project_is_closed_to_all_but_administrators(studio: Studio) -> None:
+    storage, shop = studio.service.house.storage, studio.shop.application_id
+    holder = await someone(studio, secret_data=secret("canRead", "canSave", "canReadSchema", "canCreateJwt"))
+    await studio.ok("application", reading(shop), holder.headers)
+    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    for who in (holder, studio.owner):
+        await studio.refused(403, "application", reading(shop), who.headers)
+        await studio.refused(403, "application", saving(application_id=shop, name="x"), who.headers)
+        await studio.refused(403, "meta/schema", {"action": "get", "application_id": shop}, who.headers)
+        await studio.refused(403, "accessKey", {"action": "get", "application_id": shop}, who.headers)
+    await studio.ok("application", reading(shop), (await administrator(studio)).headers)

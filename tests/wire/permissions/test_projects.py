@@ -1,0 +1,309 @@
+"""Projects from outside: read, saved, removed, connected to services (interface §4.6, R5, R6; checklist section 9)."""
+
+from typing import Any
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
+from tests.support.builders import a_record
+from tests.support.permission_builders import (
+    GROUP,
+    a_group,
+    a_project,
+    a_role,
+    create_application,
+    edited_project,
+    holding,
+    publish,
+)
+from tests.support.studio import PROJECT, Person, Studio, own_record
+from tests.support.studio_people import (
+    IN_PROJECT,
+    administrator,
+    audited,
+    bearing,
+    give,
+    rules,
+    someone,
+    with_passkey,
+)
+
+FOREIGN_GROUP = "f" * 24
+
+
+def asking(action: str, **data: object) -> dict[str, object]:
+    return {"action": action, "data": {"id": PROJECT, **data}}
+
+
+async def get(studio: Studio, who: Person) -> Any:
+    return (await studio.ok("project", asking("get"), who.headers))["data"]
+
+
+async def save(studio: Studio, who: Person, **data: object) -> Any:
+    return (await studio.ok("project", asking("save", **data), who.headers))["data"]
+
+
+def connected(application: Application | int, *grants: dict[str, object]) -> dict[str, object]:
+    number = application if isinstance(application, int) else application.application_id
+    return {"services": {str(number): {"groups": list(grants)}}}
+
+
+def grant(*roles: str, action: str = "grant", group_id: str = GROUP) -> dict[str, object]:
+    return {"group_id": group_id, "roles": list(roles), "action": action}
+
+
+async def elsewhere(studio: Studio) -> Application:
+    """Another project with an application that nobody published and a group."""
+    storage = studio.service.house.storage
+    await publish(storage, a_project("Elsewhere"), owners=[studio.visitor.user_id])
+    await storage.groups.create_group(a_group(FOREIGN_GROUP, project_id="elsewhere"), [a_record()])
+    return await create_application(storage, "moderator", name="Theirs", project_id="elsewhere")
+
+
+# -- reading and saving -------------------------------------------------------------------------------
+
+
+async def test_each_action_needs_its_own_right(studio: Studio) -> None:
+    viewer = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    remover = await someone(studio, {IN_PROJECT: rules("project.can_remove_project")})
+    bodies = {"get": asking("get"), "save": asking("save", description="x"), "delete": asking("delete")}
+    for who, allowed in ((viewer, "get"), (manager, "save"), (remover, "delete")):
+        for action, body in bodies.items():
+            if action != allowed:
+                await studio.refused(403, "project", body, who.headers)
+        await studio.ok("project", bodies[allowed], who.headers)
+
+
+async def test_pr_09_a_save_cannot_change_tags_removed_or_author(studio: Studio) -> None:
+    before = await get(studio, studio.owner)
+    ignored = {"tags": ["x"], "removed": True, "author": "4444444444", "application_id": 1, "created": 5}
+    after = await save(studio, studio.owner, **ignored)
+    assert after == {**before, "version": before["version"] + 1}
+    said = await studio.refused(400, "project", asking("save", colour="red"), studio.owner.headers)
+    assert "colour" in said
+
+
+async def test_an_absent_field_keeps_null_clears_and_a_new_title_keeps_the_id(studio: Studio) -> None:
+    settings = {"allowed_domains": ["studio.example"], "services": {}}
+    await save(studio, studio.owner, description="Games", aliases=["minds"], settings=settings)
+    saved = await save(studio, studio.owner, title="Mind Sports")
+    assert (saved["id"], saved["title"], saved["description"]) == (PROJECT, "Mind Sports", "Games")
+    assert (saved["aliases"], saved["settings"]) == (["minds"], settings)
+    cleared = await save(studio, studio.owner, description=None, aliases=None, settings=None)
+    assert (cleared["description"], cleared["aliases"]) == ("", [])
+    assert cleared["settings"] == {"allowed_domains": [], "services": {}}
+    assert await audited(studio, Event.PROJECT_CHANGED)
+
+
+async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: Studio) -> None:
+    assert (await save(studio, studio.owner, description="a", version=1))["version"] == 2
+    await studio.refused(409, "project", asking("save", description="b", version=1), studio.owner.headers)
+    assert (await save(studio, studio.owner, description="c"))["version"] == 3
+
+
+async def test_pr_02_a_new_title_follows_the_rules_of_the_first(studio: Studio) -> None:
+    for title in ("abc\n", "a\u00a0b", "\u212aings", "a" * 33, "", " a", "a  b", "a-b", "Internal", "GAME"):
+        await studio.refused(400, "project", asking("save", title=title), studio.owner.headers)
+
+
+async def test_pr_12_a_project_has_one_id_and_its_aliases(studio: Studio) -> None:
+    await save(studio, studio.owner, aliases=["minds"])
+    ask = {"action": "get", "data": {"id": "minds"}}
+    assert (await studio.ok("project", ask, studio.owner.headers))["data"]["id"] == PROJECT
+    for strange in (["mind_games"], 5, "Mind_Games", "mind_games\0", "mind_games\n", "", None, {"$ne": 1}, "m" * 33):
+        for path in ("project", "project/membership"):
+            await studio.refused(400, path, {"action": "get", "data": {"id": strange}}, studio.owner.headers)
+        await studio.refused(400, "project/tags", {"data": {"id": strange, "tags": []}}, studio.owner.headers)
+        group = {"action": "get", "data": {"project_id": strange}}
+        await studio.refused(400, "group", group, studio.owner.headers)
+    two = {"action": "get", "data": {"id": PROJECT}, "id": "elsewhere"}
+    assert "id" in await studio.refused(400, "project", two, studio.owner.headers)
+
+
+async def test_aliases_are_nobody_elses_name(studio: Studio) -> None:
+    await elsewhere(studio)
+    await studio.service.house.storage.projects.edit_project("elsewhere", edited_project(aliases=("taken",)))
+    for alias in ("elsewhere", "taken", PROJECT):
+        await studio.refused(409, "project", asking("save", aliases=[alias]), studio.owner.headers)
+    many = [f"a{n}" for n in range(11)]
+    for aliases in (["internal"], ["game"], ["Upper"], ["a b"], ["a", "a"], [""], ["x" * 33], many, "a", [5]):
+        await studio.refused(400, "project", asking("save", aliases=aliases), studio.owner.headers)
+    assert len((await save(studio, studio.owner, aliases=many[:10]))["aliases"]) == 10
+    author = await with_passkey(studio, await someone(studio, {ROOT: rules("can_create_projects")}))
+    await studio.refused(409, "publish", {"project": "a1"}, author.headers)
+
+
+async def test_tags_of_a_project_need_can_publish_services_too(studio: Studio) -> None:
+    body = {"data": {"id": PROJECT, "tags": ["a:b"]}}
+    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    publisher = await someone(studio, {ROOT: rules("can_publish_services")})
+    for who in (manager, publisher):
+        await studio.refused(403, "project/tags", body, who.headers)
+    scopes = {ROOT: rules("can_publish_services"), IN_PROJECT: rules("project.can_manage_project")}
+    both = await someone(studio, scopes)
+    assert (await studio.ok("project/tags", body, both.headers))["data"]["tags"] == ["a:b"]
+    await studio.refused(400, "project/tags", {"data": {"id": PROJECT, "tags": ["a-b"]}}, both.headers)
+
+
+async def test_pa_13_an_unknown_project_is_no_different_from_a_foreign_one(studio: Studio) -> None:
+    await elsewhere(studio)
+    for action in ("get", "save", "delete"):
+        foreign, unknown = [
+            await studio.post("project", {"action": action, "data": {"id": name}}, studio.owner.headers)
+            for name in ("elsewhere", "unheard_of")
+        ]
+        assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
+        assert foreign.status_code == 403
+    boss = await administrator(studio)
+    await studio.refused(404, "project", {"action": "get", "data": {"id": "unheard_of"}}, boss.headers)
+
+
+# -- services -----------------------------------------------------------------------------------------
+
+
+async def test_pr_10_only_what_can_be_connected_is_connected(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    theirs = await elsewhere(studio)
+    await storage.groups.create_group(a_group(), [a_record()])
+    hidden = a_role("hidden", protected=True)
+    service = await create_application(storage, "moderator", hidden, name="Chat", service_meta={"name": "Chat"})
+    owner = studio.owner
+    for settings in (
+        connected(theirs),
+        connected(1),
+        connected(999_999),
+        connected(service, grant("moderator", group_id=FOREIGN_GROUP)),
+        connected(service, grant("moderator", group_id="0" * 24)),
+        connected(service, grant("unheard_of")),
+        connected(service, grant("hidden")),
+        connected(service, grant("moderator", action="give")),
+        connected(service, {"group_id": GROUP}),
+        {"services": {"x": {}}},
+        {"services": []},
+        {"services": {str(service.application_id): {"colour": 1}}},
+        {"colour": 1},
+        {"allowed_domains": ["not a domain"]},
+    ):
+        await studio.refused(400, "project", asking("save", settings=settings), owner.headers)
+    settings = connected(service, grant("Moderator"))
+    saved = await save(studio, owner, settings=settings)
+    assert saved["settings"]["services"] == connected(service, grant("moderator"))["services"]
+    assert (await get(studio, owner))["settings"] == saved["settings"]
+    await save(studio, owner, settings=connected(studio.shop))
+
+
+async def test_what_is_connected_can_be_saved_back_after_it_was_unpublished(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    service = await create_application(storage, "moderator", name="Chat", service_meta={"name": "Chat"})
+    saved = await save(studio, studio.owner, settings=connected(service))
+    boss = await administrator(studio)
+    gone = {"action": "save", "data": {"application_id": service.application_id, "service_meta": None}}
+    await studio.ok("application", gone, boss.headers)
+    assert (await save(studio, studio.owner, settings=saved["settings"]))["settings"] == saved["settings"]
+    await save(studio, studio.owner, settings=None)
+    await studio.refused(400, "project", asking("save", settings=saved["settings"]), studio.owner.headers)
+
+
+async def test_a_grant_lands_in_the_members_record_of_that_application(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    rule = {"private_data": {"user": {"kick": {"value": True}}}}
+    role = a_role(meta=rule)
+    service = await create_application(storage, role, name="Chat", service_meta={"name": "Chat"})
+    await storage.groups.create_group(a_group(users=(studio.visitor.user_id,)), [a_record()])
+    await save(studio, studio.owner, settings=connected(service, grant("moderator")))
+
+    async def short() -> list[str]:
+        ask = own_record(service, data={"type": "list_short"})
+        found: list[str] = (await studio.ok("meta/data", ask, studio.visitor.headers))["data"]
+        return found
+
+    assert await short() == [f"{PROJECT}/user.kick"]
+    await give(studio, studio.visitor, service.application_id, scopes={ROOT: holding("moderator")})
+    grants = (grant("moderator"), grant("moderator", action="revoke"))
+    await save(studio, studio.owner, settings=connected(service, *grants))
+    assert await short() == ["user.kick"]
+
+
+# -- removing -----------------------------------------------------------------------------------------
+
+
+async def test_pr_11_a_removed_project_is_refused_everywhere_and_its_id_is_spent(studio: Studio) -> None:
+    storage, shop = studio.service.house.storage, studio.shop.application_id
+    await storage.groups.create_group(a_group(), [a_record()])
+    await save(studio, studio.owner, aliases=["minds"])
+    key, service_jwt = await studio.access_key(), await studio.service_jwt()
+    assert await studio.ok("project", asking("delete"), studio.owner.headers) == {"status": "OK"}
+    for path, body in (
+        ("project", asking("get")),
+        ("project", asking("save", description="x")),
+        ("project", asking("delete")),
+        ("project/membership", asking("get")),
+        ("project/membership", asking("save")),
+        ("group", {"action": "get", "data": {"project_id": PROJECT}}),
+        ("group", {"action": "save", "data": {"project_id": PROJECT, "title": "New"}}),
+        ("group", {"action": "delete", "group_id": GROUP}),
+        ("group/access", {"group_id": GROUP, "data": {"users": []}}),
+        ("application", {"action": "get", "data": {"application_id": shop}}),
+        ("application", {"action": "save", "data": {"name": "x", "project_id": PROJECT}}),
+        ("accessKey", {"action": "get", "application_id": shop}),
+        ("meta/schema", {"action": "get", "application_id": shop}),
+        ("roles", {"action": "get", "application_id": shop}),
+    ):
+        await studio.refused(403, path, body, studio.owner.headers)
+    await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearing(key))
+    beside = bearing(studio.owner.jwt, Service_Jwt=service_jwt)
+    await studio.refused(401, "meta/data", own_record(studio.shop), beside)
+    assert (await studio.ok("meta/data", own_record(studio.shop), studio.owner.headers))["data"] == []
+    assert (await studio.ok("user/info", {}, studio.owner.headers))["projects"] == 0
+    boss = await with_passkey(studio, await administrator(studio))
+    for title in ("Mind Games", "minds"):
+        await studio.refused(409, "publish", {"project": title}, boss.headers)
+    assert (await get(studio, boss))["removed"] is True
+    await studio.refused(409, "project", asking("save", removed=False), boss.headers)
+    await studio.refused(409, "project/membership", asking("save", users={}), boss.headers)
+    assert len(await audited(studio, Event.PROJECT_REMOVED)) == 1
+
+
+async def test_people_of_a_removed_project_keep_what_they_have_elsewhere(studio: Studio) -> None:
+    await elsewhere(studio)
+    both = {IN_PROJECT: rules("project.can_view_project"), Scope("elsewhere"): rules("project.can_view_project")}
+    viewer = await someone(studio, both)
+    await studio.ok("project", asking("delete"), studio.owner.headers)
+    await studio.refused(403, "project", asking("get"), viewer.headers)
+    await studio.ok("project", {"action": "get", "data": {"id": "elsewhere"}}, viewer.headers)
+
+
+async def test_pr_14_who_runs_one_project_reaches_nothing_of_another(studio: Studio) -> None:
+    theirs = (await elsewhere(studio)).application_id
+    for path, body in (
+        *(("project", {"action": action, "data": {"id": "elsewhere"}}) for action in ("get", "save", "delete")),
+        *(("project/membership", {"action": action, "data": {"id": "elsewhere"}}) for action in ("get", "save")),
+        ("project/tags", {"data": {"id": "elsewhere", "tags": []}}),
+        ("group", {"action": "get", "data": {"project_id": "elsewhere"}}),
+        ("group", {"action": "save", "data": {"project_id": "elsewhere", "title": "New"}}),
+        ("group", {"action": "save", "group_id": FOREIGN_GROUP, "data": {"title": "New"}}),
+        ("group", {"action": "save", "group_id": FOREIGN_GROUP, "data": {"title": "New", "project_id": PROJECT}}),
+        ("group", {"action": "delete", "group_id": FOREIGN_GROUP}),
+        ("group/access", {"group_id": FOREIGN_GROUP, "data": {"users": []}}),
+        ("group/tags", {"group_id": FOREIGN_GROUP, "data": {"tags": []}}),
+        ("application", {"action": "get", "data": {"application_id": theirs, "project_id": PROJECT}}),
+        ("application", {"action": "save", "data": {"application_id": theirs, "project_id": PROJECT}}),
+        ("application", {"action": "delete", "data": {"application_id": theirs}}),
+        ("application/tags", {"application_id": theirs, "data": {"tags": []}}),
+        *(("application/keys", {"action": action, "application_id": theirs, "data": {}}) for action in ("get",)),
+        *(("accessKey", {"action": action, "application_id": theirs, "data": {}}) for action in ("get", "save")),
+        *(
+            ("roles", {"action": action, "application_id": theirs, "data": {"name": "x"}})
+            for action in ("get", "save")
+        ),
+        ("roles", {"action": "delete", "application_id": theirs, "data": {"name": "moderator"}}),
+        *(("meta/schema", {"action": action, "application_id": theirs, "data": {}}) for action in ("get", "save")),
+    ):
+        await studio.refused(403, path, body, studio.owner.headers)
+    scope = application_scope("elsewhere", theirs)
+    access = {scope.project_id: {"applications": {scope.resource_id: {"roles": ["app_developer"]}}}}
+    data = {"user_id": studio.owner.user_id, "private_data": {"projectAccess": access}}
+    await studio.refused(
+        403, "meta/data", {"action": "save", "application_id": 1, "data": data}, studio.owner.headers
+    )

@@ -12,6 +12,7 @@ ROUNDS ?= 20
 # Stamps: what is installed in the virtual environment, so that a second call is quick.
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
+BENCH := $(VENV)/.bench
 SOURCES := $(shell find src -not -path '*__pycache__*')
 
 .DEFAULT_GOAL := help
@@ -45,7 +46,7 @@ faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20
 adversarial: test-deps ## whether the time of an answer tells known from unknown accounts (minutes, on a quiet machine)
 	$(BIN)/pytest -s tests/adversarial/timing.py
 
-bench: $(DEVELOPMENT) ## how fast and how heavy it is, in a minute; kept in bench/results/
+bench: $(BENCH) ## how fast and how heavy it is, in a minute; kept in bench/results/
 	@$(BIN)/python -m bench.run
 
 check: $(DEVELOPMENT) ## formatter, linter, types, import rules
@@ -64,10 +65,11 @@ screenshots: $(DEVELOPMENT) ## photograph every page in every state, into screen
 docs-reference: $(DEVELOPMENT) ## write the pages of docs/reference that are made from the code
 	@for generator in tools/checklist.py tools/rooms.py tools/*_reference.py; do echo $$generator; $(BIN)/python $$generator || exit 1; done
 
-lock: ## write both lock files anew; UPGRADE=1 takes the newest of everything (needs uv)
+lock: ## write the lock files anew; UPGRADE=1 takes the newest of everything (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv (pip install uv)"; exit 1; }
 	$(UV) $(LOCK) -o requirements.txt
 	$(UV) $(LOCK) --group dev -o requirements-dev.txt
+	$(UV) $(LOCK) --group dev --group bench -o requirements-bench.txt
 
 build: $(DEVELOPMENT) ## source archive and wheel, in dist/
 	$(BIN)/hatchling build -d dist
@@ -90,4 +92,8 @@ $(RUNTIME): requirements.txt pyproject.toml $(SOURCES) | $(BIN)/pip
 $(DEVELOPMENT): requirements-dev.txt pyproject.toml | $(BIN)/pip
 	$(PIP) install --require-hashes -r requirements-dev.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(BENCH): requirements-bench.txt | $(DEVELOPMENT)
+	$(PIP) install --require-hashes -r requirements-bench.txt
 	@touch $@

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.figures import ROUNDS, Figure, keep, table
 from bench.kept import storage, synced_write
 from bench.machine import this_machine
+from bench.peers import peers
 from bench.permissions import permissions
 from bench.served import Program, answers, starts
 from bench.signed import signatures
@@ -35,6 +36,7 @@ def measured() -> Iterator[Figure]:
         scratch = Path(place)
         yield from signatures()
         yield from permissions()
+        yield from peers()
         yield synced_write(scratch)
         yield from on_sqlite(scratch)
         if find_postgres() is None:

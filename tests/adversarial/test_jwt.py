@@ -27,6 +27,7 @@ from gatehouse.tokens.claims import (
     ExchangedClaims,
     GeneratedServiceClaims,
     IdClaims,
+    OutboundServiceClaims,
     RefreshClaims,
     ServiceAccountClaims,
     StaticServiceClaims,
@@ -85,6 +86,17 @@ async def test_no_class_stands_in_for_another(kind: type[Claims], other: type[Cl
     token = await valid(desk, kind)
     with pytest.raises(InvalidToken):
         await desk.verifier.verify(token, other)
+
+
+@pytest.mark.parametrize("aud", ["https://shop.example", ISSUER])
+async def test_a_service_jwt_for_calls_outside_is_accepted_back_as_nothing(aud: str, desk: Desk) -> None:
+    """Also one for an application that claims to live where we do."""
+    token = await desk.signer.sign(example(OutboundServiceClaims, aud=aud))
+    for kind in (*CLASSES, OutboundServiceClaims):
+        with pytest.raises(InvalidToken):
+            await desk.verifier.verify(token, kind)
+    with pytest.raises(InvalidToken):
+        await desk.verifier.verify_service(token)
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,15 @@ from tests.support.permission_builders import (
     a_group,
     a_new_application,
     a_person,
+    a_project,
     a_role,
     becoming,
     connecting,
+    create_application,
     install,
     publish,
 )
-from tests.support.permission_racers import OWNERS, SHOP
+from tests.support.permission_racers import OWNERS, SHOP, pair
 from tests.support.racers import WON, race_in_turn
 from tests.support.whole_database import whole_database
 
@@ -38,7 +40,7 @@ async def world(migrated_url: str) -> AsyncIterator[Storage]:
         for user_id in OWNERS:
             await a_person(storage, user_id)
         few = a_role("few", user_limit=3)
-        await publish(storage, new=a_new_application(0, few, project_id="mind_games"), owners=OWNERS)
+        await publish(storage, new=a_new_application(0, few, "guest", project_id="mind_games"), owners=OWNERS)
         await storage.groups.create_group(a_group(), [a_record()])
         yield storage
 
@@ -79,9 +81,10 @@ async def test_of_many_saves_each_is_one_version_and_none_is_lost(world: Storage
     assert facts is not None
     assert (facts.records[SHOP].version, len(facts.records[SHOP].login)) == (TRIES, TRIES)
     shop = applications[SHOP]
-    assert (shop.schema.version, len(shop.roles)) == (1 + TRIES, 1 + TRIES)
-    assert shop.application.version == 1 + TRIES
-    assert (await world.projects.project("mind_games")).project.version == 1 + 2 * TRIES
+    assert (shop.schema.version, len(shop.roles)) == (1 + TRIES, 2 + TRIES)
+    assert (shop.application.version, len(shop.application.settings)) == (1 + TRIES, TRIES)
+    project = (await world.projects.project("mind_games")).project
+    assert (project.version, len(project.tags)) == (1 + 2 * TRIES, TRIES)
     group = await world.groups.group(GROUP)
     assert (group.version, len(group.users)) == (1 + TRIES, TRIES)
 
@@ -102,11 +105,24 @@ async def test_what_ends_while_it_is_given_is_left_nowhere(world: Storage, migra
         assert {row.user_id for row in held[table]} <= people, table
 
 
+async def test_a_name_goes_to_one_of_the_applications_that_want_it(world: Storage, migrated_url: str) -> None:
+    for number in range(10):
+        await create_application(world, name=f"App {number}", project_id="mind_games")
+    outcomes = race_in_turn([racers.rename_application], migrated_url)["rename_application"]
+    assert set(outcomes) == {WON, "NameTaken"}
+    models = await world.permissions.application_models(range(SHOP, SHOP + 11))
+    assert [model.application.name for model in models.values()].count("Wanted") == 1
+
+
 async def test_one_owner_is_left_however_they_go(world: Storage, migrated_url: str) -> None:
-    outcomes = race_in_turn([racers.leave_as_owner], migrated_url)["leave_as_owner"]
-    assert set(outcomes) <= {WON, "LastOwner", "UserNotFound"}
-    left = [await world.permissions.facts(user_id, [1]) for user_id in OWNERS]
-    assert [one.owns for one in left if one and one.owns] == [{"mind_games": ENDLESS}]
+    for n in range(10):
+        for user_id in pair(n):
+            await a_person(world, user_id)
+        await publish(world, a_project(f"Race {n}"), owners=pair(n))
+    assert race_in_turn([racers.leave_as_owners], migrated_url) == {"leave_as_owners": {WON: TRIES}}
+    for n in range(10):
+        left = [await world.permissions.facts(user_id, [1]) for user_id in pair(n)]
+        assert [one.owns for one in left if one and one.owns] == [{f"race_{n}": ENDLESS}]
 
 
 async def test_facts_and_structure_of_one_version_are_of_one_moment(world: Storage) -> None:

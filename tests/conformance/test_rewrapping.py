@@ -14,8 +14,12 @@ from gatehouse.app.rewrapping import SEALED, left_elsewhere, rewrap_all, rewrap_
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.sealing import key_id_of
 from gatehouse.oauth.model import SecretKind
+from gatehouse.permissions.access_keys import new_access_key
+from gatehouse.permissions.model.access_key import access_key_purpose
+from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR
 from tests.support.builders import ORIGIN, a_client, a_record, a_user
 from tests.support.command_line import Place
+from tests.support.permission_builders import create_application
 
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
 PREVIOUS = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
@@ -118,3 +122,20 @@ async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: st
     with pytest.raises(rewrapping.WrongMasterKey):
         async with house_under(url, tmp_path, NEW):
             pytest.fail("the rest is still under the old key")
+
+
+async def test_access_keys_and_private_keys_of_applications_open_under_the_new_key(url: str, tmp_path: Path) -> None:
+    async with house_under(url, tmp_path, OLD) as before:
+        sealed = before.masters.seal(b"private", purpose=PRIVATE_KEY_SEALED_FOR)
+        shop = await create_application(before.storage, sealed_private_key=sealed)
+        new = new_access_key(shop.application_id, "ci", masters=before.masters, now=before.clock.now())
+        await before.storage.application_keys.add_access_key(new.key, [a_record()])
+    async with house_under(url, tmp_path, NEW, OLD) as between:
+        outcome = await rewrap_all(between, ORIGIN)
+        assert (outcome.moved["access_keys"], outcome.moved["applications"], outcome.left) == (1, 1, {})
+    async with house_under(url, tmp_path, NEW) as after:
+        [key] = await after.storage.application_keys.access_keys(shop.application_id)
+        assert after.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode() == new.value
+        kept = (await after.storage.applications.application(shop.application_id)).sealed_private_key
+        assert kept is not None
+        assert after.masters.open(kept, purpose=PRIVATE_KEY_SEALED_FOR) == b"private"

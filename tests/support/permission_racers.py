@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from secrets import token_hex
+from secrets import SystemRandom, token_bytes, token_hex
 from typing import Final
 
-from gatehouse.kernel.errors import GatehouseError
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_user_id
-from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.errors import LastOwner
+from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.scope import ROOT
@@ -72,6 +75,11 @@ async def take_application_name(storage: Storage, n: int) -> None:
     await storage.applications.edit_application(made.application_id, becoming(name="Wanted"))
 
 
+async def rename_application(storage: Storage, n: int) -> None:
+    """Ten applications, made before, all want the same name."""
+    await storage.applications.edit_application(SHOP + 1 + n, becoming(name="Wanted"))
+
+
 async def take_group_title(storage: Storage, n: int) -> None:
     made = a_group(token_hex(12), title="Wanted" if n % 2 else token_hex(8))
     await storage.groups.create_group(made, [a_record()])
@@ -104,11 +112,17 @@ async def save_schema(storage: Storage, _n: int) -> None:
 
 
 async def save_application(storage: Storage, _n: int) -> None:
-    await storage.applications.edit_application(SHOP, becoming(description=token_hex(8)))
+    def change(state: Application) -> Edited[Application]:
+        return Edited(replace(state, settings={**state.settings, token_hex(8): 1}), [a_record()])
+
+    await storage.applications.edit_application(SHOP, change)
 
 
 async def save_project(storage: Storage, _n: int) -> None:
-    await storage.projects.edit_project("mind_games", edited_project(description=token_hex(8)))
+    def change(state: ProjectModel) -> Edited[ProjectModel]:
+        return edited_project(tags=(*state.project.tags, token_hex(8)))(state)
+
+    await storage.projects.edit_project("mind_games", change)
 
 
 async def save_members(storage: Storage, n: int) -> None:
@@ -125,17 +139,34 @@ async def join_group(storage: Storage, _n: int) -> None:
     await storage.groups.edit_group(GROUP, change)
 
 
-async def leave_as_owner(storage: Storage, n: int) -> None:
-    """Every owner tries to go, each in one of three ways."""
-    way = int(token_hex(1), 16) % 3
-    without = becoming(scopes={})
-    if way == 0:
-        await storage.user_records.edit_record(1, OWNERS[n], without, NOW)
-    elif way == 1:
-        change = MembershipChange(project=edited_project(), users={OWNERS[n]: without})
-        await storage.projects.edit_members("mind_games", change, NOW)
-    else:
-        await storage.profile.erase(OWNERS[n], a_record(), even_last_administrator=True, now=NOW)
+def pair(n: int) -> tuple[str, str]:
+    """The two owners of one of ten projects, `race_0` to `race_9`."""
+    return f"30000000{n}1", f"30000000{n}2"
+
+
+async def leave_as_owners(storage: Storage, n: int) -> None:
+    """Both owners of a project try to go at once, each in one of three ways."""
+    ways = (leave_alone, leave_by_membership, leave_for_good)
+    outcomes = await asyncio.gather(
+        *(ways[ord(token_bytes(1)) % len(ways)](storage, f"race_{n}", owner) for owner in pair(n)),
+        return_exceptions=True,
+    )
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, LastOwner | UserNotFound):
+            raise outcome
+
+
+async def leave_alone(storage: Storage, _project: str, owner: str) -> None:
+    await storage.user_records.edit_record(1, owner, becoming(scopes={}), NOW)
+
+
+async def leave_by_membership(storage: Storage, project: str, owner: str) -> None:
+    change = MembershipChange(project=edited_project(), users={owner: becoming(scopes={})})
+    await storage.projects.edit_members(project, change, NOW)
+
+
+async def leave_for_good(storage: Storage, _project: str, owner: str) -> None:
+    await storage.profile.erase(owner, a_record(), even_last_administrator=True, now=NOW)
 
 
 async def end_or_give_role(storage: Storage, n: int) -> None:
@@ -153,7 +184,7 @@ async def end_or_give_role(storage: Storage, n: int) -> None:
 
 
 def _with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], Edited[ApplicationModel]]:
-    return becoming(roles={name: a_role(name, SHOP, protected=protected) for name in names})
+    return becoming(roles={name: a_role(name, SHOP, protected=protected) for name in ("guest", *names)})
 
 
 async def come_and_go(storage: Storage, _n: int) -> None:
@@ -163,21 +194,26 @@ async def come_and_go(storage: Storage, _n: int) -> None:
     def join(state: Group) -> Edited[Group]:
         return Edited(replace(state, users=(*state.users, user.user_id)), [a_record()])
 
-    ends = storage.profile.erase(user.user_id, a_record(), even_last_administrator=True, now=NOW)
-    outcomes = await asyncio.gather(
-        storage.user_records.edit_record(SHOP, user.user_id, becoming(scopes={P: holding("few")}), NOW),
-        ends,
+    acts = [
+        storage.user_records.edit_record(SHOP, user.user_id, becoming(scopes={P: holding("guest")}), NOW),
+        storage.profile.erase(user.user_id, a_record(), even_last_administrator=True, now=NOW),
         storage.groups.edit_group(GROUP, join),
-        return_exceptions=True,
-    )
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException) and not isinstance(outcome, GatehouseError):
+    ]
+    SystemRandom().shuffle(acts)
+    for outcome in await asyncio.gather(*acts, return_exceptions=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, UserNotFound):
             raise outcome
+
+
+async def claim_data_call(storage: Storage, _n: int) -> None:
+    if not await storage.gdpr.claim(NOW, 300, 1):
+        raise NotFound
 
 
 ACTS: Final[tuple[Callable[[Storage, int], Awaitable[None]], ...]] = (
     *(add_access_key, take_seat, publish_one_more, publish_alike, rename_alike, take_alias),
     *(take_application_name, take_group_title, take_service_account_name, make_application),
     *(save_record, save_schema, save_application, save_project, save_members, join_group),
-    *(leave_as_owner, end_or_give_role, come_and_go),
+    *(rename_application, leave_as_owners, end_or_give_role, come_and_go),
+    claim_data_call,
 )

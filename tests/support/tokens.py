@@ -22,6 +22,7 @@ from gatehouse.tokens.claims import (
     ExchangeIdClaims,
     GeneratedServiceClaims,
     IdClaims,
+    OutboundServiceClaims,
     RefreshClaims,
     ServiceAccountClaims,
     StaticServiceClaims,
@@ -60,10 +61,11 @@ EXAMPLES: Mapping[type[Claims], Members] = {
     | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER, "web"), "azp": "web", "scopes": "openid", "jti": "j"},
     StaticServiceClaims: TIMES | {"iss": ISSUER, "aud": str(APPLICATION), "jti": "j"},
     GeneratedServiceClaims: TIMES | {"iss": str(APPLICATION), "aud": ISSUER},
+    OutboundServiceClaims: TIMES | {"iss": ISSUER, "aud": "https://shop.example", "jti": "j"},
     ServiceAccountClaims: TIMES
     | {"iss": ISSUER, "uid": "1234567890", "sub": "1234567890", "nick": "ci", "rev": 0, "jti": "j"},
 }
-CLASSES = tuple(EXAMPLES)
+CLASSES = tuple(kind for kind in EXAMPLES if kind is not OutboundServiceClaims)  # those we accept
 
 
 @lru_cache

@@ -17,6 +17,7 @@ from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.tokens import UserTokens
 from gatehouse.app.mailing import postman
+from gatehouse.app.personal_data import data_desk, data_errands
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
@@ -29,6 +30,8 @@ from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.mail.outbox import Postman
 from gatehouse.oauth.clients import Clients
 from gatehouse.permissions import central
+from gatehouse.permissions.gdpr import DataDesk
+from gatehouse.permissions.gdpr_errands import DataErrands
 from gatehouse.permissions.reading import Reading
 from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.migrations import ensure_current
@@ -66,6 +69,8 @@ class House:
     user_tokens: UserTokens
     sealer: Sealer
     postman: Postman
+    data_desk: DataDesk
+    data_errands: DataErrands
 
     @property
     def mail_is_shown(self) -> bool:
@@ -159,6 +164,10 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         ),
         postman=postman(
             settings, store=storage.mail, masters=masters, clock=clock, show=print_letter if dev else None
+        ),
+        data_desk=data_desk(store=storage.gdpr, masters=masters, recorder=recorder, clock=clock),
+        data_errands=data_errands(
+            settings, store=storage.gdpr, signer=signer, masters=masters, recorder=recorder, clock=clock
         ),
         sealer=Sealer(
             store=storage.audit,

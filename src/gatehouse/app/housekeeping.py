@@ -11,12 +11,14 @@ from gatehouse.app.house import DAY, THE_SERVICE, House, notice_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
+from gatehouse.storage.permissions.gdpr import CHANNEL as DATA_ASKED
 
 log = structlog.get_logger()
 
 SEAL_EVERY: Final = 0.5  # seconds
 KEYS_EVERY: Final = 300.0  # well within the time a key is published before it signs
 MAIL_EVERY: Final = 60.0  # how soon a letter that did not get out is tried again
+DATA_EVERY: Final = 60.0  # how soon an application that did not answer is called again
 SWEEP_EVERY: Final = 600.0
 
 
@@ -28,13 +30,18 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
     mail = asyncio.Event()
     mail.set()  # what an earlier run left in the outbox
     forget_mail = house.storage.runner.listen(MAIL_QUEUED, lambda _: mail.set())
+    data = asyncio.Event()
+    data.set()  # what an earlier run, or another node that died, left undone
+    forget_data = house.storage.runner.listen(DATA_ASKED, lambda _: data.set())
     await notice_promotion(house)
     duties = [
         asyncio.create_task(repeat(house, SEAL_EVERY, house.sealer.seal_all), name="seal"),
         asyncio.create_task(repeat(house, KEYS_EVERY, lambda: tend_keys(house)), name="keys"),
         asyncio.create_task(repeat(house, SWEEP_EVERY, lambda: sweep(house)), name="sweep"),
         asyncio.create_task(repeat(house, MAIL_EVERY, house.postman.run_once), name="retry-mail"),
-        asyncio.create_task(deliver_when_told(house, mail), name="mail"),
+        asyncio.create_task(do_when_told(house.postman.run_once, mail), name="mail"),
+        asyncio.create_task(repeat(house, DATA_EVERY, house.data_errands.run_once), name="retry-data"),
+        asyncio.create_task(do_when_told(house.data_errands.run_once, data), name="data"),
         asyncio.create_task(look_when_told(house, told), name="look-again"),
     ]
     try:
@@ -42,6 +49,7 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
     finally:
         forget()
         forget_mail()
+        forget_data()
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)
@@ -78,11 +86,11 @@ async def look_when_told(house: House, told: asyncio.Event) -> None:
         await attempt(lambda: notice_promotion(house))
 
 
-async def deliver_when_told(house: House, told: asyncio.Event) -> None:
+async def do_when_told(duty: Callable[[], Awaitable[object]], told: asyncio.Event) -> None:
     while True:
         await told.wait()
         told.clear()
-        await attempt(house.postman.run_once)
+        await attempt(duty)
 
 
 async def sweep(house: House) -> None:

@@ -56,6 +56,16 @@ def erasure(house: House) -> Erasure:
     return Erasure(store=house.storage.profile, recorder=house.recorder, clock=house.clock)
 
 
+def export(house: House) -> Export:
+    return Export(
+        store=house.storage.profile,
+        applications=house.data_desk,
+        recorder=house.recorder,
+        clock=house.clock,
+        service=house.settings.server.base_url,
+    )
+
+
 def account_pages(
     house: House,
     *,
@@ -79,6 +89,7 @@ def account_pages(
     profile = Profile(store=store, recorder=recorder, clock=clock)
     account = AccountPage(
         profile=profile,
+        data=house.data_desk,
         desk=desk,
         pages=pages,
         notices=notices,
@@ -112,7 +123,8 @@ def account_pages(
         ).endpoints(),
         *SessionForms(sessions=sessions, desk=desk).endpoints(),
         *DataForms(
-            export=Export(store=store, recorder=recorder, clock=clock, service=base_url),
+            export=export(house),
+            data=house.data_desk,
             erasure=erasure(house),
             browsers=browsers,
             desk=desk,

@@ -19,7 +19,9 @@ from gatehouse.permissions.desk import Desk
 from gatehouse.permissions.questions.check import Checks
 from gatehouse.permissions.questions.explanations import Explanations
 from gatehouse.permissions.questions.members import MemberSearch
+from gatehouse.permissions.questions.proposals import Rehearsals
 from gatehouse.permissions.questions.sight import Sights
+from gatehouse.permissions.questions.simulate import Simulation
 from gatehouse.permissions.views import Views
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
 from gatehouse.web.permissions.applications import ApplicationEndpoints
@@ -30,6 +32,7 @@ from gatehouse.web.permissions.projects import ProjectEndpoints
 from gatehouse.web.permissions.questions import QuestionEndpoints
 from gatehouse.web.permissions.schemas import SchemaEndpoints
 from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
+from gatehouse.web.permissions.simulation import SimulationEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
 from gatehouse.web.permissions.users import UserEndpoints
 from gatehouse.web.routes.table import Endpoint
@@ -125,6 +128,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         ).endpoints(),
         ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
         *question_endpoints(house, rooms.desk),
+        SimulationEndpoint(simulation=simulation(house), desk=rooms.desk).endpoint(),
     ]
 
 
@@ -148,6 +152,19 @@ def question_endpoints(house: House, desk: Desk) -> list[Endpoint]:
 
 def member_search(house: House) -> MemberSearch:
     return MemberSearch(crowds=house.storage.crowds, projects=house.storage.projects, clock=house.clock)
+
+
+def simulation(house: House) -> Simulation:
+    storage = house.storage
+    rehearsals = Rehearsals(
+        store=storage.rehearsals,
+        people=storage.permissions,
+        groups=storage.groups,
+        projects=storage.projects,
+        recorder=house.recorder,
+        clock=house.clock,
+    )
+    return Simulation(rehearsals=rehearsals, crowds=storage.crowds, clock=house.clock)
 
 
 def service_accounts(house: House) -> ServiceAccounts:

@@ -19,6 +19,7 @@ from gatehouse.oauth.clients import sealed_for
 from gatehouse.oauth.model import SecretKind
 from gatehouse.permissions.model.access_key import access_key_purpose
 from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR
+from gatehouse.permissions.model.gdpr import answer_purpose
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.sealed import Moved, SealedColumn
 from gatehouse.storage.statements import Row
@@ -26,6 +27,7 @@ from gatehouse.storage.tables import (
     access_keys,
     applications,
     client_secrets,
+    gdpr_calls,
     installation,
     outbox,
     signing_keys,
@@ -54,6 +56,12 @@ SEALED: Final = (
     SealedColumn(access_keys, "sealed", purpose=lambda row: access_key_purpose(row.key_id)),
     SealedColumn(applications, "sealed_private_key", purpose=lambda _: PRIVATE_KEY_SEALED_FOR),
     SealedColumn(outbox, "sealed", purpose=lambda row: purpose_of(row.mail_id)),
+    SealedColumn(
+        gdpr_calls,
+        "sealed",
+        purpose=lambda row: answer_purpose(row.request_id, row.position),
+        where=gdpr_calls.c.sealed.is_not(None),
+    ),
     SealedColumn(
         installation,
         "value",

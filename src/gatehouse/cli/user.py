@@ -17,6 +17,7 @@ from gatehouse.cli.common import Invocation, common_options, json_option, print_
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.output import moment, print_facts
 from gatehouse.cli.people import PasswordSource, find_user, password_options
+from gatehouse.cli.personal_data import Exported, Request, exported, print_requests, requests_named
 from gatehouse.mail.composer import LANGUAGES
 
 Facts = dict[str, object]
@@ -198,6 +199,46 @@ def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_admini
         print_json({"user_id": gone.user_id, "erased": True})
     else:
         click.echo(f"{gone.user_id} is erased")
+
+
+@user.command("export")
+@common_options
+@json_option
+@click.argument("user_name", metavar="USER")
+@click.option("--wait", is_flag=True, help="Wait for the applications, and print everything there is.")
+@click.option("--seconds", type=click.IntRange(1, 3_600), default=60, help="Wait no longer than this.  [default: 60]")
+def export_user(invocation: Invocation, *, user_name: str, wait: bool, seconds: int, as_json: bool) -> None:
+    """Ask applications what they keep about a person; with --wait print it, and all that is kept here.
+
+    Answers are kept for seven days and handed out once. Asking again shows how far they are.
+    """
+
+    async def work(house: House) -> Exported:
+        found = await find_user(house, user_name)
+        return await exported(house, found, operator(), seconds=seconds if wait else 0)
+
+    result = in_house(invocation, work)
+    if as_json or wait:
+        print_json(result)
+    else:
+        print_requests(result.requests)
+
+
+@user.command()
+@common_options
+@json_option
+@click.argument("name", metavar="USER_OR_REQUEST")
+def gdpr(invocation: Invocation, *, name: str, as_json: bool) -> None:
+    """Show what applications were asked about a person, also one who is erased, and what became of it."""
+
+    async def work(house: House) -> list[Request]:
+        return await requests_named(house, name)
+
+    found = in_house(invocation, work)
+    if as_json:
+        print_json(found)
+    else:
+        print_requests(found)
 
 
 @user.command()

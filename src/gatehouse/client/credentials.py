@@ -1,6 +1,7 @@
 """What an application shows for itself when it asks about a user (interface §4.1, §4.8, R2, R6)."""
 
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
@@ -22,7 +23,7 @@ RENEWED_AFTER: Final = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What does the owner of this JWT hold in the application?"""
+    """What the owner of this JWT holds in the application."""
 
     base_url: str
     application_id: int
@@ -30,7 +31,7 @@ class Question:
     address: str | None = None  # the person's, when it is known
     now: int
 
-    def request(self, headers: dict[str, str], **more: object) -> Request:
+    def request(self, headers: Mapping[str, str], **more: object) -> Request:
         ask = {"action": "get", "application_id": self.application_id, "data": {"type": "list_short"}, **more}
         return Request(
             method="POST",
@@ -129,5 +130,5 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def segment(members: dict[str, str]) -> bytes:
+def segment(members: Mapping[str, object]) -> bytes:
     return encode_base64url(msgspec.json.encode(members))

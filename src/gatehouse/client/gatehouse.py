@@ -1,4 +1,4 @@
-"""The service as an application sees it: who is this, and what may he do?"""
+"""The service as an application sees it: who somebody is, and what he may do."""
 
 from types import TracebackType
 from typing import Final, Self

@@ -48,9 +48,10 @@ class PublishedKeys:
         """None when the service publishes no such key; raise Unavailable when that cannot be known."""
         if kid not in self._keys or self._age(self._read_at) >= LOOK_AGAIN:
             await self._look()
-        if self._read_at is None:
-            raise Unavailable("the service's keys have not been read yet")
-        return self._keys.get(kid)
+        key = self._keys.get(kid)
+        if key is None and self._read_at != self._tried_at:
+            raise Unavailable("the service's keys could not be read when they were last asked for")
+        return key
 
     def _age(self, moment: float | None) -> float:
         return float("inf") if moment is None else self._clock.monotonic() - moment

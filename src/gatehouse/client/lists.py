@@ -72,7 +72,8 @@ class Lists:
         known = self._known.get(user.session)
         while known is None or not self._counts(known, began):
             known = await self._asked(user, began)
-        self._known.move_to_end(user.session)
+        if user.session in self._known:
+            self._known.move_to_end(user.session)
         return known.permissions
 
     def _counts(self, known: Known, began: float) -> bool:
@@ -118,7 +119,7 @@ class Lists:
             now=self._clock.now(),
         )
         request = self._credential.ask(question)
-        if before is not None:
+        if before is not None and before.etag:
             request = replace(request, headers={**request.headers, "If-None-Match": before.etag})
         reply = await self._transport.send(request)
         try:

@@ -34,6 +34,7 @@ class GatehouseMiddleware:
     """`anonymous`: let requests without a JWT in, with None for a user. `open_paths`: these need none either.
 
     `address`: how the client's address is found; `peer_address` where the server knows it (see there).
+    `offline`: believe a JWT until its end, without asking whether it was revoked; `require` asks all the same.
     Add it inside the framework (`app.add_middleware`), where refusals of `require` pass on their way out.
     """
 
@@ -45,12 +46,14 @@ class GatehouseMiddleware:
         anonymous: bool = False,
         open_paths: Iterable[str] = (),
         address: AddressOf = no_address,
+        offline: bool = False,
     ) -> None:
         self._app = app
         self._gatehouse = gatehouse
         self._anonymous = anonymous
         self._open = frozenset(open_paths)
         self._address = address
+        self._offline = offline
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -72,7 +75,10 @@ class GatehouseMiddleware:
             if self._anonymous or scope["path"] in self._open:
                 return None
             raise Unauthenticated("no user JWT")
-        return await self._gatehouse.user(jwt, factor=header_of(scope, b"factor"), address=self._address(scope))
+        user = await self._gatehouse.user(jwt, factor=header_of(scope, b"factor"), address=self._address(scope))
+        if not self._offline:
+            await self._gatehouse.permissions(user)
+        return user
 
 
 class Exchange:
@@ -90,7 +96,7 @@ class Exchange:
         return await self._receive()
 
     async def send(self, message: Message) -> None:
-        # A WebSocket that was accepted can still be closed with a reason; an answer that has begun cannot be taken back.
+        # A WebSocket that was accepted can still be closed; an answer that has begun cannot be taken back.
         self._has_begun = self._has_begun or message["type"] not in ("websocket.accept", "websocket.send")
         await self._send(message)
 

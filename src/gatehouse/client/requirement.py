@@ -5,9 +5,9 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from gatehouse.client.errors import Unauthenticated
+from gatehouse.client.errors import Denied, Unauthenticated
 from gatehouse.client.gatehouse import Gatehouse
 from gatehouse.client.middleware import PLACE
 from gatehouse.client.permissions import Resource
@@ -29,35 +29,37 @@ C = TypeVar("C", bound=Connection)
 Given: TypeAlias = V | Callable[[Any], V]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement(Generic[V]):
-    rule: str
-    project: Given[str] | None = None
-    resource: Given[Resource] | None = None
+class SeenByFastApi:
+    """A signature as FastAPI wants to see it: it hands the request to a parameter of Starlette's class only.
 
-    async def __call__(self, connection: Connection) -> User:
-        """The user, who holds the rule; raise Unauthenticated or Denied, which the middleware answers."""
-        user, gatehouse = who_asks(connection)
-        project = self.project(connection) if callable(self.project) else self.project
-        resource = self.resource(connection) if callable(self.resource) else self.resource
-        await gatehouse.require(user, self.rule, project, resource)
-        return user
+    Whoever asks that way has Starlette loaded, so it need not be imported here.
+    """
 
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """As FastAPI wants to see it: it hands the request to a parameter of Starlette's class, and to no other.
-
-        Whoever asks that way has Starlette loaded, so it need not be imported here.
-        """
-        starlette = sys.modules.get("starlette.requests")
-        kind = getattr(starlette, "HTTPConnection", Connection)
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError  # the class has an ordinary one
+        kind = getattr(sys.modules.get("starlette.requests"), "HTTPConnection", Connection)
         one = inspect.Parameter("connection", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)
         return inspect.Signature([one], return_annotation=User)
 
 
-def require(
-    rule: str, *, project: Given[str] | None = None, resource: Given[Resource] | None = None
-) -> Requirement[Any]:
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    rule: str
+    project: Given[str] | None = None
+    resource: Given[Resource] | None = None
+
+    __signature__ = SeenByFastApi()
+
+    async def __call__(self, connection: Connection) -> User:
+        """The user, who holds the rule; raise Unauthenticated or Denied, which the middleware answers."""
+        user, gatehouse = who_asks(connection)
+        project, resource = found(self.project, connection), found(self.resource, connection)
+        await gatehouse.require(user, self.rule, project, resource)
+        return user
+
+
+def require(rule: str, *, project: Given[str] | None = None, resource: Given[Resource] | None = None) -> Requirement:
     """`Depends(require("user.kick"))`."""
     return Requirement(rule=rule, project=project, resource=resource)
 
@@ -70,13 +72,23 @@ def guarded(
 
     def around(endpoint: Callable[Concatenate[C, P], Awaitable[R]]) -> Callable[Concatenate[C, P], Awaitable[R]]:
         @functools.wraps(endpoint)
-        async def checked(connection: C, *args: P.args, **kwargs: P.kwargs) -> R:
+        async def checked(connection: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
             await needed(connection)
             return await endpoint(connection, *args, **kwargs)
 
         return checked
 
     return around
+
+
+def found(given: Given[V] | None, connection: Connection) -> V | None:
+    """Raise Denied when the request should say and does not: None would ask about the root instead."""
+    if not callable(given):
+        return given
+    value: V | None = given(connection)
+    if value is None:
+        raise Denied("the request does not say about what")
+    return value
 
 
 def who_asks(connection: Connection) -> tuple[User, Gatehouse]:

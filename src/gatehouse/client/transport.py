@@ -1,6 +1,6 @@
 """How the service is asked: a protocol of one verb, and an implementation that needs the standard library only.
 
-`http.client` in a few threads, over connections that are kept open (docs/decisions/0013). It follows no redirect
+`http.client` in a few threads, over connections that are kept open (docs/decisions/0015). It follows no redirect
 and heeds no proxy variable: a token goes to the configured address or nowhere.
 """
 
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Final, Protocol
 
 from gatehouse.client.base_url import parse_base_url
@@ -90,9 +90,7 @@ class StandardTransport:
         try:
             connection.request(request.method, request.path, request.body or None, dict(request.headers))
             answer = connection.getresponse()
-            body = answer.read(MOST_BYTES + 1)
-            if len(body) > MOST_BYTES:
-                raise HTTPException("an answer longer than any of the service")
+            body = bounded(answer)
         except BaseException:
             connection.close()
             raise
@@ -101,3 +99,11 @@ class StandardTransport:
         else:
             self._idle.append(connection)
         return Reply(status=answer.status, etag=answer.headers.get("ETag", ""), body=body)
+
+
+def bounded(answer: HTTPResponse) -> bytes:
+    """Raise HTTPException for too much, and for half an answer: `read` with a limit takes that for a whole one."""
+    body = answer.read(MOST_BYTES + 1)
+    if len(body) > MOST_BYTES or answer.length:
+        raise HTTPException("an answer cut short, or longer than any of the service")
+    return body

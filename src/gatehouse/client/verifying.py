@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from gatehouse.client.addresses import is_within, parse_address
+from gatehouse.client.addresses import Address, is_within, parse_address
 from gatehouse.client.clock import Clock
 from gatehouse.client.decoding import Jws, take_apart
 from gatehouse.client.errors import Denied, Unauthenticated
@@ -63,10 +63,12 @@ class Verifier:
         jws = take_apart(jwt)
         await self._refuse_signature(jws)
         claims = claims_of(jws)
+        self._refuse_foreign(claims)
         self._refuse_untimely(claims)
         if factor is not None:
             refuse_other_factor(claims, factor)
-        self._refuse_elsewhere(claims, address)
+        place = None if address is None else parse_address(address)
+        self._refuse_elsewhere(claims, place)
         return User(
             user_id=claims.uid,
             nick=claims.nick,
@@ -76,7 +78,7 @@ class Verifier:
             lang=claims.lng,
             expires_at=claims.exp,
             has_factor=factor is not None,
-            address=address,
+            address=None if place is None else str(place),
             claims=jws.payload,
             jwt=jwt,
         )
@@ -90,19 +92,21 @@ class Verifier:
         except InvalidSignature:
             raise Unauthenticated("the signature is wrong") from None
 
-    def _refuse_untimely(self, claims: UserClaims) -> None:
-        now = self._clock.now()
+    def _refuse_foreign(self, claims: UserClaims) -> None:
         if claims.iss != self._issuer:
             raise Unauthenticated("another issuer")
+
+    def _refuse_untimely(self, claims: UserClaims) -> None:
+        now = self._clock.now()
         if claims.iat > now + LEEWAY:
             raise Unauthenticated("issued in the future")
         if claims.exp <= now:
             raise Unauthenticated("expired")
 
-    def _refuse_elsewhere(self, claims: UserClaims, address: str | None) -> None:
+    def _refuse_elsewhere(self, claims: UserClaims, place: Address | None) -> None:
         if claims.aud is not None and claims.aud != str(self._application_id):
             raise Denied(f"a JWT for application {claims.aud}")
-        if claims.fip and not is_within(None if address is None else parse_address(address), claims.fip):
+        if claims.fip and not is_within(place, claims.fip):
             raise Denied("not from an address of its fip")
 
 

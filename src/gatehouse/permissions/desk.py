@@ -16,6 +16,7 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.reading import Case, Reading
 from gatehouse.permissions.rights import Reach, Rights, secret_data_of
 from gatehouse.permissions.secret_data import EVERYTHING, NO_SECRETS
+from gatehouse.permissions.standing import CallerKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,9 @@ class Desk:
         )
 
     def _rights(self, caller: Caller, case: Case) -> Rights:
-        held = self._reading.effective(case, CENTRAL_ID, caller.address)
+        # An address that an application signed for its user opens nothing in application 1.
+        address = caller.address if caller.by is CallerKind.FACTOR and caller.service is None else None
+        held = self._reading.effective(case, CENTRAL_ID, address)
         rights = Rights(user_id=caller.user_id, central=held)
         application_id = caller.application_id
         model = None if application_id is None else case.models.get(application_id)

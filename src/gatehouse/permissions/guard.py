@@ -120,7 +120,7 @@ OPENS: Final[Mapping[Operation, tuple[tuple[Opener, ...], ...]]] = {
     Operation.PROJECT_GET: ((VIEWS_PROJECT,),),
     Operation.PROJECT_SAVE: ((MANAGES_PROJECT,),),
     Operation.PROJECT_DELETE: ((InProject("project.can_remove_project"),),),
-    Operation.PROJECT_TAGS: ((PUBLISHES_SERVICES, MANAGES_PROJECT),),
+    Operation.PROJECT_TAGS: ((MANAGES_PROJECT,),),
     Operation.MEMBERSHIP_GET: ((VIEWS_PROJECT,),),
     Operation.MEMBERSHIP_SAVE: ((MANAGES_PROJECT,),),
     Operation.SERVICE_ACCOUNTS: ((MANAGES_PROJECT,),),
@@ -130,7 +130,7 @@ OPENS: Final[Mapping[Operation, tuple[tuple[Opener, ...], ...]]] = {
     Operation.GROUP_SAVE: ((MANAGES_GROUPS,),),
     Operation.GROUP_DELETE: ((MANAGES_GROUPS,),),
     Operation.GROUP_ACCESS: ((MANAGES_GROUP,),),
-    Operation.GROUP_TAGS: ((PUBLISHES_SERVICES, MANAGES_GROUPS),),
+    Operation.GROUP_TAGS: ((MANAGES_GROUPS,),),
     Operation.ADMINISTER: (),
 }
 

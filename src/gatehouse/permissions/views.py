@@ -19,6 +19,7 @@ from gatehouse.permissions.reading import Case, Reading
 from gatehouse.permissions.records import first_end, record_document
 from gatehouse.permissions.secret_data import Part
 from gatehouse.permissions.shapes import NOWHERE, Shape, ShapeOptions, asked_scopes, render
+from gatehouse.permissions.standing import CallerKind
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
 ALL_PARTS: Final = frozenset(Part)
@@ -108,6 +109,8 @@ class Views:
             return Sight(case=await self._case_of(user_id, application_id), parts=frozenset({Part.ROLES}))
         if user_id == caller.user_id:
             return Sight(case=await self._reading.case(caller.facts), parts=ALL_PARTS, address=caller.address)
+        if caller.by is CallerKind.EXCHANGED:
+            raise NoRight("an exchanged JWT is good for its owner's own record")  # R2
         visit = await self._desk.visit(caller)
         parts = readable(visit, user_id)
         if not parts:

@@ -49,12 +49,19 @@ def records(section: Section[E], given: object, problems: Problems) -> Iterator[
         return
     for number, record in enumerate(given):
         place = f"{section.name}[{number}]"
-        if not isinstance(record, dict):
-            problems.add(place, "must be a record with named fields")
-        elif fields_are_sound(section.entry, record, place, problems):
-            entry = converted(record, section.entry, place, problems)
-            if entry is not None:
-                yield Placed(place, entry)
+        entry = read_record(record, section.entry, place, problems)
+        if entry is not None:
+            yield Placed(place, entry)
+
+
+def read_record(record: object, kind: type[E], place: str, problems: Problems) -> E | None:
+    """The record in its type; None after every complaint about it is collected."""
+    if not isinstance(record, dict):
+        problems.add(place, "must be a record with named fields")
+    elif fields_are_sound(kind, record, place, problems):
+        entry: E | None = converted(record, kind, place, problems)
+        return entry
+    return None
 
 
 def fields_are_sound(entry: type[Struct], record: Document, place: str, problems: Problems) -> bool:

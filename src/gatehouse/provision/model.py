@@ -15,6 +15,8 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.scope import ResourceKind
+from gatehouse.permissions.model.scope import Scope as Held
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.user_record import UserRecord
 
@@ -77,6 +79,23 @@ class World:
         """Neither removed nor in a project that is."""
         home = None if application.project_id is None else self.projects.get(application.project_id)
         return not application.removed and (home is None or not home.project.removed)
+
+    def has(self, scope: Held) -> bool:
+        """Whether there is such a place: what is held elsewhere is out of reach, and neither told nor touched."""
+        project = self.projects.get(scope.project_id)
+        if scope.is_root or project is None or project.project.removed:
+            return scope.is_root
+        match scope.kind:
+            case None:
+                return True
+            case ResourceKind.GROUP:
+                return scope.resource_id in project.groups
+            case ResourceKind.SERVICE:
+                return int(scope.resource_id) in project.project.settings.services
+            case ResourceKind.APPLICATION:
+                found = self.applications.get(int(scope.resource_id))
+                own = found is not None and found.application.project_id == scope.project_id
+                return own and found is not None and not found.application.removed
 
     def record(self, application_id: int, user_id: str) -> UserRecord:
         found = self.records.get((application_id, user_id))

@@ -169,9 +169,7 @@ def with_project(world: World, project: Project) -> World:
     return replace(world, projects=put(world.projects, project.project_id, model))
 
 
-def with_groups(
-    world: World, project_id: str, change: Callable[[Mapping[str, Group]], Mapping[str, Group]]
-) -> World:
+def with_groups(world: World, project_id: str, change: Callable[[Mapping[str, Group]], Mapping[str, Group]]) -> World:
     model = world.projects[project_id]
     changed = replace(model, groups=change(model.groups))
     return replace(world, projects=put(world.projects, project_id, changed))
@@ -215,9 +213,7 @@ def without_grants(project: Project, number: int, keys: Collection[str]) -> Proj
     if not keys or grants is None or number == CENTRAL_ID:
         return project
     left = tuple(one for grant in grants if (one := narrowed(grant, keys)).roles)
-    return replace(
-        project, settings=replace(project.settings, services=put(project.settings.services, number, left))
-    )
+    return replace(project, settings=replace(project.settings, services=put(project.settings.services, number, left)))
 
 
 def narrowed(grant: GroupGrant, keys: Collection[str]) -> GroupGrant:

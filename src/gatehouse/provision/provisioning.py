@@ -10,21 +10,42 @@ from gatehouse.accounts.passwords import Passwords
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin, Record
 from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import Conflict
+from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.clients import Clients
+from gatehouse.permissions.errors import LastOwner, RoleFull
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import Asked
 from gatehouse.provision.errors import Unfit, Unsettled
-from gatehouse.provision.model import EVERYTHING, Action, AddUser, Change, ChangeUser, Plan, Scope
+from gatehouse.provision.model import EVERYTHING, Action, AddUser, Change, ChangeUser, Plan, Scope, State
+from gatehouse.provision.outcome import after
 from gatehouse.provision.sealed import FileSeal
-from gatehouse.provision.sections.section import Terms, Tools
-from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.provision.sections.section import Draft, File, IssueToken, Terms, Tools, no_token
+from gatehouse.provision.sections.table import SECTIONS, STAGES
 from gatehouse.provision.store import ProvisionStore
 
 ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
 INSTALLATION: Final = "installation"
+LASTING: Final = (RoleFull, LastOwner)  # conflicts between the file and what is stored, which no patience settles
+
+
+async def planned(file: File, state: State, tools: Tools, terms: Terms) -> tuple[Plan, State]:
+    """The changes, stage by stage, and what will be stored then. Raises Unfit with all that is wrong."""
+    drafts: list[Draft] = []
+    for stage in STAGES:
+        if stage.name in file.sections:
+            draft = await stage.draft(file.of(stage.name), state, tools, terms)
+            state = after(state, [act for change in draft.changes for act in change.acts])
+            drafts.append(draft)
+    problems = [problem for draft in drafts for problem in draft.problems]
+    if problems:
+        raise Unfit(dict.fromkeys(problems))
+    return Plan(
+        changes=tuple(change for draft in drafts for change in draft.changes),
+        spared=tuple(line for draft in drafts for line in draft.spared),
+    ), state
 
 
 class Provisioning:
@@ -38,7 +59,11 @@ class Provisioning:
         clients: Clients,
         recorder: Recorder,
         clock: Clock,
+        reachable: Sequence[Network] = (),
+        issue_token: IssueToken = no_token,
     ) -> None:
+        self._reachable = tuple(reachable)
+        self._issue_token = issue_token
         self._store = store
         self._masters = masters
         self._passwords = passwords
@@ -51,15 +76,8 @@ class Provisioning:
         """What applying would change. Raises Unfit with all that is wrong."""
         scopes = (one.section.scope(one.entries, prune=terms.prune) for one in asked)
         state = await self._store.state(reduce(or_, scopes, Scope()), self._clock.now())
-        tools = self._tools()
-        drafts = [await one.section.draft(one.entries, state, tools, terms) for one in asked]
-        problems = [problem for draft in drafts for problem in draft.problems]
-        if problems:
-            raise Unfit(problems)
-        return Plan(
-            changes=tuple(change for draft in drafts for change in draft.changes),
-            spared=tuple(line for draft in drafts for line in draft.spared),
-        )
+        file = File({one.section.name: one.entries for one in asked})
+        return (await planned(file, state, self._tools(file), terms))[0]
 
     async def apply(self, asked: Sequence[Asked], terms: Terms, origin: Origin) -> Plan:
         """Make it so, all or nothing, and return what was changed; safe beside a running service."""
@@ -67,15 +85,17 @@ class Provisioning:
             plan = await self.plan(asked, terms)
             try:
                 await self._carry_out(plan.changes, origin)
-            except Conflict as conflict:  # the state the plan was made from is gone: look again
-                reason = conflict
+            except (Conflict, NotFound) as conflict:  # the state the plan was made from is gone: look again
+                reason: GatehouseError = conflict
             else:
                 return plan
+        if isinstance(reason, LASTING):
+            raise Unfit([str(reason)]) from reason
         raise Unsettled(f"{Unsettled.public} ({reason})") from reason
 
     async def export(self, *, secrets: bool) -> Document:
         state = await self._store.state(EVERYTHING, self._clock.now())
-        tools = self._tools()
+        tools = self._tools(File())
         return {section.name: section.documents(state, tools, secrets=secrets) for section in SECTIONS}
 
     async def _carry_out(self, changes: Sequence[Change], origin: Origin) -> None:
@@ -86,7 +106,7 @@ class Provisioning:
         )
         closed = self._recorder.record(Event.SETUP_CLOSED, origin, subject=INSTALLATION)
         await self._store.carry_out(
-            [change.act for change in changes],
+            [act for change in changes for act in change.acts],
             self._records(changes, origin),
             setup_closed=closed if makes_administrator else None,
             now=self._clock.now(),
@@ -98,15 +118,22 @@ class Provisioning:
             self._recorder.record(Event.PROVISIONED, origin, subject=INSTALLATION, details=counts),
             *(
                 self._recorder.record(
-                    note.event, origin, subject=change.subject, details=note.details, personal=note.personal
+                    note.event,
+                    origin,
+                    subject=note.subject or change.subject,
+                    details=note.details,
+                    personal=note.personal,
                 )
                 for change in changes
                 for note in change.notes
             ),
         ]
 
-    def _tools(self) -> Tools:
+    def _tools(self, file: File) -> Tools:
         return Tools(
+            reachable=self._reachable,
+            issue_token=self._issue_token,
+            file=file,
             masters=self._masters,
             seal=FileSeal(self._masters),
             passwords=self._passwords,

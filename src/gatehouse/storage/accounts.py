@@ -19,12 +19,14 @@ from gatehouse.audit.model import Record
 from gatehouse.storage import once
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
-from gatehouse.storage.permissions.belongings import drop_memberships
+from gatehouse.storage.permissions import gdpr
+from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.owners import refuse_last_owner
 from gatehouse.storage.permissions.records import assign_root_role
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
+    group_members,
     login_tokens,
     outbox,
     passkeys,
@@ -112,6 +114,7 @@ DROP_BELONGINGS = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
     for table in (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
+        group_members,
         *(totp_factors, passkeys, recovery_codes, sessions, login_tokens, outbox),
     )
 )
@@ -174,15 +177,20 @@ def change_user(user: User) -> Verb[None]:
 
 def remove_user(user: User, now: int) -> Verb[None]:
     """Part of verbs that remove an account; its id stays spent. Raises UserChanged, LastOwner."""
-    yield from refuse_last_owner(user.user_id, now)
+    yield from change_structure()
     if not (yield DROP_USER(of=user.user_id, seen=user.version)):
         raise UserChanged
-    yield from drop_belongings(user.user_id)
+    yield from drop_belongings(user.user_id, now)
 
 
-def drop_belongings(user_id: str) -> Verb[None]:
-    """Part of every verb that ends an account."""
-    yield from drop_memberships(user_id)
+def drop_belongings(user_id: str, now: int) -> Verb[None]:
+    """Part of every verb that ends an account; applications are told to forget the person with the same commit.
+
+    Such a verb first holds the structure and then takes the account away: in that order whoever puts him into a
+    group meanwhile waits, and is not waited for. Raises LastOwner.
+    """
+    yield from refuse_last_owner(user_id, now)
+    yield from gdpr.request_removal(user_id, now)
     for drop in DROP_BELONGINGS:
         yield drop(of=user_id)
 

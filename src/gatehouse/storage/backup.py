@@ -150,7 +150,8 @@ def dump(put: Put) -> Verb[None]:
 
 
 # What is under way between a person and the service: after a restore it starts again. A mail was sent meanwhile.
-FLEETING: Final = frozenset({"interactions", "login_tokens", "outbox", "sessions"})
+# Requests to applications come back and are made again: removing twice is harmless, and never is not.
+FLEETING: Final = frozenset({"gdpr_leases", "interactions", "login_tokens", "outbox", "sessions"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

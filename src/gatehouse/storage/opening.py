@@ -19,10 +19,12 @@ from gatehouse.storage.passkeys import PasskeyStorage
 from gatehouse.storage.permissions.applications import ApplicationStorage
 from gatehouse.storage.permissions.crowds import CrowdStorage
 from gatehouse.storage.permissions.facts import PermissionStorage
+from gatehouse.storage.permissions.gdpr import GdprStorage
 from gatehouse.storage.permissions.groups import GroupStorage
 from gatehouse.storage.permissions.keys import ApplicationKeyStorage
 from gatehouse.storage.permissions.projects import ProjectStorage
 from gatehouse.storage.permissions.records import UserRecordStorage
+from gatehouse.storage.permissions.rehearsals import RehearsalStorage
 from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
 from gatehouse.storage.postgres import PoolLimits, PostgresRunner
 from gatehouse.storage.profile import ProfileStorage
@@ -46,6 +48,7 @@ class Storage:
     applications: ApplicationStorage
     audit: AuditStorage
     crowds: CrowdStorage
+    gdpr: GdprStorage
     groups: GroupStorage
     installation: InstallationStorage
     interactions: InteractionStorage
@@ -59,6 +62,7 @@ class Storage:
     projects: ProjectStorage
     promotion: PromotionStorage
     registration: RegistrationStorage
+    rehearsals: RehearsalStorage
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
@@ -105,6 +109,7 @@ def over(runner: Runner) -> Storage:
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
         crowds=CrowdStorage(runner),
+        gdpr=GdprStorage(runner),
         groups=GroupStorage(runner),
         installation=InstallationStorage(runner),
         interactions=InteractionStorage(runner),
@@ -118,6 +123,7 @@ def over(runner: Runner) -> Storage:
         projects=ProjectStorage(runner),
         promotion=PromotionStorage(runner),
         registration=RegistrationStorage(runner),
+        rehearsals=RehearsalStorage(runner),
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),

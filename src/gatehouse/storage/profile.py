@@ -15,8 +15,8 @@ from gatehouse.storage import mail, once
 from gatehouse.storage.accounts import drop_belongings, user_by_login
 from gatehouse.storage.audit import erase_personal, record
 from gatehouse.storage.passkeys import passkeys_of
+from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.held import UNEXPIRED
-from gatehouse.storage.permissions.owners import refuse_last_owner
 from gatehouse.storage.registration import ADDRESS, end_links, owner
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.second_factors import overview
@@ -210,10 +210,10 @@ def erase(user_id: str, entry: Record, *, even_last_administrator: bool, now: in
     administrators = yield ADMINISTRATORS(now=now)
     if not even_last_administrator and [row.user_id for row in administrators] == [user_id]:
         raise LastAdministrator
-    yield from refuse_last_owner(user_id, now)
+    yield from change_structure()
     if not (yield DROP_ACCOUNT(of=user_id)):
         raise UserNotFound
-    yield from drop_belongings(user_id)
+    yield from drop_belongings(user_id, now)
     for drop in DROP_TRACES:
         yield drop(of=user_id)
     yield from erase_personal(user_id, entry)

@@ -1,7 +1,6 @@
 """Carries configuration files out (provision/store.py): verbs of other rooms, many of them in one transaction."""
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from sqlalchemy import and_, bindparam, delete, select
 
@@ -31,6 +30,8 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.installation import state_once
 from gatehouse.storage.oauth import add_client, all_clients, change_client, removed_ids
 from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.permissions.provision import do as change_world
+from gatehouse.storage.permissions.provision import read_world
 from gatehouse.storage.permissions.records import assign_root_role, touch_record
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.sessions import raise_rev
@@ -72,6 +73,7 @@ def state(scope: Scope, now: int) -> Verb[State]:
         retired_user_ids=(yield from retired_ids(scope.user_ids)),
         clients=tuple((yield from all_clients())),
         removed_client_ids=(yield from removed_ids()),
+        world=(yield from read_world(scope)),
     )
 
 
@@ -112,7 +114,7 @@ def do(one: Act, now: int) -> Verb[None]:
         case ChangeClient(client):
             yield from change_client(client)
         case _:
-            assert_never(one)
+            yield from change_world(one, now)
 
 
 def give_role(user: User, *, holds: bool) -> Verb[None]:

@@ -5,6 +5,7 @@ from typing import Final
 from sqlalchemy import and_, bindparam, delete, or_
 
 from gatehouse.storage import mail
+from gatehouse.storage.permissions import gdpr
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import attempts, interactions, login_tokens, once, sessions
 
@@ -30,3 +31,4 @@ def sweep(now: int) -> Verb[None]:
     yield SWEEP_TOKENS(now=now)
     yield SWEEP_INTERACTIONS(now=now)
     yield from mail.forget_before(now - mail.KEPT)
+    yield from gdpr.forget_ended(now)

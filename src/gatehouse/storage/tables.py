@@ -503,6 +503,45 @@ service_accounts = Table(
     UniqueConstraint("project_id", "name"),
 )
 
+gdpr_requests = Table(  # someone's data is asked for, or to be removed, in applications (R6)
+    "gdpr_requests",
+    metadata,
+    _text("request_id", primary_key=True),
+    _text("kind"),
+    _text("user_id"),
+    _time("created_at"),
+    _time("ends_at"),  # neither tried nor kept any longer
+    Index(None, "user_id"),
+    Index(None, "ends_at"),
+)
+
+gdpr_calls = Table(  # one address of one application to be called for such a request
+    "gdpr_calls",
+    metadata,
+    _text("request_id"),
+    _number("position"),
+    Column("application_id", BigInteger, nullable=False),
+    _text("url"),
+    _text("state"),
+    _number("tries"),  # grows with every taking: who comes with an older count has lost it to somebody else
+    _time("next_try_at"),
+    _text("trouble"),
+    _time("done_at"),
+    Column("sealed", LargeBinary),  # the answer, until it is collected
+    PrimaryKeyConstraint("request_id", "position"),
+    Index(None, "state", "next_try_at"),
+)
+
+gdpr_leases = Table(  # calls under way: one for an address, whoever makes it
+    "gdpr_leases",
+    metadata,
+    _text("url", primary_key=True),
+    _text("request_id"),
+    _number("position"),
+    _number("tries"),
+    _time("ends_at"),
+)
+
 email_secrets = Table(  # who knows one may see login e-mails of his application's users (`with_email`, R1)
     "email_secrets",
     metadata,

@@ -153,6 +153,16 @@ class GeneratedServiceClaims(
         return self.aud == issuer
 
 
+class OutboundServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="service_jwt"):
+    """Goes along with a call of ours to an application (R6, GDPR): for that origin alone, good for minutes."""
+
+    aud: Name  # the target's origin
+    jti: Name  # the request it belongs to
+
+    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - whoever presents one here got it from us
+        return False
+
+
 class ServiceAccountClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="service_account"):
     """A service account's JWT: no factor; each request is signed when it carries `pub_key` (R1)."""
 

@@ -110,7 +110,7 @@ async def test_a_revoked_jwt_is_refused_at_once(studio: Studio, *, blocked: bool
 async def test_pa_04_a_service_jwt_serves_its_own_application_only(studio: Studio) -> None:
     theirs = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
     for path, body in everything(studio).items():
-        if path not in ("user/info", "exchangeJwt", "group"):
+        if path not in ("user/info", "exchangeJwt"):
             await studio.refused(403, path, body, theirs)
     await studio.ok("user/info", {}, theirs)
     ours = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())

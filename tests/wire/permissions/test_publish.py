@@ -5,10 +5,10 @@ from typing import Any
 
 from gatehouse.audit.events import Event
 from gatehouse.permissions.model.scope import ROOT
-from tests.support.builders import a_record
+from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import a_role, becoming, holding
 from tests.support.studio import PROJECT, Person, Studio
-from tests.support.studio_people import administrator, audited, give, rules, someone, with_passkey
+from tests.support.studio_people import administrator, audited, rules, someone, with_passkey
 from tests.support.whole_database import whole_database
 
 CAN_CREATE = "can_create_projects"
@@ -163,7 +163,10 @@ async def test_the_highest_limit_applies_and_an_unlimited_one_beats_all(studio: 
     for title in ("One", "Two", "Three"):
         await publish(studio, author, title)
     await studio.refused(409, "publish", {"project": "Four"}, author.headers)
-    await give(studio, author, 1, scopes={ROOT: holding("one_project", "any_projects")})
+    more = holding("one_project", "any_projects")
+    await studio.service.house.storage.user_records.edit_record(
+        1, author.user_id, lambda state: becoming(scopes={**state.scopes, ROOT: more})(state), NOW
+    )
     await publish(studio, author, "Four")
 
 

@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.support.permission_builders import a_user_record, edited_project
-from tests.support.studio import PROJECT, VISITOR, Person, Studio, own_record, person
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.store import Edited
+from tests.support.permission_builders import a_user_record, edited_project
+from tests.support.studio import PROJECT, VISITOR, Person, Studio, own_record, person
 
 MANAGER = "1000000003"
 

@@ -10,8 +10,8 @@ import msgspec
 
 from gatehouse.accounts.model import Session, User
 from gatehouse.accounts.own.activity import address_in
-from gatehouse.accounts.own.model import Everything, HeldRole, Holdings
-from gatehouse.accounts.own.store import ExportStore
+from gatehouse.accounts.own.model import ApplicationAnswer, Everything, HeldRole, Holdings
+from gatehouse.accounts.own.store import ApplicationAnswers, ExportStore
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Origin, Record
 from gatehouse.audit.recorder import Recorder
@@ -74,6 +74,13 @@ class OwnRecord(msgspec.Struct, frozen=True, kw_only=True):
     personal: Mapping[str, str]
 
 
+class OwnApplicationData(msgspec.Struct, frozen=True, kw_only=True):
+    application_id: int
+    application: str
+    answered: str
+    data: msgspec.Raw
+
+
 class PersonalData(msgspec.Struct, frozen=True, kw_only=True):
     service: str
     made: str
@@ -81,12 +88,22 @@ class PersonalData(msgspec.Struct, frozen=True, kw_only=True):
     second_factors: OwnFactors
     sessions: Sequence[OwnSession]
     roles: Sequence[OwnRole]
+    applications: Sequence[OwnApplicationData]  # what they answered by now; each answer is handed out once
     activity: Sequence[OwnRecord]
 
 
 class Export:
-    def __init__(self, *, store: ExportStore, recorder: Recorder, clock: Clock, service: str) -> None:
+    def __init__(
+        self,
+        *,
+        store: ExportStore,
+        applications: ApplicationAnswers,
+        recorder: Recorder,
+        clock: Clock,
+        service: str,
+    ) -> None:
         self._store = store
+        self._applications = applications
         self._recorder = recorder
         self._clock = clock
         self._service = service
@@ -95,9 +112,12 @@ class Export:
         """Read it all; that it was read is on record, and in the copy."""
         await self._store.note(self._recorder.record(Event.DATA_EXPORTED, origin, subject=user.user_id))
         now = self._clock.now()
-        return self._written(user, await self._store.everything(user.user_id, now), now)
+        everything = await self._store.everything(user.user_id, now)
+        return self._written(user, everything, await self._applications.collect(user.user_id), now)
 
-    def _written(self, user: User, everything: Everything, now: int) -> PersonalData:
+    def _written(
+        self, user: User, everything: Everything, answers: Sequence[ApplicationAnswer], now: int
+    ) -> PersonalData:
         holdings = everything.holdings
         return PersonalData(
             service=self._service,
@@ -106,6 +126,7 @@ class Export:
             second_factors=second_factors(user, holdings),
             sessions=[session(one) for one in holdings.sessions],
             roles=[role(one) for one in everything.roles],
+            applications=[application_data(one) for one in answers],
             activity=[record(one, user.user_id) for one in holdings.records],
         )
 
@@ -160,6 +181,15 @@ def session(one: Session) -> OwnSession:
 def role(held: HeldRole) -> OwnRole:
     return OwnRole(
         application_id=held.application_id, role=held.role, project_id=held.project_id, ends=moment(held.ends_at)
+    )
+
+
+def application_data(answer: ApplicationAnswer) -> OwnApplicationData:
+    return OwnApplicationData(
+        application_id=answer.application_id,
+        application=answer.application,
+        answered=moment(answer.answered_at),
+        data=msgspec.Raw(answer.document),
     )
 
 

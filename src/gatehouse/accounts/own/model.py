@@ -32,6 +32,16 @@ class HeldRole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationAnswer:
+    """What an application says it keeps about a person."""
+
+    application_id: int
+    application: str
+    answered_at: int
+    document: bytes  # JSON, as it came
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Everything:
     """All that is kept about a person, for a copy of it."""
 

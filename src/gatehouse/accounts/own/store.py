@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gatehouse.accounts.model import Auth, Link, User
-from gatehouse.accounts.own.model import EmailChange, Everything, Holdings
+from gatehouse.accounts.own.model import ApplicationAnswer, EmailChange, Everything, Holdings
 from gatehouse.audit.model import Record
 from gatehouse.mail.model import Mail
 
@@ -77,10 +77,16 @@ class ExportStore(Protocol):
         """Keep the record of an act that changes nothing else."""
 
 
+class ApplicationAnswers(Protocol):
+    async def collect(self, user_id: str) -> Sequence[ApplicationAnswer]:
+        """Hand over what applications have answered about the person since they were asked; each answer once."""
+
+
 class ErasureStore(Protocol):
     async def erase(self, user_id: str, entry: Record, *, even_last_administrator: bool, now: int) -> None:
         """Remove the account and all that is kept of the person; its id stays spent.
 
+        Applications that have addresses for it are told to do the same, from the same commit on (R6).
         Audit records about it stay, without their personal parts, and the chain still holds. Raises UserNotFound;
         and LastAdministrator, also when the last two go at the same moment.
         """

@@ -23,6 +23,7 @@ from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.conditions import Condition, parse_condition
 from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
 from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.fields import given_or
 from gatehouse.permissions.guard import About, Operation, is_open, require
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import Section
@@ -133,7 +134,7 @@ class AppSchemas:
     def _with_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
         schema = replace(state.schema, updated_at=self._clock.now())
         if "login" in given:
-            schema = replace(schema, login=rules.parse_login(given["login"] or {}))
+            schema = replace(schema, login=rules.parse_login(given_or(given, "login", {}), place="data.login"))
         schema = replace(
             schema,
             private_data=section_of(given, Section.PRIVATE, schema.private_data),
@@ -141,18 +142,20 @@ class AppSchemas:
         )
         rules.refuse_doubled(schema.private_data, schema.public_data)
         if "secret_data" in given and actor.rights.administers:
-            schema = replace(schema, secret_data=rules.parse_secret(given["secret_data"] or {}))
+            schema = replace(
+                schema, secret_data=rules.parse_secret(given_or(given, "secret_data", {}), place="data.secret_data")
+            )
         refuse_changed_central(state, schema)
         after = replace(state, schema=schema)
         if "roles" in given:
-            after = replace(after, roles=self._roles_given(actor, after, given["roles"]))
+            after = replace(after, roles=self._roles_given(actor, after, given_or(given, "roles", {})))
             refuse_too_many(after)
         return after
 
     def _roles_given(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
         """All roles as the object says; one that is missing in it is deleted (R6)."""
         new: dict[str, Role] = {}
-        for name, fields in rules.read_roles(given or {}, place="data.roles").items():
+        for name, fields in rules.read_roles(given, place="data.roles").items():
             draft = read_role(fields, name)
             before = state.roles.get(name.lower())
             after = merged(state, before, draft)
@@ -223,7 +226,7 @@ def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> Non
 def section_of(given: Mapping[str, object], section: Section, kept: Tree) -> Tree:
     if section.value not in given:
         return kept
-    return rules.parse_schema_section(given[section.value] or {}, section, place=f"data.{section.value}")
+    return rules.parse_schema_section(given_or(given, section.value, {}), section, place=f"data.{section.value}")
 
 
 def version_of(given: Mapping[str, object]) -> int | UnsetType:

@@ -18,7 +18,7 @@ from gatehouse.permissions.commands.finding import project_named
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.fields import read_list, read_members
+from gatehouse.permissions.fields import given_or, read_list, read_members
 from gatehouse.permissions.guard import About, Operation, require
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
@@ -104,8 +104,8 @@ class Projects:
     async def _settings(self, seen: ProjectModel, given: Mapping[str, object]) -> ProjectSettings:
         place = "data.settings"
         members = read_members(given, place, ("allowed_domains", "services"))
-        domains = grammar.parse_allowed_domains(members.get("allowed_domains") or [], f"{place}.allowed_domains")
-        services = read_services(members.get("services") or {}, f"{place}.services")
+        domains = grammar.parse_allowed_domains(given_or(members, "allowed_domains", []), f"{place}.allowed_domains")
+        services = read_services(given_or(members, "services", {}), f"{place}.services")
         kept = seen.project.settings.services
         fresh = {number: grants for number, grants in services.items() if kept.get(number) != grants}
         models = await self._models.application_models(fresh)

@@ -18,6 +18,7 @@ from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.facts import ApplicationModel, Facts
+from gatehouse.permissions.fields import given_or
 from gatehouse.permissions.granting import Granter, changed_entries, refuse_foreign_projects
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, Scope
@@ -191,7 +192,9 @@ def with_private(wanted: Wanted, given: Mapping[str, object], expired: int) -> W
     """`projectAccess` is a field of its own: absent it keeps, null empties it (R6)."""
     place = "data.private_data"
     if PROJECT_ACCESS in given:
-        access = parse_project_access(given[PROJECT_ACCESS] or {}, place=f"{place}.{PROJECT_ACCESS}", expired=expired)
+        access = parse_project_access(
+            given_or(given, PROJECT_ACCESS, {}), place=f"{place}.{PROJECT_ACCESS}", expired=expired
+        )
         wanted = replace(wanted, access=access)
     if is_only_projects(given):
         return wanted

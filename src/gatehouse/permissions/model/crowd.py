@@ -1,6 +1,6 @@
 """Many people at once: who may be concerned by something, and what decides about them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gatehouse.permissions.facts import ApplicationModel, Facts, Structure
@@ -42,3 +42,11 @@ class Crowd:
     outline: Outline
     last: str  # id of the last candidate of the page
     more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed:
+    """What an edit that was undone had made."""
+
+    outline: Outline
+    people: Mapping[str, Facts]  # by id, those whose facts the edit itself may change

@@ -23,7 +23,9 @@ def holding_rule(outline: Outline, places: Iterable[Scope], rule: Rule) -> Candi
     for place in places:
         if place.is_root:
             default = rule in model.schema.yes or any(is_default(one.role) for one in roles)
-            found = joined(found, replace(at_root(outline, roles), everyone=default, entries=True))
+            found = joined(
+                found, joined(at_root(outline, roles), replace(nobody(outline), entries=True, everyone=default))
+            )
         else:
             found = joined(found, in_project(outline, place.project_id, (one.role.key for one in roles)))
     return found
@@ -40,7 +42,8 @@ def touched_by_roles(outline: Outline, keys: Iterable[str]) -> Candidates:
     """Everybody who may hold one of these roles anywhere."""
     known = compiled_model(outline.model).roles
     roles = [known[key] for key in keys if key in known]
-    found = replace(at_root(outline, roles), everyone=any(is_default(one.role) for one in roles))
+    default = replace(nobody(outline), everyone=any(is_default(one.role) for one in roles))
+    found = joined(at_root(outline, roles), default)
     for project_id in outline.structure.connecting.get(outline.model.application.application_id, ()):
         groups = granted_groups(outline, project_id, [one.role.key for one in roles])
         found = joined(found, with_handles(outline, groups))

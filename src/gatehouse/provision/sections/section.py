@@ -1,16 +1,18 @@
 """What every section is, and what it may use."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.kernel.addresses import Network
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.clients import Clients
+from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.provision.document import Document
 from gatehouse.provision.given import GivenSecret, Revealed, SecretSources
 from gatehouse.provision.model import Change, Scope, State
@@ -28,6 +30,23 @@ class Placed(Generic[E]):
     entry: E
 
 
+@dataclass(frozen=True, slots=True)
+class File:
+    """The sections of one file by name: some records look at those of another section."""
+
+    sections: Mapping[str, Sequence[Placed[Any]]] = field(default_factory=dict)
+
+    def of(self, name: str) -> Sequence[Placed[Any]]:
+        return self.sections.get(name, ())
+
+
+IssueToken = Callable[[ServiceAccount], Awaitable[str]]
+
+
+async def no_token(account: ServiceAccount) -> str:  # noqa: ARG001 - where no account comes to life
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
     masters: MasterKeys
@@ -35,6 +54,9 @@ class Tools:
     passwords: Passwords
     rules: PasswordRules
     clients: Clients
+    reachable: tuple[Network, ...] = ()  # what outbound requests may reach though it is not public
+    issue_token: IssueToken = no_token  # the JWT of a service account that is about to be made
+    file: File = field(default_factory=File)
     now: int
 
 
@@ -56,12 +78,22 @@ class Draft:
     spared: tuple[str, ...] = ()
 
 
-class Section(Protocol[E]):
-    """One kind of record: how a file writes it, and how what is written becomes changes and back."""
+class Stage(Protocol[E]):
+    """One step from a section to changes. Most sections take one; some refer to what later ones bring along."""
 
     @property
     def name(self) -> str:
-        """The section's name in a file."""
+        """The section it reads."""
+
+    async def draft(self, entries: Sequence[Placed[E]], state: State, tools: Tools, terms: Terms) -> Draft:
+        """What has to change so that every record is as the file says; nothing, when it is already.
+
+        `state` is what the stages before will have made of it.
+        """
+
+
+class Section(Stage[E], Protocol[E]):
+    """One kind of record: how a file writes it, and how what is written becomes changes and back."""
 
     @property
     def entry(self) -> type[E]:
@@ -69,9 +101,6 @@ class Section(Protocol[E]):
 
     def scope(self, entries: Sequence[Placed[E]], *, prune: bool) -> Scope:
         """What of the stored state a draft has to see."""
-
-    async def draft(self, entries: Sequence[Placed[E]], state: State, tools: Tools, terms: Terms) -> Draft:
-        """What has to change so that every record is as the file says; nothing, when it is already."""
 
     def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:
         """Every stored record, written so that applying it changes nothing."""

@@ -1,12 +1,46 @@
-"""Every section there is, in the order in which changes are made: what others refer to comes first."""
+"""Every section there is, and in which order their changes are made: what others refer to comes first."""
 
 from typing import Any, Final
 
+from gatehouse.provision.sections.application_users import ApplicationUsers
+from gatehouse.provision.sections.applications import ApplicationSection
 from gatehouse.provision.sections.clients import ClientSection
-from gatehouse.provision.sections.section import Section
+from gatehouse.provision.sections.groups import GroupSection
+from gatehouse.provision.sections.memberships import MembershipSection
+from gatehouse.provision.sections.project_services import ProjectServices
+from gatehouse.provision.sections.projects import ProjectSection
+from gatehouse.provision.sections.section import Section, Stage
+from gatehouse.provision.sections.service_accounts import ServiceAccountRights, ServiceAccountSection
 from gatehouse.provision.sections.users import UserSection
 
+USERS: Final = UserSection()
+CLIENTS: Final = ClientSection()
+PROJECTS: Final = ProjectSection()
+APPLICATIONS: Final = ApplicationSection()
+GROUPS: Final = GroupSection()
+MEMBERSHIPS: Final = MembershipSection()
+SERVICE_ACCOUNTS: Final = ServiceAccountSection()
+
+# As a file writes them.
 SECTIONS: Final[tuple[Section[Any], ...]] = (
-    UserSection(),
-    ClientSection(),
+    USERS,
+    CLIENTS,
+    PROJECTS,
+    APPLICATIONS,
+    GROUPS,
+    MEMBERSHIPS,
+    SERVICE_ACCOUNTS,
+)
+# As they are carried out: a service names groups and roles, a right is held on whatever there is.
+STAGES: Final[tuple[Stage[Any], ...]] = (
+    USERS,
+    CLIENTS,
+    PROJECTS,
+    SERVICE_ACCOUNTS,
+    APPLICATIONS,
+    GROUPS,
+    ProjectServices(),
+    MEMBERSHIPS,
+    ServiceAccountRights(),
+    ApplicationUsers(),
 )

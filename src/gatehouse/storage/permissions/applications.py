@@ -36,6 +36,7 @@ RESERVE_NEXT = Statement(  # without a WHERE SQLite would take ON for the beginn
     .on_conflict_do_nothing()
     .returning(application_ids.c.application_id)
 )
+SPENT = Statement(select(application_ids.c.application_id))
 RESERVE = Statement(insert(application_ids).on_conflict_do_nothing().returning(application_ids.c.application_id))
 
 _FIXED: Final = frozenset({"application_id", "created_at", "version"})
@@ -107,6 +108,11 @@ def reserve_next_id() -> Verb[int]:
         rows = yield RESERVE_NEXT()
         if rows:  # else somebody took it meanwhile; there is a higher one by now
             return int(rows[0].application_id)
+
+
+def spent_ids() -> Verb[frozenset[int]]:
+    rows = yield SPENT()
+    return frozenset(row.application_id for row in rows)
 
 
 def reserve_id(application_id: int) -> Verb[bool]:

@@ -12,8 +12,8 @@ from sqlalchemy.types import Text
 
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
-from gatehouse.storage.permissions.applications import application_models
 from gatehouse.storage.permissions.facts import facts_of_many
+from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.permissions.structures import structure
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import AnyOf, Ask, Statement, Verb

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import ColumnElement, Table, bindparam, or_, select
@@ -13,6 +15,9 @@ from gatehouse.storage.statements import OneOfNumbers, Row, RowsAsJson, Statemen
 from gatehouse.storage.tables import role_assignments, scope_records, user_records
 
 Cells: TypeAlias = Sequence[Any]  # one row, its documents still text
+Place: TypeAlias = tuple[int, str, str, str]  # application, project, kind and id of a resource
+
+_position: Final = itemgetter(5)
 
 # A ttl wins: what has one never ends by `expired` (interface §2.7).
 UNEXPIRED = or_(
@@ -92,35 +97,40 @@ def _record(application_id: int, user_id: str, cells: Cells | None, scopes: dict
 def scopes_by_application(
     entries: Iterable[Cells], assignments: Iterable[Cells]
 ) -> defaultdict[int, dict[Scope, Holdings]]:
-    roles = assigned(assignments)
-    documents = {(cells[0], _scope(cells)): (document_of(cells[4]), document_of(cells[5])) for cells in entries}
+    roles = _assigned(assignments)
+    documents = {_place(cells): (document_of(cells[4]), document_of(cells[5])) for cells in entries}
     scopes: defaultdict[int, dict[Scope, Holdings]] = defaultdict(dict)
-    for application_id, scope in sorted(roles.keys() | documents.keys(), key=_in_order):
-        private, public = documents.get((application_id, scope), ({}, {}))
-        scopes[application_id][scope] = Holdings(
-            roles=roles.get((application_id, scope), ()), private_data=private, public_data=public
+    for place in sorted(roles.keys() | documents.keys()):
+        private, public = documents.get(place, ({}, {}))
+        scopes[place[0]][_scope(place)] = Holdings(
+            roles=tuple(roles.get(place, ())), private_data=private, public_data=public
         )
     return scopes
 
 
-def assigned(assignments: Iterable[Cells]) -> Mapping[tuple[int, Scope], tuple[Assignment, ...]]:
-    found: defaultdict[tuple[int, Scope], list[Assignment]] = defaultdict(list)
-    for cells in sorted(assignments, key=lambda cells: cells[5]):
-        found[cells[0], _scope(cells)].append(Assignment(role=cells[4], end=end_of(cells[6], cells[7])))
-    return {place: tuple(roles) for place, roles in found.items()}
+def _assigned(assignments: Iterable[Cells]) -> Mapping[Place, list[Assignment]]:
+    found: defaultdict[Place, list[Assignment]] = defaultdict(list)
+    for cells in sorted(assignments, key=_position):
+        found[_place(cells)].append(_assignment(cells[4], cells[6], cells[7]))
+    return found
+
+
+def _place(cells: Cells) -> Place:
+    return cells[0], cells[1], cells[2], cells[3]
+
+
+# One object for all who hold a role without end: a user may hold hundreds, and they are read for every request.
+@lru_cache(10_000)
+def _assignment(role: str, expired: int, ttl: int) -> Assignment:
+    return Assignment(role=role, end=end_of(expired, ttl))
 
 
 def end_of(expired: int, ttl: int) -> End:
     return End(expired=expired, ttl=ttl) if expired or ttl else ENDLESS
 
 
-def _scope(cells: Cells) -> Scope:
-    _, project_id, kind, resource_id, *_ = cells
+def _scope(place: Place) -> Scope:
+    _, project_id, kind, resource_id = place
     if not project_id:
         return ROOT
     return Scope(project_id, ResourceKind(kind) if kind else None, resource_id)
-
-
-def _in_order(place: tuple[int, Scope]) -> tuple[int, str, str, str]:
-    application_id, scope = place
-    return application_id, scope.project_id, scope.kind or "", scope.resource_id

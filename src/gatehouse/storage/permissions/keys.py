@@ -68,6 +68,14 @@ ACCESS_KEYS = Statement(
     .where(access_keys.c.application_id == bindparam("of"))
     .order_by(access_keys.c.created_at, access_keys.c.slot)
 )
+ALL_ACCESS_KEYS = Statement(
+    select(access_keys).order_by(access_keys.c.application_id, access_keys.c.created_at, access_keys.c.slot)
+)
+ALL_CUSTOM_KEYS = Statement(
+    select(application_keys)
+    .where(application_keys.c.source == KeySource.CUSTOM.value)
+    .order_by(application_keys.c.application_id, application_keys.c.pem)
+)
 BY_DIGEST = Statement(_live(access_keys, access_keys.c.digest == bindparam("digest")))
 INSERT_ACCESS_KEY = Statement(insert(access_keys))
 DELETE_ACCESS_KEY = Statement(
@@ -142,6 +150,16 @@ def is_live(application_id: int) -> Verb[bool]:
 def keys_of(application_id: int) -> Verb[Sequence[AccessKey]]:
     rows = yield ACCESS_KEYS(of=application_id)
     return [_access_key(row) for row in rows]
+
+
+def all_access_keys() -> Verb[Sequence[AccessKey]]:
+    rows = yield ALL_ACCESS_KEYS()
+    return [_access_key(row) for row in rows]
+
+
+def all_custom_keys() -> Verb[Sequence[ApplicationKey]]:
+    rows = yield ALL_CUSTOM_KEYS()
+    return [_application_key(row) for row in rows]
 
 
 def by_digest(digest: bytes) -> Verb[AccessKey | None]:

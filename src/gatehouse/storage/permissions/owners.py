@@ -22,12 +22,15 @@ OWNING = and_(
 )
 _OWNERS = (
     select(role_assignments.c.project_id, role_assignments.c.user_id)
-    .join(users, users.c.user_id == role_assignments.c.user_id)
     .join(projects, projects.c.project_id == role_assignments.c.project_id)
-    .where(OWNING, UNEXPIRED, users.c.blocked.is_(False), projects.c.removed.is_(False))
+    .where(OWNING, UNEXPIRED, projects.c.removed.is_(False))
 )
-OWNERS = Statement(_OWNERS.where(AnyOf(role_assignments.c.project_id, "projects")))
 OWNED = Statement(_OWNERS.where(role_assignments.c.user_id == bindparam("user_id")))
+OWNERS = Statement(
+    _OWNERS.join(users, users.c.user_id == role_assignments.c.user_id).where(
+        AnyOf(role_assignments.c.project_id, "projects"), users.c.blocked.is_(False)
+    )
+)
 # Whoever may take an owner from a project holds this row: two who take the last two do not pass each other.
 HOLD_OWNERS = Statement(
     select(roles.c.role_key).where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == OWNER).with_for_update()
@@ -50,11 +53,8 @@ def refuse_ownerless(before: Collection[str], now: int) -> Verb[None]:
 
 
 def refuse_last_owner(user_id: str, now: int) -> Verb[None]:
-    """Part of verbs that end an account. Raises LastOwner."""
+    """Part of verbs that have taken an account away, and not yet what it held. Raises LastOwner."""
     owned = {row.project_id for row in (yield OWNED(user_id=user_id, now=now))}
-    if not owned:
-        return
-    yield HOLD_OWNERS()
-    owners = yield from owners_of(owned, now)
-    if alone := sorted(project for project, people in owners.items() if people == {user_id}):
-        raise LastOwner(f"the last owner of {', '.join(alone)}")
+    if owned:
+        yield HOLD_OWNERS()
+        yield from refuse_ownerless(owned, now)

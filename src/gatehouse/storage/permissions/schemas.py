@@ -42,7 +42,7 @@ _ROLES = select(RowsAsJson(*(roles.c[name] for name in _ROLE_COLUMNS))).where(
     roles.c.application_id == applications.c.application_id
 )
 _SCHEMA_PREFIX: Final = "schema_"
-MODELS = Statement(
+_MODELS = (
     select(
         *WHOLE,
         *(
@@ -53,8 +53,10 @@ MODELS = Statement(
         _ROLES.scalar_subquery().label("roles"),
     )
     .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
-    .where(OneOfNumbers(applications.c.application_id, "applications"))
+    .order_by(applications.c.application_id)
 )
+MODELS = Statement(_MODELS.where(OneOfNumbers(applications.c.application_id, "applications")))
+ALL_MODELS = Statement(_MODELS)
 _THIS_ROLE = (roles.c.application_id == bindparam("of"), roles.c.role_key == bindparam("key"))
 INSERT_ROLE = Statement(insert(roles))
 UPDATE_ROLE = Statement(
@@ -92,6 +94,12 @@ def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Ite
 
 def application_models(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationModel]]:
     rows = yield MODELS(applications=sorted(application_ids))
+    return {row.application_id: _model(row) for row in rows}
+
+
+def all_models() -> Verb[Mapping[int, ApplicationModel]]:
+    """Removed ones too."""
+    rows = yield ALL_MODELS()
     return {row.application_id: _model(row) for row in rows}
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import Kind, User
 from gatehouse.audit.model import Record
-from gatehouse.permissions.errors import NameTaken, ProjectNotFound
+from gatehouse.permissions.errors import NameTaken, ProjectNotFound, VersionConflict
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.storage.accounts import add_user
@@ -35,6 +35,14 @@ HOLD_PROJECT = Statement(
     .where(projects.c.project_id == bindparam("of"), projects.c.removed.is_(False))
     .with_for_update(read=True)
 )
+ALL = Statement(select(RowsAsJson(*ACCOUNT_COLUMNS).label("rows")))
+_CHANGEABLE: Final = ("comment", "ip_ranges", "public_key", "revoked")
+UPDATE = Statement(
+    update(service_accounts)
+    .where(service_accounts.c.user_id == bindparam("of"), service_accounts.c.version == bindparam("seen"))
+    .values({name: bindparam(name) for name in _CHANGEABLE} | {"version": service_accounts.c.version + 1})
+    .returning(service_accounts.c.user_id)
+)
 INSERT = Statement(insert(service_accounts).on_conflict_do_nothing().returning(service_accounts.c.user_id))
 REVOKE = Statement(
     update(service_accounts)
@@ -47,6 +55,20 @@ REVOKE = Statement(
 def of_project(project_id: str) -> Verb[Sequence[ServiceAccount]]:
     rows = yield OF_PROJECT(project=project_id)
     return sorted((account_of(cells) for cells in rows[0].rows or ()), key=lambda account: account.name)
+
+
+def all_accounts() -> Verb[Sequence[ServiceAccount]]:
+    rows = yield ALL()
+    return sorted((account_of(cells) for cells in rows[0].rows or ()), key=lambda one: (one.project_id, one.name))
+
+
+def change(before: ServiceAccount, after: ServiceAccount, now: int) -> Verb[None]:
+    """Part of verbs that change an account; who is revoked holds no token any more. Raises VersionConflict."""
+    fields = {name: getattr(after, name) for name in _CHANGEABLE}
+    if not (yield UPDATE(of=before.user_id, seen=before.version, **fields)):
+        raise VersionConflict
+    if after.revoked and not before.revoked:
+        yield from raise_rev(before.user_id, keep=None, now=now)
 
 
 def create(account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[Record]) -> Verb[None]:

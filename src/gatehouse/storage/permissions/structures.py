@@ -44,6 +44,9 @@ PROJECT = Statement(
     _MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).where(projects.c.project_id == NAMED)
 )
 PROJECTS = Statement(_MODEL.where(AnyOf(projects.c.project_id, "ids")))
+ALL_PROJECTS = Statement(
+    _MODEL.add_columns(_MEMBERS.scalar_subquery().label("members")).order_by(projects.c.project_id)
+)
 CONNECTING = Statement(
     select(project_services.c.application_id, project_services.c.project_id)
     .distinct()
@@ -82,6 +85,12 @@ def project(project_id: str) -> Verb[ProjectModel]:
     if not rows:
         raise ProjectNotFound
     return _model(rows[0], with_members=True)
+
+
+def all_projects() -> Verb[Mapping[str, ProjectModel]]:
+    """Removed ones too, groups with their listed users."""
+    rows = yield ALL_PROJECTS()
+    return {row.project_id: _model(row, with_members=True) for row in rows}
 
 
 def group(group_id: str) -> Verb[Group]:

@@ -11,6 +11,7 @@ from gatehouse.accounts.own.model import Act, Holdings
 from gatehouse.accounts.own.profile import Profile
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.gdpr import DataDesk
 from gatehouse.web.agents import device_of
 from gatehouse.web.pages import account_contexts as shown
 from gatehouse.web.pages.account_contexts import AccountContext
@@ -28,6 +29,7 @@ class AccountPage:
         self,
         *,
         profile: Profile,
+        data: DataDesk,
         desk: OwnerDesk,
         pages: Pages,
         notices: Notices,
@@ -36,6 +38,7 @@ class AccountPage:
         mail_is_logged: bool,
     ) -> None:
         self._profile = profile
+        self._data = data
         self._desk = desk
         self._pages = pages
         self._notices = notices
@@ -70,6 +73,7 @@ class AccountPage:
     ) -> AccountContext:
         user = visit.user
         held = await self._profile.holdings(user)
+        data = await self._data.standing(user.user_id)
         lang = self._pages.language_of(request, account_lang=user.lang)
         return AccountContext(
             csrf=self._desk.csrf(visit),
@@ -92,6 +96,8 @@ class AccountPage:
             activity=tuple(line(act) for act in activity.acts(held.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),
+            data_in=tuple(shown.DataIn(name=name, state=state.value) for name, state in data.applications),
+            may_ask_for_data=data.may_ask,
             mail_is_logged=self._mail_is_logged,
         )
 

@@ -49,6 +49,14 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataIn:
+    """How far an application is with what it was asked to hand over; the words are `account.data_<state>`."""
+
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccountContext(PageContext):
     template = "account.html"
 
@@ -74,6 +82,8 @@ class AccountContext(PageContext):
     activity: tuple[Activity, ...] = ()
     lang: str = "en"  # the account's
     theme: Theme = Theme.AUTO
+    data_in: tuple[DataIn, ...] = ()
+    may_ask_for_data: bool = False  # there are applications to ask, and nothing is under way
     mail_is_logged: bool = False
     may_administer: bool = False  # offers the console
 

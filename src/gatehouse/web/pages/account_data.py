@@ -11,13 +11,14 @@ from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.own.erasure import Erasure
 from gatehouse.accounts.own.errors import LastAdministrator
 from gatehouse.accounts.own.export import Export
+from gatehouse.permissions.gdpr import DataDesk
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.account_contexts import DeleteAccountContext
 from gatehouse.web.pages.contexts import SignInContext
 from gatehouse.web.pages.desk import NOT_YET, Guarded
 from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
+from gatehouse.web.pages.vocabulary import Notice, Problem, Section, Trouble
 from gatehouse.web.responses import NO_STORE
 from gatehouse.web.routes.table import Endpoint
 
@@ -29,8 +30,11 @@ class DeleteForm(Guarded, frozen=True, kw_only=True):
 
 
 class DataForms:
-    def __init__(self, *, export: Export, erasure: Erasure, browsers: Browsers, desk: OwnerDesk) -> None:
+    def __init__(
+        self, *, export: Export, data: DataDesk, erasure: Erasure, browsers: Browsers, desk: OwnerDesk
+    ) -> None:
         self._export = export
+        self._data = data
         self._erasure = erasure
         self._browsers = browsers
         self._desk = desk
@@ -43,6 +47,10 @@ class DataForms:
             headers={**NO_STORE, "Content-Disposition": f'attachment; filename="{name}"'},
             media_type="application/json",
         )
+
+    async def ask_applications(self, request: Request, visit: Visit, form: Guarded) -> Response:  # noqa: ARG002
+        await self._data.ask(visit.user.user_id, visit.origin)
+        return self._desk.done(Section.DATA, Notice.DATA_ASKED)
 
     async def ask(self, request: Request, visit: Visit) -> Response:
         return self._form(request, visit)
@@ -78,6 +86,13 @@ class DataForms:
         return [
             self._desk.posted(
                 Path.EXPORT, Guarded, self.take_copy, name="account.export", summary="Everything kept about oneself"
+            ),
+            self._desk.posted(
+                Path.EXPORT_ASK,
+                Guarded,
+                self.ask_applications,
+                name="account.export_ask",
+                summary="Ask applications what they keep about oneself",
             ),
             self._desk.shown(
                 Path.DELETE, self.ask, name="account.delete_ask", summary="What deleting means", fresh=True

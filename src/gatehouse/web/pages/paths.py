@@ -41,4 +41,5 @@ class Path(StrEnum):
     APPLICATION_REVOKE = "/account/applications/revoke"  # POST client_id
     LOOK = "/account/look"  # POST lang, theme
     EXPORT = "/account/export"  # POST: a file
+    EXPORT_ASK = "/account/export/applications"  # POST: has applications asked for what they keep
     DELETE = "/account/delete"  # GET what will happen; POST login, typed once more

@@ -62,6 +62,7 @@ class Notice(StrEnum):
     OTHERS_ENDED = "others_ended"
     APPLICATION_REVOKED = "application_revoked"
     LOOK_CHANGED = "look_changed"
+    DATA_ASKED = "data_asked"
     CODE_SENT = "code_sent"
     SIGN_IN_AGAIN = "sign_in_again"
     ACCOUNT_DELETED = "account_deleted"

@@ -1,6 +1,6 @@
 """POST /api/permissions/meta/data: what a user holds in an application (interface §4.5, R5, R6)."""
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET
@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions import fields, grammar
+from gatehouse.permissions import grammar
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas, target_of
 from gatehouse.permissions.credentials import RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET
 from gatehouse.permissions.desk import Desk
+from gatehouse.permissions.ends import parse_expired
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
 from gatehouse.permissions.views import View, ViewOptions, Views, ViewType, saved_view
 from gatehouse.web.parse import read_json
@@ -21,8 +22,6 @@ from gatehouse.web.permissions.front_desk import actor_of
 from gatehouse.web.permissions.schemas import id_of
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
-
-LAST_MOMENT: Final = 2**53 - 1  # of a Unix time that every JSON reader holds exactly
 
 
 class RecordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,7 +80,7 @@ class RecordEndpoint:
             raise Malformed("application_id: which application?")
         if visit.model is None:
             raise ApplicationNotFound if visit.rights.administers else NoRight("there is no such application")
-        expired = fields.read_number(ask.expired, "expired", LAST_MOMENT)
+        expired = parse_expired(ask.expired, "expired")
         user_id = target_of(ask.data, visit.caller.user_id)
         saved = await self._schemas.save(actor_of(request, visit), visit.model, user_id, ask.data, expired)
         return json_answer(self._answer(saved_view(visit, saved, visit.model, self._clock.now())))

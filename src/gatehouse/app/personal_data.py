@@ -1,0 +1,34 @@
+"""The part of the composition root that is about people's data in applications."""
+
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.outbound.calling import Outbound
+from gatehouse.outbound.network import SystemResolver, TcpConnector
+from gatehouse.permissions.gdpr import DataDesk
+from gatehouse.permissions.gdpr_errands import DataErrands
+from gatehouse.permissions.store import GdprStore
+from gatehouse.settings import Settings
+from gatehouse.tokens.signing import Signer
+
+
+def outbound(settings: Settings) -> Outbound:
+    return Outbound(allowed=settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector())
+
+
+def data_errands(
+    settings: Settings, *, store: GdprStore, signer: Signer, masters: MasterKeys, recorder: Recorder, clock: Clock
+) -> DataErrands:
+    return DataErrands(
+        store=store,
+        poster=outbound(settings),
+        signer=signer,
+        sealing=masters,
+        recorder=recorder,
+        clock=clock,
+        issuer=settings.server.base_url,
+    )
+
+
+def data_desk(*, store: GdprStore, masters: MasterKeys, recorder: Recorder, clock: Clock) -> DataDesk:
+    return DataDesk(store=store, sealing=masters, recorder=recorder, clock=clock)

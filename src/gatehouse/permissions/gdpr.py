@@ -1,0 +1,96 @@
+"""A person's data in applications, for whoever asks after it: ask, look how far it is, collect (R6)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, Protocol
+
+import structlog
+
+from gatehouse.accounts.own.model import ApplicationAnswer
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.permissions.model.gdpr import CallState, DataCall, DataRequest, Errand, KeptAnswer, answer_purpose
+from gatehouse.permissions.store import GdprStore
+
+log = structlog.get_logger()
+
+WORST_FIRST: Final = (CallState.WAITING, CallState.FAILED, CallState.DONE)
+
+
+class Sealing(Protocol):
+    """What closes and opens answers: the master keys."""
+
+    def seal(self, plain: bytes, *, purpose: str) -> bytes:
+        """Return the text so that only a holder of the master key can read it."""
+
+    def open(self, sealed: bytes, *, purpose: str) -> bytes:
+        """Return what was sealed for that purpose. Raises a GatehouseError for anything else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    applications: tuple[tuple[str, CallState], ...]  # by name
+    may_ask: bool
+
+
+class DataDesk:
+    def __init__(self, *, store: GdprStore, sealing: Sealing, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._sealing = sealing
+        self._recorder = recorder
+        self._clock = clock
+
+    async def ask(self, user_id: str, origin: Origin) -> str:
+        """Have every application asked what it keeps about the person; the request's id, "" when none can be."""
+        entry = self._recorder.record(Event.DATA_ASKED, origin, subject=user_id)
+        return await self._store.ask_export(user_id, entry, self._clock.now())
+
+    async def requests(self, name: str) -> Sequence[DataRequest]:
+        """By the id of a request or of a user, erased ones too; the newest first."""
+        return await self._store.requests(name)
+
+    async def standing(self, user_id: str) -> Standing:
+        """How far the last export is, application by application, and whether another could be asked for."""
+        now = self._clock.now()
+        asked = [
+            one for one in await self._store.requests(user_id) if one.errand is Errand.EXPORT and one.ends_at > now
+        ]
+        last = asked[0] if asked else None
+        return Standing(
+            applications=() if last is None else tuple(states_of(last.calls)),
+            may_ask=(last is None or not last.is_open) and await self._store.has_sources(),
+        )
+
+    async def collect(self, user_id: str) -> Sequence[ApplicationAnswer]:
+        """Hand over what was answered and forget it here; one that cannot be opened stays."""
+        opened = []
+        for kept in await self._store.answers(user_id, self._clock.now()):
+            answer = self._opened(kept)
+            if answer is not None:
+                opened.append(answer)
+                await self._store.collected(kept)
+        return opened
+
+    def _opened(self, kept: KeptAnswer) -> ApplicationAnswer | None:
+        try:
+            document = self._sealing.open(kept.sealed, purpose=answer_purpose(kept.request_id, kept.position))
+        except GatehouseError as error:  # damaged, or sealed under a key that is still to be named
+            log.warning("answer of an application cannot be opened", reason=error.detail)
+            return None
+        return ApplicationAnswer(
+            application_id=kept.application_id,
+            application=kept.application,
+            answered_at=kept.done_at,
+            document=document,
+        )
+
+
+def states_of(calls: Sequence[DataCall]) -> Iterator[tuple[str, CallState]]:
+    """One state for each application: as long as an address of it waits it waits, and done is all of them."""
+    for application, of_it in groupby(calls, key=lambda call: call.application):
+        states = {call.state for call in of_it}
+        yield application, next(state for state in WORST_FIRST if state in states)

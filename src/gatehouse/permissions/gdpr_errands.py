@@ -1,0 +1,151 @@
+"""Runs the errands: calls what is due, remembers what became of it, tries again later (R6).
+
+Calls are held by lease, so an address is never called twice at once, whatever the number of nodes. A node that dies
+after an application answered and before that was kept calls again: fetching and removing are harmless to repeat.
+"""
+
+import asyncio
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.outbound.errors import CallFailed
+from gatehouse.outbound.model import Answer, Posting
+from gatehouse.outbound.targets import origin_of
+from gatehouse.permissions.gdpr import Sealing
+from gatehouse.permissions.model.gdpr import TRIED_FOR, Errand, HeldCall, answer_purpose
+from gatehouse.permissions.store import GdprStore
+from gatehouse.tokens.claims import OutboundServiceClaims
+from gatehouse.tokens.signing import Signer
+
+log = structlog.get_logger()
+
+BATCH: Final = 4  # calls at once
+JWT_LIFE: Final = 300  # seconds
+FIRST_DELAY: Final = 60
+LONGEST_DELAY: Final = 6 * 3_600
+SPARE: Final = 30  # seconds by which a lease outlasts the slowest call
+TROUBLE_LONGEST: Final = 300
+THE_SERVICE: Final = Origin(actor="service")
+DONE: Final = {Errand.EXPORT: Event.DATA_ANSWERED, Errand.REMOVAL: Event.DATA_REMOVED}
+NOTHING: Final = b"null"
+
+
+class Poster(Protocol):
+    """What makes the calls: the outbound room."""
+
+    @property
+    def patience(self) -> float:
+        """The longest one call takes once it has begun."""
+
+    async def post(self, posting: Posting) -> Answer:
+        """Raises CallFailed."""
+
+
+class Wording(msgspec.Struct, frozen=True, kw_only=True):
+    """All an application is told (R6): of an erased person nothing but the number is left."""
+
+    user_id: str
+    request_id: str
+
+
+class NotDone(Exception):
+    """The application answered, but not that it was done."""
+
+
+class DataErrands:
+    def __init__(
+        self,
+        *,
+        store: GdprStore,
+        poster: Poster,
+        signer: Signer,
+        sealing: Sealing,
+        recorder: Recorder,
+        clock: Clock,
+        issuer: str,
+    ) -> None:
+        self._store = store
+        self._poster = poster
+        self._signer = signer
+        self._sealing = sealing
+        self._recorder = recorder
+        self._clock = clock
+        self._issuer = issuer
+        self._round = asyncio.Lock()
+
+    async def run_once(self) -> None:
+        """Make whatever calls are due; return when none is left that could be made now."""
+        lease = round(self._poster.patience) + SPARE
+        async with self._round:
+            while calls := await self._store.claim(self._clock.now(), lease, BATCH):
+                async with asyncio.TaskGroup() as together:
+                    for call in calls:
+                        together.create_task(self._run(call))
+
+    async def _run(self, call: HeldCall) -> None:
+        try:
+            answer = await self._poster.post(await self._posting(call))
+            sealed = self._sealed(call, answer)
+        except CallFailed as failed:
+            await self._not_done(call, failed.detail or failed.public)
+        except NotDone as trouble:
+            await self._not_done(call, str(trouble))
+        else:
+            entry = self._entry(DONE[call.errand], call)
+            if not await self._store.answered(call, sealed, entry, self._clock.now()):
+                await self._give_up(call, "the answers to this request are larger than is kept")
+
+    async def _posting(self, call: HeldCall) -> Posting:
+        now = self._clock.now()
+        claims = OutboundServiceClaims(
+            iss=self._issuer, aud=origin_of(call.url), iat=now, exp=now + JWT_LIFE, jti=call.request_id
+        )
+        return Posting(
+            url=call.url,
+            body=msgspec.json.encode(Wording(user_id=call.user_id, request_id=call.request_id)),
+            headers={"Service-Jwt": await self._signer.sign(claims)},
+        )
+
+    def _sealed(self, call: HeldCall, answer: Answer) -> bytes | None:
+        """The answer to be kept, if there is one. Raises NotDone."""
+        if not answer.is_success:
+            raise NotDone(f"answered {answer.status}")
+        if call.errand is Errand.REMOVAL:
+            return None
+        document = answer.body.strip() or NOTHING
+        try:
+            msgspec.json.decode(document)
+        except (msgspec.DecodeError, RecursionError):
+            raise NotDone("answered something that is not JSON") from None
+        return self._sealing.seal(document, purpose=answer_purpose(call.request_id, call.position))
+
+    async def _not_done(self, call: HeldCall, trouble: str) -> None:
+        next_try_at = self._clock.now() + delay_after(call.tries)
+        if next_try_at > call.created_at + TRIED_FOR[call.errand]:
+            await self._give_up(call, trouble)
+        else:
+            await self._store.put_off(call, trouble[:TROUBLE_LONGEST], next_try_at)
+
+    async def _give_up(self, call: HeldCall, trouble: str) -> None:
+        log.warning("personal data: application given up", application=call.application_id, reason=trouble)
+        entry = self._entry(Event.DATA_GIVEN_UP, call)
+        await self._store.give_up(call, trouble[:TROUBLE_LONGEST], entry, self._clock.now())
+
+    def _entry(self, event: Event, call: HeldCall) -> Record:
+        return self._recorder.record(
+            event,
+            THE_SERVICE,
+            subject=call.user_id,
+            details={"application_id": call.application_id, "request_id": call.request_id},
+        )
+
+
+def delay_after(tries: int) -> int:
+    """Seconds until the next try: a minute, twice as long each time, six hours at most."""
+    return int(min(FIRST_DELAY * 2 ** min(tries - 1, 10), LONGEST_DELAY))

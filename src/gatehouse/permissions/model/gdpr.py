@@ -1,0 +1,102 @@
+"""Someone's data in applications: what is asked of them, and what became of it (R6, interface §2.3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+DAY: Final = 86_400
+ANSWERS_LARGEST: Final = 16 * 1_048_576  # bytes kept for one request, all its answers together
+
+
+class Errand(StrEnum):
+    EXPORT = "export"
+    REMOVAL = "removal"
+
+
+# Seconds: how long a call is tried again, and how long its outcome can be seen. Whoever asks for his data waits days;
+# a removal has the month of Article 12(3) of the regulation.
+TRIED_FOR: Final = {Errand.EXPORT: 3 * DAY, Errand.REMOVAL: 30 * DAY}
+KEPT_FOR: Final = {Errand.EXPORT: 7 * DAY, Errand.REMOVAL: 90 * DAY}
+
+
+class CallState(StrEnum):
+    WAITING = "waiting"  # not tried yet, or to be tried again
+    DONE = "done"
+    FAILED = "failed"  # given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataCall:
+    """One address of one application, and how far it has got."""
+
+    application_id: int
+    application: str  # its name; "" when it is gone
+    url: str
+    state: CallState
+    tries: int
+    next_try_at: int
+    trouble: str  # what the last try ended with; for operators only, it may name addresses inside
+    done_at: int
+    is_answer_kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataRequest:
+    request_id: str
+    errand: Errand
+    user_id: str
+    created_at: int
+    ends_at: int
+    calls: Sequence[DataCall] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Something of it is still to come, or to be collected."""
+        return any(call.state is CallState.WAITING or call.is_answer_kept for call in self.calls)
+
+    @property
+    def is_settled(self) -> bool:
+        return all(call.state is not CallState.WAITING for call in self.calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldCall:
+    """A call that one node makes for the length of a lease."""
+
+    request_id: str
+    position: int
+    errand: Errand
+    user_id: str
+    application_id: int
+    url: str
+    created_at: int  # when it was asked for
+    tries: int  # this one included
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAnswer:
+    request_id: str
+    position: int
+    application_id: int
+    application: str
+    done_at: int
+    sealed: bytes = field(repr=False)
+
+
+def answer_purpose(request_id: str, position: int) -> str:
+    """What a sealed answer is bound to."""
+    return f"gdpr:{request_id}:{position}"
+
+
+def addresses_for(errand: Errand, settings: Mapping[str, object]) -> list[str]:
+    """The addresses of an application's `settings.gdpr` that the errand goes to; char_sources are fetch only."""
+    sources = settings.get("gdpr")
+    if not isinstance(sources, dict):
+        return []
+    data = [source for source in sources.get("data_sources", ()) if isinstance(source, dict)]
+    if errand is Errand.REMOVAL:
+        urls = [source.get("remove") for source in data]
+    else:
+        urls = [*sources.get("char_sources", ()), *(source.get("fetch") for source in data)]
+    return list(dict.fromkeys(url for url in urls if isinstance(url, str)))

@@ -1,0 +1,158 @@
+"""`simulate`: who would gain and who would lose what by a change, before it is saved (R6).
+
+The save itself is carried out and undone, so what it refuses is refused here, and what it makes is what is
+compared. People are then evaluated before and after, away from the event loop.
+"""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.permissions.compiled import compiled_model
+from gatehouse.permissions.effective import Effective, evaluate
+from gatehouse.permissions.facts import Facts, Structure
+from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.questions.candidates import in_project, joined, nobody, touched_by_roles
+from gatehouse.permissions.questions.proposals import AnyProposal, Proposer, Reach, Rehearsals
+from gatehouse.permissions.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.permissions.store import CrowdStore
+
+CANDIDATES_MOST: Final = 10_000  # of one answer
+PAGE: Final = 1_000
+TRIES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What the change does to one person in the application."""
+
+    user_id: str
+    gains: tuple[str, ...]  # as the shape `list` writes rules
+    loses: tuple[str, ...]
+    gains_roles: tuple[str, ...]
+    loses_roles: tuple[str, ...]
+
+    @property
+    def is_none(self) -> bool:
+        return not (self.gains or self.loses or self.gains_roles or self.loses_roles)
+
+
+@dataclass(slots=True, kw_only=True)
+class Forecast:
+    effects: list[Effect] = field(default_factory=list)
+    examined: int = 0
+    after: str | None = None  # there may be more people beyond this one
+
+
+class Simulation:
+    def __init__(self, *, rehearsals: Rehearsals, crowds: CrowdStore, clock: Clock) -> None:
+        self._rehearsals = rehearsals
+        self._crowds = crowds
+        self._clock = clock
+
+    async def run(self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int) -> Forecast:
+        """Whoever may ask was decided before; the right of the save is asked for by the save. `limit`: of effects."""
+        application_id = by.model.application.application_id
+        for _ in range(TRIES):
+            reach = await self._rehearsals.reach(proposal, by)
+            before = await self._crowds.outline(application_id, reach.projects)
+            rehearsed = await self._rehearsals.rehearse(proposal, by, reach)
+            forecast = await self._forecast(before, rehearsed, reach, after=after, limit=limit)
+            if forecast is not None:
+                return forecast
+        raise Unavailable("the permission model changes faster than it can be read")
+
+    async def _forecast(
+        self, before: Outline, rehearsed: Rehearsed, reach: Reach, *, after: str, limit: int
+    ) -> Forecast | None:
+        """None when somebody saved something meanwhile."""
+        among = concerned(before, rehearsed.outline, reach)
+        forecast = Forecast(after=after)
+        while forecast.after is not None and forecast.examined < CANDIDATES_MOST and len(forecast.effects) < limit:
+            crowd = await self._crowds.crowd(among, reach.projects, after=forecast.after, limit=PAGE)
+            if crowd.outline.versions != before.versions:
+                return None
+            found = await asyncio.to_thread(effects, crowd, rehearsed, reach, self._clock.now())
+            room = limit - len(forecast.effects)
+            forecast.effects += found[:room]
+            forecast.examined += len(crowd.people)
+            if len(found) > room:
+                forecast.after = forecast.effects[-1].user_id
+            else:
+                forecast.after = crowd.last if crowd.more else None
+        return forecast
+
+
+def concerned(before: Outline, after: Outline, reach: Reach) -> Candidates:
+    """Everybody for whom something may be different."""
+    found = replace(nobody(before), user_ids=reach.user_ids)
+    if reach.project_id:
+        return joined(found, joined(in_project(before, reach.project_id), in_project(after, reach.project_id)))
+    keys = changed_roles(before, after)
+    found = joined(found, joined(touched_by_roles(before, keys), touched_by_roles(after, keys)))
+    defaults = compiled_model(before.model).schema.yes != compiled_model(after.model).schema.yes
+    return replace(found, everyone=found.everyone or defaults)
+
+
+def changed_roles(before: Outline, after: Outline) -> set[str]:
+    old, new = before.model.roles, after.model.roles
+    return {key for key in old.keys() | new.keys() if as_it_counts(old.get(key)) != as_it_counts(new.get(key))}
+
+
+def as_it_counts(role: Role | None) -> Role | None:
+    return None if role is None else replace(role, version=0, description="", user_limit=0)
+
+
+def effects(crowd: Crowd, rehearsed: Rehearsed, reach: Reach, now: int) -> list[Effect]:
+    structure = overlaid(crowd.outline.structure, rehearsed.outline.structure)
+    found = (
+        effect(
+            facts.subject.user_id,
+            evaluate(crowd.outline.model, facts, crowd.outline.structure, now=now, address=None),
+            evaluate(rehearsed.outline.model, facts_after(facts, rehearsed, reach), structure, now=now, address=None),
+            now,
+        )
+        for facts in crowd.people
+    )
+    return [one for one in found if not one.is_none]
+
+
+def effect(user_id: str, before: Effective, after: Effective, now: int) -> Effect:
+    gains, loses = difference(before, after, Shape.LIST, now)
+    gains_roles, loses_roles = difference(before, after, Shape.ROLES, now)
+    return Effect(user_id=user_id, gains=gains, loses=loses, gains_roles=gains_roles, loses_roles=loses_roles)
+
+
+def difference(
+    before: Effective, after: Effective, shape: Shape, now: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    old = set(render(before, shape, DEFAULT_OPTIONS, now))
+    new = set(render(after, shape, DEFAULT_OPTIONS, now))
+    return tuple(sorted(new - old)), tuple(sorted(old - new))
+
+
+def overlaid(before: Structure, after: Structure) -> Structure:
+    """All projects of the people at hand, those that the change was about as it leaves them."""
+    return Structure(
+        version=after.version, projects={**before.projects, **after.projects}, connecting=after.connecting
+    )
+
+
+def facts_after(facts: Facts, rehearsed: Rehearsed, reach: Reach) -> Facts:
+    """What is taken from everyone with a role is not: the role is gone from the model, which comes to the same."""
+    found = rehearsed.people.get(facts.subject.user_id, facts)
+    return found if reach.removed_scope is None else without(found, reach.removed_scope)
+
+
+def without(facts: Facts, scope: Scope) -> Facts:
+    return replace(
+        facts,
+        records={
+            number: replace(record, scopes={place: held for place, held in record.scopes.items() if place != scope})
+            for number, record in facts.records.items()
+        },
+    )

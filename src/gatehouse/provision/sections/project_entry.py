@@ -1,0 +1,119 @@
+"""What a file may say about a project (R7)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from gatehouse.permissions import grammar
+from gatehouse.permissions.fields import given_or, read_members
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.user_record import NOTHING, Assignment, UserRecord
+from gatehouse.provision.model import World
+from gatehouse.provision.outcome import with_holdings
+
+Ids = tuple[Any, ...] | UnsetType | None
+
+PEOPLE: Final = {"owners": "project_owner", "administrators": "project_administrator"}
+FIELDS: Final = ("title", "description", "aliases", "tags")
+SETTINGS: Final = ("allowed_domains", "services")
+
+
+class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    description: str | UnsetType | None = UNSET
+    owners: Ids = UNSET
+    administrators: Ids = UNSET
+    aliases: Ids = UNSET
+    tags: Ids = UNSET
+    settings: dict[str, Any] | UnsetType | None = UNSET
+    author: str | UnsetType = UNSET  # this and the next count for a new project only
+    application_id: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundProject:
+    """An entry, the project it is about, and what becomes of that, people and services apart."""
+
+    place: str
+    entry: ProjectEntry
+    before: Project | None  # None: to be made
+    after: Project
+
+
+def names_in(entry: ProjectEntry) -> frozenset[str]:
+    """Every name under which the record may be stored: its id, or the one its title gives."""
+    names = {entry.id} if entry.id is not UNSET else set()
+    return frozenset(names | ({grammar.project_id_of(entry.title)} if entry.title is not UNSET else set()))
+
+
+def stored_project(entry: ProjectEntry, world: World) -> Project | None:
+    """By id or alias if the record has one, else by its title, else by the id its title gives."""
+    if entry.id is not UNSET:
+        found = world.project(entry.id)
+        return None if found is None else found.project
+    if entry.title is UNSET:
+        return None
+    key = grammar.project_id_of(entry.title)
+    titled = (model.project for model in world.projects.values() if model.project.title_key == key)
+    by_id = world.projects.get(key)
+    return next(titled, None if by_id is None else by_id.project)
+
+
+def merged(entry: ProjectEntry, base: Project, place: str) -> Project:
+    """The project as it will be; raises Malformed."""
+    after = base
+    if entry.title is not UNSET:
+        after = replace(after, title=grammar.check_title(entry.title, f"{place}.title"))
+    if entry.description is not UNSET:
+        text = grammar.check_description(entry.description or "", f"{place}.description")
+        after = replace(after, description=text)
+    if entry.aliases is not UNSET:
+        after = replace(after, aliases=grammar.check_aliases(entry.aliases or (), f"{place}.aliases"))
+    if entry.tags is not UNSET:
+        after = replace(after, tags=grammar.check_tags(entry.tags or (), f"{place}.tags"))
+    return after if entry.settings is UNSET else with_domains(after, entry.settings or {}, f"{place}.settings")
+
+
+def with_domains(project: Project, given: dict[str, Any], place: str) -> Project:
+    """Settings are replaced whole; the services among them wait for the groups and roles they name."""
+    members = read_members(given, place, SETTINGS)
+    domains = grammar.parse_allowed_domains(given_or(members, "allowed_domains", ()), f"{place}.allowed_domains")
+    return replace(project, settings=replace(project.settings, allowed_domains=domains))
+
+
+def holders(world: World, project_id: str, role: str, now: int) -> tuple[str, ...]:
+    """Who holds the role in the project now, in the order of their ids."""
+    found = {
+        record.user_id
+        for (number, _), record in world.records.items()
+        if number == CENTRAL_ID and holds(record, Scope(project_id), role, now)
+    }
+    return tuple(sorted(found, key=lambda user_id: (len(user_id), user_id)))
+
+
+def holds(record: UserRecord, scope: Scope, role: str, now: int) -> bool:
+    held = record.scopes.get(scope)
+    return held is not None and any(one.role == role and not one.end.is_past(now) for one in held.roles)
+
+
+def with_people(
+    records: dict[str, UserRecord], scope: Scope, role: str, wanted: Sequence[str], now: int
+) -> dict[str, UserRecord]:
+    """These users hold the role, no others; one who holds it for a time keeps that end."""
+    changed = dict(records)
+    for user_id, record in records.items():
+        if holds(record, scope, role, now) != (user_id in wanted):
+            changed[user_id] = toggled(record, scope, role, gives=user_id in wanted)
+    return changed
+
+
+def toggled(record: UserRecord, scope: Scope, role: str, *, gives: bool) -> UserRecord:
+    held = record.scopes.get(scope)
+    kept = tuple(one for one in (() if held is None else held.roles) if one.role != role)
+    roles = (*kept, Assignment(role=role)) if gives else kept
+    return with_holdings(record, scope, replace(held or NOTHING, roles=roles))

@@ -1,0 +1,108 @@
+"""The services of projects: they name groups and roles, which the same file may bring along."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from msgspec import UNSET
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.projects import read_services, settings_document
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.fields import given_or, read_members
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.project import GroupGrant, Project
+from gatehouse.provision.errors import Problems
+from gatehouse.provision.model import Action, Change, ChangeProject, Note, State
+from gatehouse.provision.sections.project_entry import ProjectEntry, stored_project
+from gatehouse.provision.sections.references import References, collected
+from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+
+Services = Mapping[int, tuple[GroupGrant, ...]]
+
+
+class ProjectServices:
+    name = "projects"
+
+    async def draft(
+        self,
+        entries: Sequence[Placed[ProjectEntry]],
+        state: State,
+        tools: Tools,
+        terms: Terms,  # noqa: ARG002 - a stage's signature
+    ) -> Draft:
+        problems, changes = Problems(), []
+        references = References(state, tools.file)
+        for placed in entries:
+            project = stored_project(placed.entry, state.world)
+            if project is None or placed.entry.settings is UNSET:
+                continue
+            with collected(problems):
+                wanted = services_of(placed, state.world.projects[project.project_id], references)
+                if wanted != project.settings.services:
+                    changes.append(change_of(project, wanted))
+        return Draft(changes=tuple(changes), problems=tuple(problems.lines))
+
+
+def services_of(placed: Placed[ProjectEntry], model: ProjectModel, references: References) -> Services:
+    """What the record says; raises Malformed."""
+    settings = placed.entry.settings
+    place = f"{placed.place}.settings.services"
+    given = {} if settings is UNSET or settings is None else given_or(settings, "services", {})
+    services = read_services(with_ids(given, model, references, place), place)
+    for number, grants in services.items():
+        if model.project.settings.services.get(number) != grants:  # what is there can be written back as it is
+            refuse_unfit(number, grants, references.application(number), model, f"{place}.{number}")
+    return services
+
+
+def with_ids(given: object, model: ProjectModel, references: References, place: str) -> object:
+    """The same with every group under its id, also those that are named by title."""
+    services: dict[str, object] = {}
+    for number, service in read_members(given, place).items():
+        where = f"{place}.{number}"
+        members = read_members(service, where, ("groups",))
+        grants = members.get("groups")
+        if isinstance(grants, list):
+            grants = [
+                with_id(grant, model, references, f"{where}.groups[{index}]") for index, grant in enumerate(grants)
+            ]
+        services[number] = {} if grants is None else {"groups": grants}
+    return services
+
+
+def with_id(grant: object, model: ProjectModel, references: References, place: str) -> object:
+    members = read_members(grant, place, ("group_id", "roles", "action"))
+    group = references.group(model, members.get("group_id"), f"{place}.group_id")
+    return {"action": "grant", **members, "group_id": group.group_id}
+
+
+def refuse_unfit(
+    number: int, grants: Sequence[GroupGrant], found: ApplicationModel | None, model: ProjectModel, place: str
+) -> None:
+    """Its own or a published one, never application 1; roles that can be held in a project (R5)."""
+    project_id = model.project.project_id
+    if found is None or number == CENTRAL_ID:
+        raise Malformed(f"{place}: there is no application {number} that can be connected")
+    if found.application.project_id != project_id and not found.application.is_published:
+        raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
+    for grant in grants:
+        for key in grant.roles:
+            role = found.roles.get(key)
+            if role is None or role.protected:
+                raise Malformed(f"{place}: {key} is no role that can be granted in a project")
+
+
+def change_of(project: Project, services: Services) -> Change:
+    after = replace(project, settings=replace(project.settings, services=services))
+    details = difference(settings_document(project.settings), settings_document(after.settings))
+    return Change(
+        action=Action.CHANGE,
+        kind="project",
+        name=project.project_id,
+        fields=("settings.services",),
+        act=ChangeProject(project, after),
+        subject=f"project {project.project_id}",
+        notes=(Note(event=Event.PROJECT_CHANGED, details=details),),
+    )

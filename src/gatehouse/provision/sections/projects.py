@@ -1,0 +1,320 @@
+"""Projects, without the services they connect: these name groups and roles (project_services.py)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from msgspec import UNSET
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions import grammar
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.projects import settings_document
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.model.application import CENTRAL_ID, FIRST_GENERATED_ID, Application
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.scope import Scope as Held
+from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.provision.document import Document
+from gatehouse.provision.errors import Problems
+from gatehouse.provision.model import (
+    Act,
+    Action,
+    AddApplication,
+    AddProject,
+    Change,
+    ChangeProject,
+    ChangeRecords,
+    Note,
+    Scope,
+    State,
+    World,
+)
+from gatehouse.provision.outcome import after
+from gatehouse.provision.sections.project_entry import (
+    FIELDS,
+    PEOPLE,
+    FoundProject,
+    ProjectEntry,
+    holders,
+    merged,
+    names_in,
+    stored_project,
+    with_people,
+)
+from gatehouse.provision.sections.references import References, collected
+from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
+
+
+class ProjectSection:
+    name = "projects"
+    entry = ProjectEntry
+
+    def scope(self, entries: Sequence[Placed[ProjectEntry]], *, prune: bool) -> Scope:  # noqa: ARG002 - all are read
+        people = frozenset(
+            user_id
+            for placed in entries
+            for given in (placed.entry.owners, placed.entry.administrators)
+            if given is not UNSET
+            for user_id in given or ()
+            if isinstance(user_id, str)
+        )
+        names = frozenset(name for placed in entries for name in names_in(placed.entry))
+        return Scope(world=True, user_ids=people, record_users=people, member_projects=names)
+
+    async def draft(self, entries: Sequence[Placed[ProjectEntry]], state: State, tools: Tools, terms: Terms) -> Draft:
+        planning = Planning(state, tools, terms)
+        for placed in entries:
+            with collected(planning.problems):
+                planning.plan(placed)
+        if terms.prune:
+            planning.remove_unnamed()
+        return Draft(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
+
+    def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
+        live = [model.project for model in state.world.projects.values() if not model.project.removed]
+        return [document(project, state.world, tools.now) for project in live]
+
+
+class Planning:
+    """One record after the other, each against what the ones before it leave."""
+
+    def __init__(self, state: State, tools: Tools, terms: Terms) -> None:
+        self.changes: list[Change] = []
+        self.problems = Problems()
+        self._state = state
+        self._tools = tools
+        self._terms = terms
+        self._places: dict[str, str] = {}
+
+    @property
+    def _world(self) -> World:
+        return self._state.world
+
+    def plan(self, placed: Placed[ProjectEntry]) -> None:
+        found = self._found(placed)
+        first = self._places.setdefault(found.after.project_id, placed.place)
+        if first != placed.place:
+            raise Malformed(f"{placed.place}: is the same project as {first}")
+        self._refuse_taken_names(found)
+        people = self._people(found)
+        change = added(found, people, self._tools.now) if found.before is None else changed(found, people)
+        if change is not None:
+            self._make(change)
+        if found.before is None:
+            self._make_application(found)
+
+    def remove_unnamed(self) -> None:
+        for project_id, model in self._world.projects.items():
+            if project_id not in self._places and not model.project.removed:
+                self._make(removal(model.project))
+
+    def _make(self, change: Change) -> None:
+        self.changes.append(change)
+        self._state = after(self._state, change.acts)
+
+    def _found(self, placed: Placed[ProjectEntry]) -> FoundProject:
+        place, entry = placed.place, placed.entry
+        before = stored_project(entry, self._world)
+        if before is not None and before.removed:
+            raise Malformed(f"{place}: the project {before.project_id} is removed; its id is never given again")
+        base = before or self._blank(entry, place)
+        return FoundProject(place=place, entry=entry, before=before, after=merged(entry, base, place))
+
+    def _blank(self, entry: ProjectEntry, place: str) -> Project:
+        if entry.title is UNSET:
+            raise Malformed(f"{place}: a new project needs a title")
+        title = grammar.check_title(entry.title, f"{place}.title")
+        given = UNSET if entry.id is UNSET else grammar.check_alias(entry.id, f"{place}.id")
+        return Project(
+            project_id=grammar.project_id_of(title) if given is UNSET else given,
+            title=title,
+            author=self._author(entry, place),
+            created_at=self._tools.now,
+        )
+
+    def _author(self, entry: ProjectEntry, place: str) -> str:
+        if entry.author is not UNSET:
+            return grammar.check_user_id(entry.author, f"{place}.author") if entry.author else ""
+        owners = () if entry.owners is UNSET else entry.owners or ()
+        return grammar.check_user_id(owners[0], f"{place}.owners[0]") if owners else ""
+
+    def _refuse_taken_names(self, found: FoundProject) -> None:
+        """Ids and aliases of all projects, and the ids that titles would give, are one set of names (R5)."""
+        own = found.after
+        for model in self._world.projects.values():
+            other = model.project
+            if other.project_id == own.project_id:
+                continue
+            taken = {other.project_id, *other.aliases} & {own.project_id, *own.aliases}
+            if taken:
+                raise Malformed(f"{found.place}: {min(taken)} is a name of the project {other.project_id}")
+            if other.title_key == own.title_key:
+                raise Malformed(f"{found.place}.title: the project {other.project_id} has that title")
+        if own.project_id in own.aliases:
+            raise Malformed(f"{found.place}.aliases: {own.project_id} is the id of the project itself")
+
+    def _people(self, found: FoundProject) -> Mapping[str, ChangeRecords]:
+        """What becomes of the records of owners and administrators, by the field that says so."""
+        references, project_id = References(self._state, self._tools.file), found.after.project_id
+        changes: dict[str, ChangeRecords] = {}
+        state = self._state
+        for name, role in PEOPLE.items():
+            given = getattr(found.entry, name)
+            if given is UNSET:
+                continue
+            place = f"{found.place}.{name}"
+            check = references.person if name == "owners" else references.user
+            wanted = [check(one, f"{place}[{index}]") for index, one in enumerate(given or ())]
+            had = holders(state.world, project_id, role, self._tools.now)
+            if name == "owners" and had and not wanted:
+                raise Malformed(f"{place}: a project keeps an owner")
+            touched = sorted({*had, *wanted})
+            before = {one: state.world.record(CENTRAL_ID, one) for one in touched}
+            step = records_changed(before, with_people(before, Held(project_id), role, wanted, self._tools.now))
+            if step is not None:
+                changes[name] = step
+                state = after(state, [step])
+        return changes
+
+    def _make_application(self, found: FoundProject) -> None:
+        """A project made by a file gets the application of its name only if the file lists none for it (R7)."""
+        project, listed = found.after, self._tools.file.of("applications")
+        if any(one.entry.project_id in (project.project_id, *project.aliases) for one in listed):
+            return
+        if self._terms.prune and "applications" in self._tools.file.sections:
+            return  # the file says which applications there are
+        number = self._application_id(found)
+        application = Application(
+            application_id=number, name=project.title, project_id=project.project_id, created_at=self._tools.now
+        )
+        schema = ApplicationSchema(application_id=number, updated_at=self._tools.now)
+        self._make(application_added(ApplicationModel(application=application, schema=schema, roles={})))
+        linked = replace(self._world.projects[project.project_id].project, application_id=number)
+        self.changes[-1] = replace(
+            self.changes[-1],
+            further=(ChangeProject(self._world.projects[project.project_id].project, linked),),
+        )
+        self._state = after(self._state, self.changes[-1].further)
+
+    def _application_id(self, found: FoundProject) -> int:
+        given = found.entry.application_id
+        if given is not UNSET and given is not None and given not in self._world.spent_application_ids:
+            return given
+        named = {one.entry.application_id for one in self._tools.file.of("applications")}
+        return next_application_id(self._world, {number for number in named if isinstance(number, int)})
+
+
+def next_application_id(world: World, reserved: set[int]) -> int:
+    """Ids the file names are reserved before any is made up (R7)."""
+    return max({FIRST_GENERATED_ID - 1} | world.spent_application_ids | reserved) + 1
+
+
+def records_changed(before: Mapping[str, UserRecord], after_all: Mapping[str, UserRecord]) -> ChangeRecords | None:
+    touched = [user_id for user_id in sorted(before) if before[user_id] != after_all[user_id]]
+    if not touched:
+        return None
+    return ChangeRecords(
+        tuple(before[user_id] for user_id in touched), tuple(after_all[user_id] for user_id in touched)
+    )
+
+
+def added(found: FoundProject, people: Mapping[str, ChangeRecords], now: int) -> Change:
+    del now
+    given = found.entry.application_id
+    project = replace(found.after, application_id=None if given is UNSET else given)
+    return Change(
+        action=Action.ADD,
+        kind="project",
+        name=project.project_id,
+        act=AddProject(project),
+        further=tuple(people.values()),
+        subject=f"project {project.project_id}",
+        notes=(Note(event=Event.PROJECT_PUBLISHED, details={"title": project.title}), *notes_of(people, project)),
+    )
+
+
+def changed(found: FoundProject, people: Mapping[str, ChangeRecords]) -> Change | None:
+    before, project = found.before, found.after
+    if before is None:
+        return None
+    fields = [name for name in FIELDS if getattr(before, name) != getattr(project, name)]
+    if before.settings != project.settings:
+        fields.append("settings.allowed_domains")
+    acts: list[Act] = [ChangeProject(before, project)] if fields else []
+    acts += people.values()
+    if not acts:
+        return None
+    note = Note(event=Event.PROJECT_CHANGED, details=difference(audited(before), audited(project)))
+    return Change(
+        action=Action.CHANGE,
+        kind="project",
+        name=project.project_id,
+        fields=(*fields, *people),
+        act=acts[0],
+        further=tuple(acts[1:]),
+        subject=f"project {project.project_id}",
+        notes=(*([note] if fields else []), *notes_of(people, project)),
+    )
+
+
+def notes_of(people: Mapping[str, ChangeRecords], project: Project) -> list[Note]:
+    return [
+        Note(
+            event=Event.USER_SCHEMA_SAVED,
+            subject=record.user_id,
+            details={"application_id": CENTRAL_ID, "project_id": project.project_id, "field": name},
+        )
+        for name, step in people.items()
+        for record in step.after
+    ]
+
+
+def application_added(model: ApplicationModel) -> Change:
+    application = model.application
+    return Change(
+        action=Action.ADD,
+        kind="application",
+        name=str(application.application_id),
+        act=AddApplication(model),
+        subject=f"application {application.application_id}",
+        notes=(
+            Note(
+                event=Event.APPLICATION_CREATED,
+                details={"name": application.name, "project_id": application.project_id},
+            ),
+        ),
+    )
+
+
+def removal(project: Project) -> Change:
+    return Change(
+        action=Action.REMOVE,
+        kind="project",
+        name=project.project_id,
+        act=ChangeProject(project, replace(project, removed=True)),
+        subject=f"project {project.project_id}",
+        notes=(Note(event=Event.PROJECT_REMOVED),),
+    )
+
+
+def audited(project: Project) -> Mapping[str, object]:
+    return {
+        **{name: getattr(project, name) for name in FIELDS},
+        "allowed_domains": project.settings.allowed_domains,
+    }
+
+
+def document(project: Project, world: World, now: int) -> Document:
+    return {
+        "id": project.project_id,
+        "title": project.title,
+        "description": project.description,
+        **{name: list(holders(world, project.project_id, role, now)) for name, role in PEOPLE.items()},
+        "aliases": list(project.aliases),
+        "tags": list(project.tags),
+        "settings": settings_document(project.settings),
+        "author": project.author,
+        **({} if project.application_id is None else {"application_id": project.application_id}),
+    }

@@ -1,0 +1,136 @@
+"""What a record of a file may name: whatever there is once the stages before it are done."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from msgspec import UNSET
+
+from gatehouse.kernel.errors import BadInput
+from gatehouse.permissions import grammar
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.fields import shown
+from gatehouse.permissions.granting import changed_entries
+from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
+from gatehouse.permissions.rules import refuse_collisions
+from gatehouse.provision.errors import Problems, one_line
+from gatehouse.provision.model import State
+from gatehouse.provision.sections.section import File
+
+
+@contextmanager
+def collected(problems: Problems) -> Iterator[None]:
+    """The permission room's complaints name their place themselves."""
+    try:
+        yield
+    except BadInput as error:
+        problems.lines.append(one_line(str(error)))
+
+
+class References:
+    def __init__(self, state: State, file: File) -> None:
+        self._state = state
+        self._world = state.world
+        # A record that is refused for something else is there all the same: one mistake, one complaint.
+        named = {placed.entry.user_id for placed in file.of("users") if placed.entry.user_id is not UNSET}
+        self._users = {user.user_id for user in state.users} | named | self._world.service_accounts.keys()
+
+    def user(self, user_id: object, place: str) -> str:
+        checked = grammar.check_user_id(user_id, place)
+        if checked not in self._users:
+            raise Malformed(f"{place}: there is no user {checked}")
+        return checked
+
+    def users(self, given: Sequence[object], place: str, *, most: int = grammar.USERS_MOST) -> tuple[str, ...]:
+        checked = grammar.parse_user_ids(given, place, most)
+        for index, user_id in enumerate(given):
+            self.user(user_id, f"{place}[{index}]")
+        return checked
+
+    def person(self, user_id: object, place: str) -> str:
+        checked = self.user(user_id, place)
+        if checked in self._world.service_accounts:
+            raise Malformed(f"{place}: {checked} is a service account")
+        return checked
+
+    def project(self, name: object, place: str) -> ProjectModel:
+        """By id or alias, if it is not removed."""
+        found = self._world.project(grammar.check_project_id(name, place))
+        if found is None:
+            raise Malformed(f"{place}: there is no project {shown(name)}")
+        if found.project.removed:
+            raise Malformed(f"{place}: the project {shown(name)} is removed")
+        return found
+
+    def group(self, project: ProjectModel, name: object, place: str) -> Group:
+        """By id or title."""
+        by_title = {group.title_key: group for group in project.groups.values()}
+        if isinstance(name, str):
+            found = project.groups.get(name) or by_title.get(name.lower().replace(" ", "_"))
+            if found is not None:
+                return found
+        raise Malformed(f"{place}: {shown(name)} is no group of project {project.project.project_id}")
+
+    def application(self, application_id: int) -> ApplicationModel | None:
+        """If it is live."""
+        found = self._world.applications.get(application_id)
+        return found if found is not None and self._world.is_live(found.application) else None
+
+    def refuse_unknown_resources(self, scopes: Iterable[Scope], place: str) -> None:
+        for scope in scopes:
+            if not self._world.has(scope):
+                raise Malformed(
+                    f"{place}: project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}"
+                )
+
+    def with_group_ids(self, document: object, project_name: object, place: str) -> object:
+        """What is held in a project, with groups under their ids where the file names them by title."""
+        if not isinstance(document, Mapping) or not isinstance(document.get("groups"), Mapping):
+            return document
+        project = self.project(project_name, place)
+        groups = {
+            self.group(project, name, f"{place}.groups").group_id: held for name, held in document["groups"].items()
+        }
+        return {**document, "groups": groups}
+
+
+def refuse_holdings(
+    model: ApplicationModel, before: Mapping[Scope, Holdings], after: Mapping[Scope, Holdings], place: str
+) -> None:
+    """What anybody may hold: roles there are, protected ones at the root, rules that collide with none (R5)."""
+    for scope, held in after.items():
+        had = before.get(scope, NOTHING)
+        known = {one.role for one in had.roles}
+        for one in held.roles:
+            role = model.roles.get(one.role)
+            if role is None:
+                raise Malformed(f"{place}: application {number_of(model)} has no role {one.role}")
+            if role.protected and not scope.is_root and one.role not in known:
+                raise Malformed(f"{place}: the role {role.name} is protected and given at the root only")
+        fresh = [rule for rule, entry in changed_entries(had, held) if entry is not None]
+        refuse_collisions(model.schema, fresh, place=place, central=model.application.is_central)
+
+
+def refuse_unrelated(application: Application, project_id: str, place: str) -> None:
+    """In a project people hold what is its own, what is published, and Central's (R5)."""
+    if not (application.is_central or application.is_published or application.project_id == project_id):
+        raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
+
+
+def number_of(model: ApplicationModel) -> int:
+    return model.application.application_id
+
+
+def central(state: State) -> ApplicationModel:
+    return state.world.applications[CENTRAL_ID]
+
+
+def role_names(model: ApplicationModel) -> Mapping[str, str]:
+    return {key: role.name for key, role in model.roles.items()}
+
+
+def in_project(record: UserRecord, project_id: str) -> dict[Scope, Holdings]:
+    return {scope: held for scope, held in record.scopes.items() if scope.project_id == project_id}

@@ -1,0 +1,46 @@
+"""Edits carried out and undone (RehearsalStore)."""
+
+from collections.abc import Collection
+from functools import partial
+
+from gatehouse.permissions.model.crowd import Rehearsed
+from gatehouse.storage.permissions.applications import ApplicationStorage
+from gatehouse.storage.permissions.crowds import outline
+from gatehouse.storage.permissions.facts import facts_of_many
+from gatehouse.storage.permissions.groups import GroupStorage
+from gatehouse.storage.permissions.projects import ProjectStorage
+from gatehouse.storage.permissions.records import UserRecordStorage
+from gatehouse.storage.runner import Runner, Stored
+from gatehouse.storage.statements import Verb
+from gatehouse.storage.undoing import UndoingRunner
+
+
+def afterwards(application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> Verb[Rehearsed]:
+    people = yield from facts_of_many(user_ids, [application_id])
+    named = {project_id for one in people for project_id in one.projects}
+    return Rehearsed(
+        outline=(yield from outline(application_id, named | set(project_ids))),
+        people={one.subject.user_id: one for one in people},
+    )
+
+
+class UndoneStores:
+    def __init__(
+        self, runner: Runner, application_id: int, project_ids: Collection[str], user_ids: Collection[str]
+    ) -> None:
+        self._runner = UndoingRunner(runner, partial(afterwards, application_id, project_ids, user_ids))
+        self.applications = ApplicationStorage(self._runner)
+        self.groups = GroupStorage(self._runner)
+        self.projects = ProjectStorage(self._runner)
+        self.user_records = UserRecordStorage(self._runner)
+
+    @property
+    def seen(self) -> Rehearsed:
+        if self._runner.seen is None:
+            raise LookupError("nothing was rehearsed yet")
+        return self._runner.seen
+
+
+class RehearsalStorage(Stored):
+    def rehearsal(self, application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> UndoneStores:
+        return UndoneStores(self.runner, application_id, project_ids, user_ids)

@@ -1,0 +1,112 @@
+"""POST /api/permissions/simulate (R6)."""
+
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions import grammar
+from gatehouse.permissions.credentials import ABOUT_APPLICATION, ORDINARY
+from gatehouse.permissions.desk import Desk
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed
+from gatehouse.permissions.questions.proposals import AnyProposal, OfApplication, Proposer
+from gatehouse.permissions.questions.sight import refuse_about_everybody
+from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.credentials import Asked, credentials_of
+from gatehouse.web.permissions.envelope import answer, post
+from gatehouse.web.permissions.front_desk import actor_of
+from gatehouse.web.permissions.schemas import id_of
+from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
+
+LIMIT_MOST: Final = 1_000
+
+
+class SimulateData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    change: AnyProposal
+    after: str = ""
+    limit: int = LIMIT_MOST
+
+
+class SimulateRequest(Asked, frozen=True, kw_only=True):
+    application_id: int | str | None = None
+    data: SimulateData
+
+
+class EffectRecord(msgspec.Struct, frozen=True, kw_only=True):
+    user_id: str
+    gains: tuple[str, ...]
+    loses: tuple[str, ...]
+    gains_roles: tuple[str, ...]
+    loses_roles: tuple[str, ...]
+
+
+class ForecastRecord(msgspec.Struct, frozen=True, kw_only=True):
+    people: tuple[EffectRecord, ...]  # those for whom something changes, by user id
+    examined: int
+    truncated: bool
+    after: str | None  # to go on from, when truncated
+
+
+class SimulateAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: ForecastRecord
+
+
+class SimulationEndpoint:
+    def __init__(self, *, simulation: Simulation, desk: Desk) -> None:
+        self._simulation = simulation
+        self._desk = desk
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, SimulateRequest)
+        need = ABOUT_APPLICATION if isinstance(ask.data.change, OfApplication) else ORDINARY
+        visit = await self._desk.receive(
+            await credentials_of(request, ask), need, application_id=id_of(ask.application_id)
+        )
+        if visit.application_id is None:
+            raise Malformed("application_id: in which application?")
+        refuse_about_everybody(visit)
+        if visit.model is None:
+            raise ApplicationNotFound
+        by = Proposer(actor=actor_of(request, visit), model=visit.model, central=visit.central)
+        after, limit = page_of(ask.data.after, ask.data.limit)
+        return answer(forecast_record(await self._simulation.run(ask.data.change, by, after=after, limit=limit)))
+
+    def endpoint(self) -> Endpoint:
+        return post(
+            "simulate",
+            self.act,
+            name="simulate",
+            request=SimulateRequest,
+            section="interface §4.14",
+            summary="Who would gain and who would lose what in an application by a save, without saving",
+            answers=SimulateAnswer,
+            body_limit=SCHEMA_BODY,
+        )
+
+
+def page_of(after: str, limit: int) -> tuple[str, int]:
+    if not 1 <= limit <= LIMIT_MOST:
+        raise Malformed(f"data.limit: 1 to {LIMIT_MOST}")
+    return grammar.check_user_id(after, "data.after") if after else "", limit
+
+
+def forecast_record(forecast: Forecast) -> ForecastRecord:
+    return ForecastRecord(
+        people=tuple(map(effect_record, forecast.effects)),
+        examined=forecast.examined,
+        truncated=forecast.after is not None,
+        after=forecast.after,
+    )
+
+
+def effect_record(one: Effect) -> EffectRecord:
+    return EffectRecord(
+        user_id=one.user_id,
+        gains=one.gains,
+        loses=one.loses,
+        gains_roles=one.gains_roles,
+        loses_roles=one.loses_roles,
+    )

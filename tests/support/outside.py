@@ -1,0 +1,167 @@
+"""Servers that somebody else runs, on loopback or nowhere at all; and names that lead wherever a test says."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.outbound.errors import Unreachable
+from gatehouse.outbound.network import Streams
+from tests.support.processes import LOOPBACK
+
+NOTHING = b"HTTP/1.1 204 No Content\r\n\r\n"
+
+
+def answer(body: bytes = b"{}", status: str = "200 OK", **headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    line: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class Outsider:
+    """A server of one answer; `say` makes it from the request, and may wait."""
+
+    say: Callable[[Received], bytes] = lambda _: NOTHING
+    pause: Callable[[], asyncio.Future[object]] | None = None
+    received: list[Received] = field(default_factory=list)
+    connections: int = 0
+    at_once: int = 0
+    most_at_once: int = 0
+    port: int = 0
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            request = await read_request(reader)
+            self.received.append(request)
+            if self.pause is not None:
+                await self.pause()
+            writer.write(self.say(request))
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self.at_once -= 1
+            writer.close()
+
+
+async def read_request(reader: asyncio.StreamReader) -> Received:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in head[1:-2])}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Received(line=head[0], headers=headers, body=body)
+
+
+@asynccontextmanager
+async def listening(outsider: Outsider, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[Outsider]:
+    server = await asyncio.start_server(outsider.handle, LOOPBACK, 0, ssl=tls)
+    outsider.port = server.sockets[0].getsockname()[1]
+    try:
+        yield outsider
+    finally:
+        server.close()
+
+
+class Names:
+    """A resolver of the test's own; each question takes the next of its answers, the last for ever."""
+
+    def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
+        self._answers = {name.replace("_", "."): list(rounds) for name, rounds in answers.items()}
+        self.asked: list[str] = []
+
+    async def addresses(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
+        self.asked.append(host)
+        rounds = self._answers.get(host)
+        if rounds is None:
+            raise Unreachable(host)
+        found = rounds.pop(0) if len(rounds) > 1 else rounds[0]
+        return [ip_address(text) for text in found]
+
+
+class Wire:
+    """A connector that keeps every packet here: it notes where it was to go, and answers from memory."""
+
+    def __init__(self, says: bytes = NOTHING, *, dead: Sequence[str] = ()) -> None:
+        self._says = says
+        self._dead = dead
+        self.connected: list[tuple[str, int, str, bool]] = []
+        self.sent: list[bytes] = []
+
+    async def connect(self, address: Address, port: int, *, name: str, encrypted: bool) -> Streams:
+        self.connected.append((str(address), port, name, encrypted))
+        if str(address) in self._dead:
+            raise Unreachable(str(address))
+        reader = asyncio.StreamReader()
+        reader.feed_data(self._says)
+        reader.feed_eof()
+        loop = asyncio.get_running_loop()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        return reader, asyncio.StreamWriter(Sink(self.sent), protocol, reader, loop)
+
+
+class Sink(asyncio.Transport):
+    def __init__(self, sent: list[bytes]) -> None:
+        super().__init__()
+        self._sent = sent
+        self._is_closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._sent.append(bytes(data))
+
+    def is_closing(self) -> bool:
+        return self._is_closed
+
+    def abort(self) -> None:
+        self._is_closed = True
+
+    def close(self) -> None:
+        self.abort()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    server: ssl.SSLContext
+    client: ssl.SSLContext  # believes that server's certificate and no other
+
+
+def certificate_for(directory: Path, name: str) -> Trust:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "outside.test")])
+    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real clock
+    certificate = (
+        x509.CertificateBuilder(subject_name=subject, issuer_name=subject, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = directory / f"{name}.pem"
+    file.write_bytes(private + pem)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(file)
+    return Trust(server=server, client=ssl.create_default_context(cadata=pem.decode()))

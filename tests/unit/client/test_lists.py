@@ -1,0 +1,198 @@
+"""How long an answer counts, and how often the service is asked."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from gatehouse.client.credentials import AccessKey
+from gatehouse.client.errors import Denied, Unauthenticated, Unavailable
+from gatehouse.client.lists import Lists
+from gatehouse.client.transport import Reply, Request
+from gatehouse.client.user import User
+from tests.support.clock import MovableClock, settle
+
+ANNA = User(user_id="1", jwt="a.b.c")
+BEN = User(user_id="2", jwt="d.e.f")
+
+
+def holding(*rules: str, user_id: str = "1", **more: object) -> Reply:
+    body = {"status": "OK", "data": rules, "user_id": user_id, "expired": 0, "max_age": 2, **more}
+    return Reply(status=200, etag='"tag"', body=msgspec.json.encode(body))
+
+
+@dataclass
+class Answering:
+    """A service that gives one answer, when the test lets it."""
+
+    reply: Reply = field(default_factory=lambda: holding("kick"))
+    asked: list[Request] = field(default_factory=list)
+    open: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def send(self, request: Request) -> Reply:
+        self.asked.append(request)
+        reply = self.reply  # as it was when the question came
+        await self.open.wait()
+        return reply
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class Case:
+    clock: MovableClock
+    service: Answering
+    lists: Lists
+
+    async def allows(self, rule: str = "kick", user: User = ANNA) -> bool:
+        return (await self.lists.get(user)).allows(rule)
+
+
+@pytest.fixture
+def a_case() -> Callable[..., Case]:
+    def make(**changes: Any) -> Case:
+        clock, service = MovableClock(), Answering()
+        service.open.set()
+        wanted = {"most": 10, "stale_seconds": 0, **changes}
+        lists = Lists(
+            base_url="https://sso.example",
+            application_id=50001,
+            credential=AccessKey("k" * 64),
+            transport=service,
+            clock=clock,
+            **wanted,
+        )
+        return Case(clock=clock, service=service, lists=lists)
+
+    return make
+
+
+async def test_many_who_ask_at_once_are_one_question(a_case: Callable[..., Case]) -> None:
+    case = a_case()
+    case.service.open.clear()
+    asking = [asyncio.create_task(case.allows()) for _ in range(10)]
+    await settle()
+    asking[0].cancel()  # one who leaves takes nothing from the others
+    await settle()
+    case.service.open.set()
+    assert await asyncio.gather(*asking[1:]) == [True] * 9
+    assert len(case.service.asked) == 1
+
+
+async def test_who_asks_late_is_not_given_an_answer_to_an_old_question(a_case: Callable[..., Case]) -> None:
+    case = a_case()
+    case.service.open.clear()
+    early = asyncio.create_task(case.allows())
+    await settle()
+    case.service.reply = holding()
+    await case.clock.advance(2)
+    late = asyncio.create_task(case.allows())
+    await settle()
+    case.service.open.set()
+    assert await early
+    assert not await late
+    assert len(case.service.asked) == 2
+
+
+async def test_the_way_of_the_answer_counts_as_its_age(a_case: Callable[..., Case]) -> None:
+    case = a_case()
+    case.service.open.clear()
+    slow = asyncio.create_task(case.allows())
+    await settle()
+    await case.clock.advance(1.5)
+    case.service.open.set()
+    assert await slow
+    await case.clock.advance(0.5)
+    await case.allows()
+    assert len(case.service.asked) == 2
+
+
+async def test_without_a_max_age_every_moment_asks_again(a_case: Callable[..., Case]) -> None:
+    case = a_case()
+    case.service.reply = holding("kick", max_age=0)
+    for _ in range(3):
+        assert await case.allows()
+        await case.clock.advance(0.001)
+    assert len(case.service.asked) == 3
+    assert "If-None-Match" not in case.service.asked[0].headers
+    assert case.service.asked[1].headers["If-None-Match"] == '"tag"'
+
+
+async def test_an_answer_ends_with_the_first_thing_in_it_even_while_the_service_is_silent(
+    a_case: Callable[..., Case],
+) -> None:
+    case = a_case(stale_seconds=60)
+    case.service.reply = holding("kick", max_age=300, expired=case.clock.now() + 10)
+    assert await case.allows()
+    case.service.reply = Reply(status=503)
+    await case.clock.advance(9)
+    assert await case.allows()
+    await case.clock.advance(1)
+    with pytest.raises(Unavailable):
+        await case.allows()
+
+
+async def test_the_least_recently_seen_are_forgotten_first(a_case: Callable[..., Case]) -> None:
+    case = a_case(most=2)
+    people = [User(user_id="1", jwt=f"a.b.{number}") for number in range(3)]
+    for user in (people[0], people[1], people[0], people[2], people[0]):
+        assert await case.allows(user=user)
+    assert len(case.service.asked) == 3
+    assert await case.allows(user=people[1])
+    assert len(case.service.asked) == 4
+
+
+async def test_two_jwts_or_addresses_of_one_person_are_two_questions(a_case: Callable[..., Case]) -> None:
+    case = a_case()
+    for user in (ANNA, User(user_id="1", jwt="a.b.d"), User(user_id="1", jwt="a.b.c", address="192.0.2.7")):
+        assert await case.allows(user=user)
+    assert len(case.service.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply(status=401), Unauthenticated),
+        (Reply(status=403), Denied),
+        (Reply(status=404), Denied),
+        (Reply(status=200, body=b'{"status":"ERROR","error":"invalid token"}'), Unauthenticated),
+        (Reply(status=200, body=b'{"status":"ERROR","error":"No right."}'), Denied),
+        (holding("kick", user_id="2"), Denied),
+        (Reply(status=304), Unavailable),
+        (Reply(status=307), Unavailable),
+        (Reply(status=400), Unavailable),
+        (Reply(status=429), Unavailable),
+        (Reply(status=500), Unavailable),
+        (Reply(status=200, body=b"<html>"), Unavailable),
+        (Reply(status=200, body=b'{"status":"OK","data":{"rules":["kick"]},"user_id":"1"}'), Unavailable),
+        (Reply(status=200, body=b'{"data":["kick"],"user_id":"1"}'), Unavailable),
+    ],
+)
+async def test_whatever_is_no_answer_allows_nothing(
+    a_case: Callable[..., Case], reply: Reply, error: type[Exception]
+) -> None:
+    case = a_case(stale_seconds=60)
+    case.service.reply = reply
+    with pytest.raises(error):
+        await case.allows()
+    case.service.reply = holding("kick")
+    assert await case.allows()
+    await case.clock.advance(2)
+    case.service.reply = reply
+    if error is Unavailable:
+        assert await case.allows()
+    else:
+        with pytest.raises(error):
+            await case.allows()
+
+
+async def test_each_person_has_an_answer_of_his_own(a_case: Callable[..., Case]) -> None:
+    case = a_case()
+    assert await case.allows()
+    case.service.reply = holding(user_id="2")
+    assert not await case.allows(user=BEN)
+    assert await case.allows()

@@ -1,0 +1,73 @@
+import pytest
+
+from gatehouse.client.permissions import Permissions, Resource, parse_list
+
+LISTED = [
+    "see",
+    "limit|a,b",
+    "path|x/y",
+    "games/kick",
+    "games/limit|c",
+    "games/applications/50001/ban",
+    "games/applications/50001/limit|d",
+    "games/services/7/srv.can_manage_service",
+    "games/groups/0a/group.can_manage_group",
+]
+SHOP = Resource("applications", "50001")
+
+
+@pytest.fixture
+def held() -> Permissions:
+    return parse_list(LISTED)
+
+
+def test_a_rule_counts_where_it_is_held(held: Permissions) -> None:
+    assert held.allows("see")
+    assert held.allows("kick", "games")
+    assert held.allows("ban", "games", SHOP)
+    assert held.allows("srv.can_manage_service", "games", Resource("services", "7"))
+    assert held.allows("group.can_manage_group", "games", Resource("groups", "0a"))
+
+
+def test_a_rule_of_a_project_counts_on_its_resources(held: Permissions) -> None:
+    assert held.allows("kick", "games", SHOP)
+    assert held.allows("kick", "games", Resource("groups", "anything"))
+    assert not held.allows("kick", "other", SHOP)
+
+
+def test_a_rule_of_the_root_counts_nowhere_below_and_one_of_a_resource_nowhere_else(held: Permissions) -> None:
+    assert not held.allows("see", "games")
+    assert not held.allows("see", "games", SHOP)
+    assert not held.allows("see", "")
+    assert not held.allows("ban", "games")
+    assert not held.allows("ban")
+    assert not held.allows("ban", "games", Resource("services", "50001"))
+
+
+@pytest.mark.parametrize(
+    "rule", ["games/kick", "", "see|", "limit|a", "limit|a,b", "games/applications/50001/ban", "SEE", "see "]
+)
+def test_text_that_only_looks_like_a_held_rule_is_none(held: Permissions, rule: str) -> None:
+    assert not held.allows(rule)
+
+
+def test_a_project_cannot_be_written_so_that_it_reaches_a_resource(held: Permissions) -> None:
+    assert not held.allows("ban", "games/applications/50001")
+
+
+def test_params_are_those_of_the_narrowest_place(held: Permissions) -> None:
+    assert held.params("limit") == ("a", "b")
+    assert held.params("limit", "games") == ("c",)
+    assert held.params("limit", "games", SHOP) == ("d",)
+    assert held.params("limit", "games", Resource("groups", "x")) == ("c",)
+    assert held.params("see") == held.params("unknown") == ()
+    assert held.params("path") == ("x/y",)
+
+
+def test_a_form_that_is_not_known_gives_no_right() -> None:
+    assert parse_list(["games/houses/1/kick", "a/b/kick", "a/applications/b/c/kick"]).held == {}
+
+
+def test_a_resource_without_its_project_is_a_mistake(held: Permissions) -> None:
+    with pytest.raises(ValueError, match="project"):
+        held.allows("ban", resource=SHOP)

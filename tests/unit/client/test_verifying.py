@@ -1,0 +1,228 @@
+"""The client judges tokens as the service does: the same forgeries are refused on both sides."""
+
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pytest
+
+from gatehouse.client.errors import Unauthenticated, Unavailable
+from gatehouse.client.keys import PublishedKeys, parse_keys
+from gatehouse.client.transport import Reply, Request
+from gatehouse.client.verifying import Verifier
+from gatehouse.keys.jwks import document_of
+from gatehouse.tokens.claims import Claims, UserClaims
+from gatehouse.tokens.errors import InvalidToken
+from tests.support.clock import MovableClock
+from tests.support.keys import NOW, first_keys
+from tests.support.tokens import (
+    APPLICATION,
+    CLASSES,
+    ISSUER,
+    Desk,
+    a_desk,
+    forge,
+    header_for,
+    payload_for,
+    unsigned,
+    with_signature,
+)
+
+HEADER = header_for(UserClaims)
+PAYLOAD = payload_for(UserClaims)
+
+
+@dataclass
+class KeysOnly:
+    """A service that publishes its keys, and counts how often it was asked."""
+
+    body: bytes = field(default_factory=lambda: document_of(first_keys()).body)
+    status: int = 200
+    asked: int = 0
+
+    async def send(self, request: Request) -> Reply:
+        assert request.path == "/api/permissions/keys"
+        self.asked += 1
+        if self.status == 0:
+            raise Unavailable("silent")
+        return Reply(status=self.status, body=self.body)
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The client's verifier and the service's, with the same keys and the same time."""
+
+    service: KeysOnly
+    client: Verifier
+    desk: Desk
+
+    async def refuse(self, token: str) -> None:
+        with pytest.raises(InvalidToken):
+            await self.desk.verifier.verify(token, UserClaims)
+        with pytest.raises(Unauthenticated):
+            await self.client.verify(token, factor=None, address=None)
+
+    async def accept(self, token: str) -> None:
+        await self.desk.verifier.verify(token, UserClaims)
+        await self.client.verify(token, factor=None, address=None)
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    with ThreadPoolExecutor(1) as executor:
+        desk, service = await a_desk(executor), KeysOnly()
+        keys = PublishedKeys(transport=service, clock=desk.clock)
+        client = Verifier(issuer=ISSUER, application_id=APPLICATION, keys=keys, clock=desk.clock)
+        yield Pair(service=service, client=client, desk=desk)
+
+
+def without(members: Mapping[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in members.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        HEADER | {"alg": "none"},
+        HEADER | {"alg": "HS256"},
+        HEADER | {"alg": "ES256"},
+        HEADER | {"alg": "rs256"},
+        HEADER | {"alg": ["RS256"]},
+        without(HEADER, "alg"),
+        HEADER | {"typ": "at+jwt"},
+        HEADER | {"typ": None},
+        HEADER | {"kid": "unknown"},
+        HEADER | {"kid": ""},
+        HEADER | {"kid": "../key"},
+        HEADER | {"kid": 1},
+        HEADER | {"crit": ["exp"]},
+        HEADER | {"jwk": {}},
+        HEADER | {"jku": "https://else.example/keys"},
+        HEADER | {"x5u": "https://else.example/keys"},
+        HEADER | {"zip": "DEF"},
+        HEADER | {"b64": True},
+        b'{"alg":"RS256","alg":"RS256"}',
+        b"[]",
+        b"",
+        b'{"alg":"RS256","typ":"JWT","kid":"\\ud800"}',
+    ],
+)
+async def test_both_refuse_the_header(pair: Pair, header: Mapping[str, object] | bytes) -> None:
+    await pair.refuse(forge(UserClaims, header=header))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        PAYLOAD | {"typ": "service_account"},
+        PAYLOAD | {"typ": None},
+        PAYLOAD | {"kid": "other"},
+        PAYLOAD | {"iss": ISSUER + "/"},
+        PAYLOAD | {"iss": [ISSUER]},
+        PAYLOAD | {"exp": NOW},
+        PAYLOAD | {"exp": NOW + 0.5},
+        PAYLOAD | {"exp": str(NOW + 300)},
+        PAYLOAD | {"exp": 2**53},
+        PAYLOAD | {"exp": True},
+        PAYLOAD | {"iat": NOW + 61},
+        PAYLOAD | {"iat": -1},
+        PAYLOAD | {"sub": "1234567891"},
+        PAYLOAD | {"uid": "", "sub": ""},
+        PAYLOAD | {"auth": "guess"},
+        PAYLOAD | {"nick": "a\0b"},
+        PAYLOAD | {"fip": "10.0.0.0/8"},
+        *(without(PAYLOAD, name) for name in ("exp", "iat", "iss", "uid", "sub", "slt", "auth")),
+    ],
+)
+async def test_both_refuse_the_payload(pair: Pair, payload: Mapping[str, object]) -> None:
+    await pair.refuse(forge(UserClaims, payload=payload))
+
+
+async def test_both_accept_what_is_right(pair: Pair) -> None:
+    await pair.accept(forge(UserClaims))
+    await pair.accept(forge(UserClaims, header={"alg": "RS256"}))
+    await pair.accept(forge(UserClaims, payload=PAYLOAD | {"iat": NOW + 60}))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not UserClaims])
+async def test_no_other_class_stands_in(pair: Pair, kind: type[Claims]) -> None:
+    await pair.refuse(forge(kind))
+
+
+async def test_both_want_the_one_spelling(pair: Pair) -> None:
+    token = forge(UserClaims)
+    message, _, signature = token.rpartition(".")
+    others = [
+        token + "=",
+        token + "\n",
+        " " + token,
+        token + ".",
+        message,
+        message + ".",
+        f"{message}.{signature[:-1]}",
+        f"{message}.{signature[:-1]}{chr(ord(signature[-1]) + 1)}",
+        with_signature(unsigned(HEADER, PAYLOAD | {"uid": "1", "sub": "1"}), b""),
+        "ä" + token,
+        "x" * 20_000,
+    ]
+    for other in others:
+        await pair.refuse(other)
+
+
+async def test_a_member_of_a_newer_service_does_no_harm(pair: Pair) -> None:
+    token = forge(UserClaims, payload=PAYLOAD | {"new": 1})
+    user = await pair.client.verify(token, factor=None, address=None)
+    assert (user.user_id, user.tags, user.claims["new"]) == ("1234567890", {"staff", "2step"}, 1)
+
+
+async def test_made_up_keys_are_looked_for_once_in_five_seconds(pair: Pair) -> None:
+    for number in range(20):
+        with pytest.raises(Unauthenticated):
+            await pair.client.verify(
+                forge(UserClaims, header=HEADER | {"kid": f"k{number}"}, payload=without(PAYLOAD, "kid")),
+                factor=None,
+                address=None,
+            )
+    assert pair.service.asked == 1
+    await pair.desk.clock.advance(5)
+    await pair.accept(forge(UserClaims))
+    assert pair.service.asked == 1
+    with pytest.raises(Unauthenticated):
+        await pair.client.verify(
+            forge(UserClaims, header=HEADER | {"kid": "x"}, payload=without(PAYLOAD, "kid")),
+            factor=None,
+            address=None,
+        )
+    assert pair.service.asked == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(0, b""), (500, b""), (200, b"nonsense"), (200, b'{"keys":1}'), (304, b"")]
+)
+async def test_keys_that_cannot_be_read_are_no_verdict_and_never_replace_known_ones(status: int, body: bytes) -> None:
+    clock, service = MovableClock(), KeysOnly()
+    good, kid = service.body, str(HEADER["kid"])
+    service.body, service.status = body, status
+    keys = PublishedKeys(transport=service, clock=clock)
+    with pytest.raises(Unavailable):
+        await keys.find(kid)
+    await clock.advance(5)
+    service.body, service.status = good, 200
+    assert await keys.find(kid)
+    await clock.advance(300)
+    service.body, service.status = body, status
+    assert await keys.find(kid)
+    with pytest.raises(Unavailable):
+        await keys.find("another")
+    assert service.asked == 3
+
+
+def test_only_strong_rsa_keys_for_signatures_are_taken() -> None:
+    assert set(parse_keys(KeysOnly().body)) == {HEADER["kid"]}
+    weak = b'{"keys":[{"kty":"RSA","kid":"a","use":"sig","alg":"RS256","n":"%s","e":"AQAB"}]}'
+    with pytest.raises(Unavailable):
+        parse_keys(weak % (b"_" * 171))
+    assert parse_keys(weak.replace(b'"sig"', b'"enc"') % b"_") == {}

@@ -1,0 +1,296 @@
+"""Calls to addresses that other people chose (checklist AP-08): no packet leaves this machine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gatehouse.kernel.addresses import Network, parse_network
+from gatehouse.outbound.calling import Outbound, request_of
+from gatehouse.outbound.errors import (
+    AddressRefused,
+    AnswerTooLarge,
+    BadAnswer,
+    CallFailed,
+    TooSlow,
+    Unreachable,
+)
+from gatehouse.outbound.model import Answer, Limits, Posting
+from gatehouse.outbound.network import SystemResolver, TcpConnector
+from gatehouse.outbound.targets import target_of
+from tests.support.outside import NOTHING, Names, Outsider, Trust, Wire, answer, certificate_for, listening
+
+LOOPBACK = (parse_network("127.0.0.0/8"),)
+PUBLIC, OTHER = "93.184.215.14", "93.184.215.15"
+NAME = "shop.test.example"
+
+
+def outbound(
+    names: Names, wire: Wire | TcpConnector, allowed: tuple[Network, ...] = (), limits: Limits | None = None
+) -> Outbound:
+    return Outbound(allowed=allowed, resolver=names, connector=wire, limits=limits)
+
+
+async def call(out: Outbound, url: str, body: bytes = b"{}") -> Answer:
+    return await out.post(Posting(url=url, body=body))
+
+
+@pytest.fixture(scope="module")
+def trust(tmp_path_factory: pytest.TempPathFactory) -> Trust:
+    return certificate_for(tmp_path_factory.mktemp("outside"), NAME)
+
+
+@pytest.fixture
+async def canary() -> AsyncIterator[Outsider]:
+    """Listens where nobody may get to."""
+    async with listening(Outsider()) as outsider:
+        yield outsider
+
+
+# -- where to -----------------------------------------------------------------------------------------
+
+
+async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_name() -> None:
+    names, wire = Names(shop_example=[[PUBLIC], ["127.0.0.1"]]), Wire()
+    assert (await call(outbound(names, wire), "https://shop.example/gdpr?a=1")).status == 204
+    assert names.asked == ["shop.example"]
+    assert wire.connected == [(PUBLIC, 443, "shop.example", True)]
+    assert wire.sent[0].startswith(b"POST /gdpr?a=1 HTTP/1.1\r\nHost: shop.example\r\n")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        *("127.0.0.1", "10.0.0.5", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104
+        *("224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1"),
+        *("::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:db8::1"),
+    ],
+)
+async def test_ap_08_a_name_that_leads_inside_is_not_connected_to(inside: str) -> None:
+    wire = Wire()
+    with pytest.raises(AddressRefused) as refused:
+        await call(outbound(Names(shop_example=[[inside]]), wire), "https://shop.example/")
+    assert wire.connected == []
+    assert inside not in refused.value.public
+
+
+@pytest.mark.parametrize("order", [[PUBLIC, "10.0.0.5"], ["10.0.0.5", PUBLIC]])
+async def test_ap_08_a_name_that_leads_inside_and_outside_is_not_connected_to(order: list[str]) -> None:
+    wire = Wire()
+    with pytest.raises(AddressRefused):
+        await call(outbound(Names(shop_example=[order]), wire), "https://shop.example/")
+    assert wire.connected == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "169.254.169.254", "0.0.0.0", "10.0.0.5"),  # noqa: S104
+        *("2130706433", "0", "127.1", "0x7f.0.0.1", "017700000001", "localhost."),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["https", "http", "file", "gopher"])
+async def test_ap_08_no_spelling_of_an_address_inside_gets_through(scheme: str, host: str, canary: Outsider) -> None:
+    """With a real connector and the system's resolver: the canary would hear it."""
+    out = Outbound(allowed=(), resolver=SystemResolver(), connector=TcpConnector())
+    with pytest.raises(AddressRefused):
+        await call(out, f"{scheme}://{host}:{canary.port}/")
+    assert canary.connections == 0
+
+
+async def test_ap_08_a_name_that_changes_its_mind_is_followed_nowhere(canary: Outsider) -> None:
+    """Rebinding: what the name leads to at the second question is never asked for, though the first failed."""
+    names, wire = Names(shop_example=[[PUBLIC], ["127.0.0.1"]]), Wire(dead=[PUBLIC])
+    url = f"https://shop.example:{canary.port}/"
+    with pytest.raises(Unreachable):
+        await call(outbound(names, wire), url)
+    assert names.asked == ["shop.example"]
+    assert [address for address, *_ in wire.connected] == [PUBLIC]
+    with pytest.raises(AddressRefused):
+        await call(outbound(names, TcpConnector()), url)
+    assert canary.connections == 0
+
+
+async def test_ap_08_a_redirect_is_an_answer_and_nothing_more(canary: Outsider) -> None:
+    where = f"http://127.0.0.1:{canary.port}/"
+    moved = answer(b"", "307 Temporary Redirect", Location=where)
+    async with listening(Outsider(say=lambda _: moved)) as outsider:
+        out = outbound(Names(), TcpConnector(), LOOPBACK)
+        assert (await call(out, f"http://127.0.0.1:{outsider.port}/")).status == 307
+    assert (outsider.connections, canary.connections) == (1, 0)
+
+
+async def test_http_is_for_networks_that_are_allowed(canary: Outsider) -> None:
+    assert (await call(outbound(Names(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{canary.port}")).status == 204
+    wire = Wire()
+    with pytest.raises(AddressRefused):
+        await call(outbound(Names(shop_example=[[PUBLIC]]), wire, LOOPBACK), "http://shop.example/")
+    assert wire.connected == []
+
+
+async def test_the_next_address_is_tried_and_at_most_three() -> None:
+    wire = Wire(dead=[PUBLIC])
+    await call(outbound(Names(shop_example=[[PUBLIC, OTHER]]), wire), "https://shop.example/")
+    assert [address for address, *_ in wire.connected] == [PUBLIC, OTHER]
+    many = [f"93.184.215.{last}" for last in range(1, 9)]
+    wire = Wire(dead=many)
+    with pytest.raises(Unreachable):
+        await call(outbound(Names(shop_example=[many]), wire), "https://shop.example/")
+    assert len(wire.connected) == 3
+
+
+async def test_no_proxy_of_the_environment_is_used(canary: Outsider, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
+    async with listening(Outsider()) as outsider:
+        await call(outbound(Names(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{outsider.port}/")
+    assert (outsider.connections, canary.connections) == (1, 0)
+
+
+# -- encrypted ----------------------------------------------------------------------------------------
+
+
+async def test_the_name_is_proved_by_a_certificate_and_the_request_arrives(trust: Trust) -> None:
+    outsider = Outsider(say=lambda _: answer(b'{"kept": []}'))
+    async with listening(outsider, tls=trust.server):
+        out = outbound(Names(shop_test_example=[["127.0.0.1"]]), TcpConnector(trust.client), LOOPBACK)
+        posting = Posting(
+            url=f"https://{NAME}:{outsider.port}/gdpr", body=b'{"a":1}', headers={"Service-Jwt": "a.b.c"}
+        )
+        got = await out.post(posting)
+    assert got == Answer(status=200, body=b'{"kept": []}')
+    [received] = outsider.received
+    assert (received.line, received.body) == ("POST /gdpr HTTP/1.1", b'{"a":1}')
+    assert received.headers["host"] == f"{NAME}:{outsider.port}"
+    assert (received.headers["service-jwt"], received.headers["content-type"]) == ("a.b.c", "application/json")
+
+
+async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(trust: Trust, tmp_path: Path) -> None:
+    outsider = Outsider()
+    stranger = certificate_for(tmp_path, NAME)
+    async with listening(outsider, tls=trust.server):
+        for connector, name in (
+            (TcpConnector(trust.client), "other.test.example"),
+            (TcpConnector(stranger.client), NAME),
+            (TcpConnector(), NAME),
+        ):
+            names = Names(shop_test_example=[["127.0.0.1"]], other_test_example=[["127.0.0.1"]])
+            with pytest.raises(Unreachable):
+                await call(outbound(names, connector, LOOPBACK), f"https://{name}:{outsider.port}/")
+    assert outsider.received == []
+
+
+# -- bounded ------------------------------------------------------------------------------------------
+
+
+async def answered(said: bytes, limits: Limits | None = None) -> Answer:
+    out = outbound(Names(shop_example=[[PUBLIC]]), Wire(said), limits=limits)
+    return await call(out, "https://shop.example/")
+
+
+@pytest.mark.parametrize(
+    ("said", "body"),
+    [
+        (NOTHING, b""),
+        (answer(b"whole"), b"whole"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", b"abcde"),
+        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", b"until the end"),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + answer(b"then"), b"then"),
+    ],
+)
+async def test_an_answer_is_read_however_its_length_is_told(said: bytes, body: bytes) -> None:
+    assert (await answered(said)).body == body
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Enc",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 9 + answer(),
+        answer(b"\x1f\x8b", Content_Encoding="gzip"),
+    ],
+)
+async def test_what_is_no_whole_answer_is_none(said: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        await answered(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        answer(b"x" * 1_001),
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1_001,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n" + b"x" * 1_000 + b"\r\n1\r\nx\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 40_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 9_000 + b"\r\n",
+    ],
+)
+async def test_an_answer_larger_than_is_read_ends_the_call(said: bytes) -> None:
+    limits = Limits(body_bytes=1_000)
+    assert len((await answered(answer(b"x" * 1_000), limits)).body) == 1_000
+    with pytest.raises(AnswerTooLarge):
+        await answered(said, limits)
+
+
+async def test_whoever_accepts_and_says_nothing_is_not_waited_for() -> None:
+    never = asyncio.get_running_loop().create_future()
+    async with listening(Outsider(pause=lambda: never)) as outsider:
+        out = outbound(Names(), TcpConnector(), LOOPBACK, Limits(total_seconds=0.05))
+        with pytest.raises(TooSlow):
+            await call(out, f"http://127.0.0.1:{outsider.port}/")
+        assert outsider.connections == 1
+        never.set_result(None)
+
+
+async def test_a_name_or_a_connection_that_takes_too_long_is_not_waited_for() -> None:
+    class Silent:
+        async def addresses(self, host: str, port: int) -> list[object]:  # noqa: ARG002
+            return await asyncio.get_running_loop().create_future()
+
+    out = Outbound(
+        allowed=(),
+        resolver=Silent(),  # type: ignore[arg-type]
+        connector=Wire(),
+        limits=Limits(connect_seconds=0.05),
+    )
+    with pytest.raises(TooSlow):
+        await call(out, "https://shop.example/")
+
+
+async def test_no_more_calls_are_made_at_once_than_may_be() -> None:
+    gate = asyncio.Event()
+    full: asyncio.Queue[None] = asyncio.Queue()
+
+    def pause() -> asyncio.Future[object]:
+        full.put_nowait(None)
+        return asyncio.ensure_future(gate.wait())
+
+    async with listening(Outsider(pause=pause)) as outsider:
+        out = outbound(Names(), TcpConnector(), LOOPBACK, Limits(at_once=2))
+        calls = [asyncio.create_task(call(out, f"http://127.0.0.1:{outsider.port}/")) for _ in range(6)]
+        await full.get()
+        await full.get()
+        gate.set()
+        await asyncio.gather(*calls)
+    assert (outsider.most_at_once, outsider.connections) == (2, 6)
+
+
+async def test_nobody_listening_is_a_failed_call(canary: Outsider) -> None:
+    async with listening(Outsider()) as outsider:
+        port = outsider.port
+    with pytest.raises(CallFailed):
+        await call(outbound(Names(), TcpConnector(), LOOPBACK), f"http://127.0.0.1:{port}/")
+    assert canary.connections == 0
+
+
+def test_no_header_can_bring_another_along() -> None:
+    with pytest.raises(ValueError, match="more than one line"):
+        request_of(target_of("https://a.example/"), Posting(url="", body=b"", headers={"A": "b\r\nHost: c"}))

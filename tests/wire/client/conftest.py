@@ -1,0 +1,90 @@
+"""A studio whose shop is an application with the client inside, on each database in turn."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from gatehouse.client import AccessKey, Gatehouse, Reply, Request, StandardTransport, Unavailable
+from tests.support.service import Service
+from tests.support.studio import FACTOR, Person, Studio, a_studio
+
+KICK = {"user": {"kick": {"value": True}}}
+
+
+@dataclass
+class Watched:
+    """The client's own transport, with a list of what was asked and answered, and a cable that can be pulled."""
+
+    inner: StandardTransport
+    seen: list[tuple[str, int]] = field(default_factory=list)
+    pulled: bool = False
+
+    async def send(self, request: Request) -> Reply:
+        if self.pulled:
+            raise Unavailable("the cable is pulled")
+        reply = await self.inner.send(request)
+        self.seen.append((request.path.rpartition("/")[2], reply.status))
+        return reply
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def asked(self, last: str) -> list[int]:
+        """The statuses of all answers from there."""
+        return [status for path, status in self.seen if path == last]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """The studio's shop, and the client in it."""
+
+    studio: Studio
+    transport: Watched
+    key: str
+
+    def client(self, **changes: Any) -> Gatehouse:
+        wanted: dict[str, Any] = {
+            "application_id": self.studio.shop.application_id,
+            "credential": AccessKey(self.key),
+            "transport": self.transport,
+            "clock": self.studio.service.clock,
+        }
+        return Gatehouse(self.studio.service.base_url, **{**wanted, **changes})
+
+    async def save(self, person: Person, **data: object) -> None:
+        """The owner changes what somebody holds in the shop."""
+        ask = {
+            "action": "save",
+            "application_id": self.studio.shop.application_id,
+            "data": {"user_id": person.user_id, **data},
+        }
+        await self.studio.ok("meta/data", ask, self.studio.owner.headers)
+
+    async def a_role(self, name: str) -> None:
+        """A role that gives user.kick."""
+        ask = {
+            "action": "save",
+            "application_id": self.studio.shop.application_id,
+            "data": {"name": name, "meta": {"private_data": KICK}},
+        }
+        await self.studio.ok("roles", ask, self.studio.owner.headers)
+
+    async def jwt(self, person: Person, **more: Any) -> str:
+        """Another user JWT of his."""
+        house = self.studio.service.house
+        user = await house.storage.accounts.user(person.user_id)
+        return await house.user_tokens.issue(user, auth="login", factor=FACTOR, **more)
+
+
+@pytest.fixture
+async def studio(service: Service) -> Studio:
+    return await a_studio(service)
+
+
+@pytest.fixture
+async def shop(studio: Studio) -> AsyncIterator[Shop]:
+    transport = Watched(StandardTransport(studio.service.base_url))
+    yield Shop(studio=studio, transport=transport, key=await studio.access_key())
+    await transport.close()

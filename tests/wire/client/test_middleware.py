@@ -1,0 +1,229 @@
+"""An application behind the middleware, and the guide that says how to make one."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from gatehouse.client import GatehouseMiddleware, guarded, peer_address, require
+from gatehouse.kernel.clock import SystemClock
+from tests.support.builders import ORIGIN
+from tests.support.clock import MovableClock
+from tests.support.finding import ROOT
+from tests.support.service import running_service
+from tests.support.studio import FACTOR, PROJECT, a_studio
+from tests.wire.client.conftest import KICK, Shop
+
+GUIDE = ROOT / "docs" / "guides" / "connect-a-python-app.md"
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+async def show(request: Request) -> JSONResponse:
+    user = request.user
+    assert request.state.user is user
+    return JSONResponse({"user": None if user is None else user.user_id, "address": getattr(user, "address", None)})
+
+
+@guarded("user.kick")
+async def kick(request: Request) -> JSONResponse:
+    return JSONResponse({"kicked by": request.user.nick})
+
+
+@guarded("user.kick", project=lambda request: request.path_params.get("project"))
+async def kick_in_project(request: Request) -> JSONResponse:
+    return JSONResponse({"kicked in": request.path_params["project"]})
+
+
+async def late(request: Request) -> JSONResponse:
+    user = await require("user.kick")(request)
+    return JSONResponse({"kicked by": user.nick})
+
+
+async def chat(socket: WebSocket) -> None:
+    await socket.accept()
+    await require("user.kick")(socket)
+    await socket.send_text("hello")
+    await socket.close()
+
+
+def an_app(shop: Shop, **options: Any) -> Starlette:
+    routes = [
+        Route("/", show),
+        Route("/kick", kick, methods=["POST"]),
+        Route("/late", late, methods=["POST"]),
+        Route("/in/{project}/kick", kick_in_project, methods=["POST"]),
+        Route("/in/nothing", kick_in_project, methods=["POST"]),
+        WebSocketRoute("/chat", chat),
+    ]
+    app = Starlette(routes=routes)
+    app.add_middleware(GatehouseMiddleware, gatehouse=shop.client(), **options)
+    return app
+
+
+@asynccontextmanager
+async def visiting(app: Any, address: str = "192.0.2.7") -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=app, client=(address, 1))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+        yield client
+
+
+def bearing(jwt: str, **more: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {jwt}", **more}
+
+
+async def test_whoever_has_the_rule_passes_and_the_others_are_told_why_not(shop: Shop) -> None:
+    visitor, owner = bearing(shop.studio.visitor.jwt), bearing(shop.studio.owner.jwt)
+    await shop.save(shop.studio.visitor, private_data=KICK)
+    async with visiting(an_app(shop)) as client:
+        for path in ("/kick", "/late"):
+            assert (await client.post(path, headers=visitor)).json() == {"kicked by": "Anna"}
+            refused = await client.post(path, headers=owner)
+            assert (refused.status_code, refused.json()["status"]) == (403, "ERROR")
+            unknown = await client.post(path)
+            assert (unknown.status_code, unknown.json()) == (401, {"status": "ERROR", "error": "invalid token"})
+            assert unknown.headers["www-authenticate"] == "Bearer"
+            assert unknown.headers["cache-control"] == "no-store"
+
+
+async def test_the_project_of_the_request_decides(shop: Shop) -> None:
+    visitor = bearing(shop.studio.visitor.jwt)
+    in_project = {"projectAccess": {PROJECT: {"private_data": KICK}}}
+    await shop.save(shop.studio.visitor, private_data={**KICK, **in_project})
+    async with visiting(an_app(shop)) as client:
+        assert (await client.post(f"/in/{PROJECT}/kick", headers=visitor)).status_code == 200
+        assert (await client.post("/in/another/kick", headers=visitor)).status_code == 403
+        assert (await client.post("/in/nothing", headers=visitor)).status_code == 403
+
+
+async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: Shop) -> None:
+    jwt = shop.studio.visitor.jwt
+    async with visiting(an_app(shop)) as client:
+        expected = {"user": shop.studio.visitor.user_id, "address": None}
+        assert (await client.get("/", headers=bearing(jwt))).json() == expected
+        assert (await client.get("/", headers=bearing(jwt, Factor=FACTOR))).json() == expected
+        wrong = [
+            {},
+            {"Authorization": f"Basic {jwt}"},
+            bearing("a.b.c"),
+            bearing(shop.key),
+            bearing(jwt, Factor="another"),
+            bearing(jwt, Factor=""),
+            [("Authorization", f"Bearer {jwt}")] * 2,
+        ]
+        for headers in wrong:
+            assert (await client.get("/", headers=headers)).status_code == 401, headers
+
+
+async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_asked_for(shop: Shop) -> None:
+    headers, house = bearing(shop.studio.visitor.jwt), shop.studio.service.house
+    async with visiting(an_app(shop)) as client, visiting(an_app(shop, offline=True)) as offline:
+        assert (await client.get("/", headers=headers)).status_code == 200
+        await house.administration.block(shop.studio.visitor.user_id, ORIGIN)
+        await house.clock.advance(2)  # type: ignore[attr-defined]
+        assert (await client.get("/", headers=headers)).status_code == 401
+        assert (await offline.get("/", headers=headers)).status_code == 200
+        assert (await offline.post("/kick", headers=headers)).status_code == 401
+
+
+async def test_strangers_come_in_where_they_may(shop: Shop) -> None:
+    async with visiting(an_app(shop, open_paths=["/"])) as client:
+        assert (await client.get("/")).json()["user"] is None
+        assert (await client.get("/", headers=bearing("a.b.c"))).status_code == 401
+        assert (await client.post("/kick")).status_code == 401
+    async with visiting(an_app(shop, anonymous=True)) as client:
+        assert (await client.get("/")).json()["user"] is None
+        assert (await client.post("/kick")).status_code == 401
+
+
+async def test_an_address_is_known_only_to_who_says_how(shop: Shop) -> None:
+    headers = bearing(await shop.jwt(shop.studio.visitor, fixed_ips=["10.0.0.0/8"]))
+    async with visiting(an_app(shop), "10.1.2.3") as client:
+        assert (await client.get("/", headers=headers)).status_code == 403
+    told = an_app(shop, address=peer_address)
+    async with visiting(told, "10.1.2.3") as client:
+        assert (await client.get("/", headers=headers)).json()["address"] == "10.1.2.3"
+    async with visiting(told, "11.1.2.3") as client:
+        assert (await client.get("/", headers=headers)).status_code == 403
+
+
+async def test_without_the_service_the_application_says_so(shop: Shop) -> None:
+    headers = bearing(shop.studio.visitor.jwt)
+    async with visiting(an_app(shop)) as client:
+        assert (await client.get("/", headers=headers)).status_code == 200
+        shop.transport.pulled = True
+        await shop.studio.service.clock.advance(2)
+        answer = await client.get("/", headers=headers)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+
+
+async def socket_messages(app: Any, jwt: str) -> list[str]:
+    """What an application sends to a WebSocket that connects and then waits."""
+    sent: list[str] = []
+    scope = {
+        "type": "websocket",
+        "path": "/chat",
+        "raw_path": b"/chat",
+        "query_string": b"",
+        "headers": [(b"authorization", f"Bearer {jwt}".encode())],
+        "subprotocols": [],
+        "client": ("192.0.2.7", 1),
+    }
+
+    async def receive() -> dict[str, object]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(f"{message['type']} {message.get('code', '')}".strip())
+
+    await app(scope, receive, send)
+    return sent
+
+
+async def test_a_websocket_is_closed_to_who_may_not(shop: Shop) -> None:
+    app = an_app(shop)
+    await shop.save(shop.studio.visitor, private_data=KICK)
+    allowed = await socket_messages(app, shop.studio.visitor.jwt)
+    assert allowed == ["websocket.accept", "websocket.send", "websocket.close 1000"]
+    assert await socket_messages(app, shop.studio.owner.jwt) == ["websocket.accept", "websocket.close 1008"]
+    assert await socket_messages(app, "a.b.c") == ["websocket.close 1008"]
+
+
+def blocks() -> list[str]:
+    return PYTHON.findall(GUIDE.read_text())
+
+
+async def test_the_application_of_the_guide_does_what_the_guide_says(
+    migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [source] = [block for block in blocks() if "app = Starlette" in block]
+    clock = MovableClock(SystemClock().now())  # the application of the guide lives in real time
+    async with running_service(migrated_url, tmp_path, clock=clock) as service:
+        studio = await a_studio(service)
+        monkeypatch.setenv("GATEHOUSE_URL", service.base_url)
+        monkeypatch.setenv("GATEHOUSE_APPLICATION", str(studio.shop.application_id))
+        monkeypatch.setenv("GATEHOUSE_KEY", await studio.access_key())
+        made: dict[str, Any] = {}
+        exec(compile(source, GUIDE.name, "exec"), made)  # noqa: S102 - our own page
+        ask = {"action": "save", "application_id": studio.shop.application_id}
+        data = {"user_id": studio.visitor.user_id, "private_data": KICK}
+        await studio.ok("meta/data", {**ask, "data": data}, studio.owner.headers)
+        async with made["gatehouse"], visiting(made["app"]) as client:
+            statuses = [
+                (await client.post("/kick", headers=headers)).status_code
+                for headers in (bearing(studio.visitor.jwt), bearing(studio.owner.jwt), {})
+            ]
+        assert statuses == [200, 403, 401]
+
+
+def test_every_other_example_of_the_guide_is_python() -> None:
+    for block in blocks():
+        compile(block, GUIDE.name, "exec")

@@ -1,0 +1,181 @@
+"""What the client says somebody may do, against the running service (R5)."""
+
+import asyncio
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from gatehouse.client import AccessKey, Denied, Resource, ServiceJwt, ServiceKey, Unauthenticated, Unavailable
+from gatehouse.keys.material import public_pem
+from tests.support.builders import ORIGIN, a_record
+from tests.support.studio import PROJECT
+from tests.support.tokens import application_private_key
+from tests.wire.client.conftest import KICK, Shop
+
+GROUP = Resource("groups", "0" * 23 + "a")
+MINUTE = 60
+
+
+async def test_what_is_held_is_allowed_and_nothing_else(shop: Shop) -> None:
+    visitor, gatehouse = shop.studio.visitor, shop.client()
+    await shop.save(visitor, private_data=KICK, public_data={"see": {"value": True, "params": "a,b"}})
+    user = await gatehouse.user(visitor.jwt)
+    assert await gatehouse.allows(user, "user.kick")
+    assert not await gatehouse.allows(user, "user.ban")
+    assert not await gatehouse.allows(user, "user")
+    assert (await gatehouse.permissions(user)).params("see") == ("a", "b")
+    owner = await gatehouse.user(shop.studio.owner.jwt)
+    assert not await gatehouse.allows(owner, "user.kick")
+
+
+async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_nowhere_below(shop: Shop) -> None:
+    visitor, gatehouse = shop.studio.visitor, shop.client()
+    in_project = {"private_data": {"user": {"ban": {"value": True}}}}
+    await shop.save(visitor, private_data={**KICK, "projectAccess": {PROJECT: in_project}})
+    user = await gatehouse.user(visitor.jwt)
+    assert await gatehouse.allows(user, "user.ban", PROJECT)
+    assert await gatehouse.allows(user, "user.ban", PROJECT, GROUP)
+    assert not await gatehouse.allows(user, "user.ban")
+    assert not await gatehouse.allows(user, "user.ban", "another")
+    assert await gatehouse.allows(user, "user.kick")
+    assert not await gatehouse.allows(user, "user.kick", PROJECT)
+    assert not await gatehouse.allows(user, "user.kick", PROJECT, GROUP)
+
+
+async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag(shop: Shop) -> None:
+    visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
+    await shop.save(visitor, private_data=KICK)
+    user = await gatehouse.user(visitor.jwt)
+    await asyncio.gather(*(gatehouse.allows(user, "user.kick") for _ in range(5)))
+    await clock.advance(1.9)
+    assert await gatehouse.allows(user, "user.kick")
+    assert shop.transport.asked("data") == [200]
+    await clock.advance(0.1)
+    assert await gatehouse.allows(user, "user.kick")
+    assert shop.transport.asked("data") == [200, 304]
+    await clock.advance(1.9)
+    assert await gatehouse.allows(user, "user.kick")
+    assert shop.transport.asked("data") == [200, 304]
+
+
+async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: Shop) -> None:
+    visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
+    await shop.a_role("moderator")
+    await shop.save(visitor, roles=["moderator"])
+    user = await gatehouse.user(visitor.jwt)
+    assert await gatehouse.allows(user, "user.kick")
+    await shop.save(visitor, roles=[])
+    await clock.advance(2)
+    assert not await gatehouse.allows(user, "user.kick")
+    await shop.save(visitor, roles=["moderator"])
+    await clock.advance(2)
+    assert await gatehouse.allows(user, "user.kick")
+
+
+@pytest.mark.parametrize("blocked", [True, False], ids=["blocked", "signed out everywhere"])
+async def test_whoever_is_blocked_or_signed_out_is_unknown_within_two_seconds(shop: Shop, *, blocked: bool) -> None:
+    visitor, gatehouse, house = shop.studio.visitor, shop.client(stale_seconds=MINUTE), shop.studio.service.house
+    await shop.save(visitor, private_data=KICK)
+    user = await gatehouse.user(visitor.jwt)
+    assert await gatehouse.allows(user, "user.kick")
+    if blocked:
+        await house.administration.block(visitor.user_id, ORIGIN)
+    else:
+        await house.storage.sessions.revoke(visitor.user_id, a_record(), keep=None, now=house.clock.now())
+    await shop.studio.service.clock.advance(2)
+    with pytest.raises(Unauthenticated):
+        await gatehouse.allows(user, "user.kick")
+    shop.transport.pulled = True  # nor is anything remembered about him
+    with pytest.raises(Unavailable):
+        await gatehouse.allows(user, "user.kick")
+
+
+async def test_what_ends_is_over_at_its_end(shop: Shop) -> None:
+    visitor, clock = shop.studio.visitor, shop.studio.service.clock
+    entry = {"value": True, "expired": clock.now() + 1}
+    await shop.save(visitor, private_data={"user": {"kick": entry}})
+    gatehouse = shop.client()
+    user = await gatehouse.user(visitor.jwt)
+    assert await gatehouse.allows(user, "user.kick")
+    await clock.advance(1)
+    assert not await gatehouse.allows(user, "user.kick")
+
+
+async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answer(shop: Shop) -> None:
+    visitor, gatehouse, clock = shop.studio.visitor, shop.client(), shop.studio.service.clock
+    await shop.save(visitor, private_data=KICK)
+    user = await gatehouse.user(visitor.jwt)
+    assert await gatehouse.allows(user, "user.kick")
+    shop.transport.pulled = True
+    await clock.advance(1)
+    assert await gatehouse.allows(user, "user.kick")
+    await clock.advance(1)
+    with pytest.raises(Unavailable):
+        await gatehouse.allows(user, "user.kick")
+    assert (await gatehouse.user(visitor.jwt)).user_id == visitor.user_id  # the keys are still known
+    shop.transport.pulled = False
+    assert await gatehouse.allows(user, "user.kick")
+
+
+async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: Shop) -> None:
+    visitor, clock = shop.studio.visitor, shop.studio.service.clock
+    await shop.save(visitor, private_data=KICK)
+    gatehouse = shop.client(stale_seconds=MINUTE)
+    user = await gatehouse.user(visitor.jwt)
+    assert await gatehouse.allows(user, "user.kick")
+    shop.transport.pulled = True
+    await clock.advance(2 + MINUTE - 1)
+    assert await gatehouse.allows(user, "user.kick")
+    await clock.advance(1)
+    with pytest.raises(Unavailable):
+        await gatehouse.allows(user, "user.kick")
+
+
+async def test_a_service_jwt_asks_as_well(shop: Shop) -> None:
+    visitor = shop.studio.visitor
+    await shop.save(visitor, private_data=KICK)
+    gatehouse = shop.client(credential=ServiceJwt(await shop.studio.service_jwt()))
+    assert await gatehouse.allows(await gatehouse.user(visitor.jwt), "user.kick")
+
+
+async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked_for(shop: Shop) -> None:
+    studio, private = shop.studio, application_private_key()
+    about = studio.shop.application_id
+    ask = {"action": "save", "application_id": about, "data": {"public_key": public_pem(private.public_key())}}
+    kid = (await studio.ok("application/keys", ask, studio.owner.headers))["data"]["id"]
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    key = ServiceKey(about, kid, pem, clock=studio.service.clock)
+    await shop.save(studio.visitor, private_data=KICK)
+    gatehouse = shop.client(credential=key)
+    user = await gatehouse.user(studio.visitor.jwt)
+    for _ in range(6):
+        assert await gatehouse.allows(user, "user.kick")
+        await studio.service.clock.advance(MINUTE)
+    headers = {**studio.owner.headers, "Service-Jwt": key.jwt(studio.service.base_url)}
+    assert await studio.ok("user/info", {}, headers)
+
+
+async def test_an_application_with_a_wrong_credential_learns_nothing(shop: Shop) -> None:
+    user = await shop.client().user(shop.studio.visitor.jwt)
+    with pytest.raises(Unauthenticated):
+        await shop.client(credential=AccessKey("0" * 64)).allows(user, "user.kick")
+    theirs = ServiceJwt(await shop.studio.service_jwt(shop.studio.other))
+    with pytest.raises(Denied):
+        await shop.client(credential=theirs).allows(user, "user.kick")
+
+
+async def test_the_signed_address_decides_ip_conditions(shop: Shop) -> None:
+    ask = {
+        "action": "save",
+        "application_id": shop.studio.shop.application_id,
+        "data": {
+            "name": "in the house",
+            "meta": {"private_data": KICK},
+            "condition": {"ip": "10.0.0.0/8"},
+        },
+    }
+    await shop.studio.ok("roles", ask, shop.studio.owner.headers)
+    gatehouse, jwt = shop.client(), shop.studio.visitor.jwt
+    for address, expected in (("10.1.2.3", True), ("::ffff:10.1.2.3", True), ("11.1.2.3", False), (None, False)):
+        user = await gatehouse.user(jwt, address=address)
+        assert await gatehouse.allows(user, "user.kick") is expected, address

@@ -1,0 +1,282 @@
+"""Groups from outside (interface §4.7, R5, R6; checklist section 10)."""
+
+import asyncio
+import json
+from typing import Any
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions.model.scope import ROOT, group_scope
+from tests.support.builders import a_record
+from tests.support.permission_builders import GROUP, a_group, a_person, a_project, publish
+from tests.support.studio import PROJECT, Person, Studio
+from tests.support.studio_people import IN_PROJECT, administrator, audited, rules, someone
+
+MANAGES = "group.can_manage_group"
+MANAGES_ALL = "project.can_manage_groups"
+EVERYONE = {"title": "All", "condition": {"everyone": True}}
+
+
+def saving(group_id: str | None = None, **data: object) -> dict[str, object]:
+    named = {} if group_id is None else {"group_id": group_id}
+    return {"action": "save", **named, "data": data}
+
+
+def access(group_id: str = GROUP, **data: object) -> dict[str, object]:
+    return {"group_id": group_id, "data": data}
+
+
+async def get(studio: Studio, who: Person) -> Any:
+    ask = {"action": "get", "data": {"project_id": PROJECT}}
+    return (await studio.ok("group", ask, who.headers))["data"]
+
+
+async def make(studio: Studio, title: str = "Testers") -> Any:
+    made = await studio.ok("group", saving(project_id=PROJECT, title=title), studio.owner.headers)
+    return made["data"]
+
+
+async def a_manager(studio: Studio, group_id: str) -> Person:
+    return await someone(studio, {group_scope(PROJECT, group_id): rules(MANAGES)})
+
+
+async def people(studio: Studio, count: int) -> list[str]:
+    """Accounts, all made already when they are listed."""
+    ids = [str(3_000_000_000 + n) for n in range(count)]
+    for user_id in ids:
+        await a_person(studio.service.house.storage, user_id)
+    return ids
+
+
+async def test_a_group_is_made_read_changed_and_deleted(studio: Studio) -> None:
+    made = await make(studio)
+    assert len(made["id"]) == 24
+    assert made == {
+        "id": made["id"],
+        "project_id": PROJECT,
+        "title": "Testers",
+        "description": "",
+        "tags": ["project"],
+        "conditions": [],
+        "users": [],
+        "version": 1,
+    }
+    assert await get(studio, studio.owner) == {"groups": [made], "max_users_cnt": 100}
+    changed = await studio.ok("group", saving(made["id"], title="Players", description="x"), studio.owner.headers)
+    assert changed["data"] == {**made, "title": "Players", "description": "x", "version": 2}
+    kept = await studio.ok("group", saving(made["id"], project_id=PROJECT), studio.owner.headers)
+    assert (kept["data"]["title"], kept["data"]["description"]) == ("Players", "x")
+    cleared = await studio.ok("group", saving(made["id"], description=None), studio.owner.headers)
+    assert cleared["data"]["description"] == ""
+    gone = await studio.ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
+    assert gone == {"status": "OK"}
+    assert (await get(studio, studio.owner))["groups"] == []
+
+
+async def test_gr_01_whoever_manages_one_of_five_groups_sees_exactly_that_one(studio: Studio) -> None:
+    groups = [await make(studio, f"Group {n}") for n in range(5)]
+    manager = await a_manager(studio, groups[2]["id"])
+    assert [group["id"] for group in (await get(studio, manager))["groups"]] == [groups[2]["id"]]
+    ask = {"action": "get", "data": {"project_id": PROJECT}}
+    await studio.refused(403, "group", ask, studio.visitor.headers)
+    all_of_them = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    assert len((await get(studio, all_of_them))["groups"]) == 5
+    at_root = await someone(studio, {ROOT: rules(MANAGES)})
+    await studio.refused(403, "group", ask, at_root.headers)
+    keeper = await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})
+    assert (await get(studio, keeper))["groups"] == []
+
+
+async def test_each_act_needs_its_own_right(studio: Studio) -> None:
+    made = await make(studio)
+    manager, keeper = await a_manager(studio, made["id"]), await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})
+    for who, status in ((manager, 403), (keeper, 200)):
+        for body in (saving(project_id=PROJECT, title=f"New {status}"), saving(made["id"], title=f"Old {status}")):
+            assert (await studio.post("group", body, who.headers)).status_code == status
+    await studio.refused(403, "group/access", access(made["id"], users=[]), keeper.headers)
+    await studio.ok("group/access", access(made["id"], users=[]), manager.headers)
+    tags = {"group_id": made["id"], "data": {"tags": ["project", "x"]}}
+    await studio.refused(403, "group/tags", tags, manager.headers)
+    assert (await studio.ok("group/tags", tags, keeper.headers))["data"]["tags"] == ["project", "x"]
+    delete = {"action": "delete", "group_id": made["id"]}
+    await studio.refused(403, "group", delete, manager.headers)
+    await studio.ok("group", delete, keeper.headers)
+
+
+async def test_gr_03_a_group_lists_at_most_a_hundred_users(studio: Studio) -> None:
+    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    ids = await people(studio, 101)
+    saved = await studio.ok("group/access", access(users=ids[:100]), studio.owner.headers)
+    assert saved["data"]["users"] == ids[:100]
+    await studio.refused(400, "group/access", access(users=ids), studio.owner.headers)
+    assert (await get(studio, studio.owner))["groups"][0]["users"] == ids[:100]
+    twice = await studio.ok("group/access", access(users=[ids[0], ids[1], ids[0]]), studio.owner.headers)
+    assert twice["data"]["users"] == ids[:2]
+
+
+async def test_gr_03_two_parallel_saves_never_make_more_than_a_hundred(studio: Studio) -> None:
+    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    ids = await people(studio, 120)
+    answers = await asyncio.gather(
+        *(studio.post("group/access", access(users=part), studio.owner.headers) for part in (ids[:60], ids[60:]))
+    )
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert (await get(studio, studio.owner))["groups"][0]["users"] in (ids[:60], ids[60:])
+
+
+def deep(leaf: dict[str, object], depth: int) -> dict[str, object]:
+    for level in range(depth):
+        leaf = {("and" if level % 2 else "or"): [leaf, {"tag": "x"}]}
+    return leaf
+
+
+async def test_gr_04_a_group_looks_at_no_address(studio: Studio) -> None:
+    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    for condition in ({"ip": "10.0.0.0/8"}, {"ip": "10.0.0.0/8", "tag": "x"}, deep({"ip": "10.0.0.0/8"}, 5)):
+        body = access(conditions=[{"title": "Inside", "condition": condition}])
+        await studio.refused(400, "group/access", body, studio.owner.headers)
+    fine = [{"title": "Deep", "condition": deep({"domain": "studio.example"}, 5)}]
+    saved = await studio.ok("group/access", access(conditions=fine), studio.owner.headers)
+    assert saved["data"]["conditions"] == fine
+
+
+async def test_gr_05_each_endpoint_changes_only_what_is_its_own(studio: Studio) -> None:
+    made = await make(studio)
+    alien = {"tags": ["x"], "users": [studio.visitor.user_id], "conditions": [EVERYONE], "id": "x", "created": 1}
+    saved = await studio.ok("group", saving(made["id"], **alien), studio.owner.headers)
+    assert saved["data"] == {**made, "version": 2}
+    alien = {"title": "Else", "project_id": "elsewhere", "tags": ["x"], "description": "x"}
+    saved = await studio.ok("group/access", access(made["id"], users=[], **alien), studio.owner.headers)
+    assert saved["data"] == {**made, "version": 3}
+    for path, body in (("group", saving(made["id"], colour=1)), ("group/access", access(made["id"], colour=1))):
+        assert "colour" in await studio.refused(400, path, body, studio.owner.headers)
+
+
+async def test_a_group_stays_in_its_project(studio: Studio) -> None:
+    made = await make(studio)
+    await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
+    body = saving(made["id"], project_id="elsewhere")
+    await studio.refused(400, "group", body, studio.owner.headers)
+
+
+async def test_gr_06_a_manager_reaches_his_group_alone_and_opening_it_is_audited_as_high(studio: Studio) -> None:
+    mine, theirs = await make(studio, "Mine"), await make(studio, "Theirs")
+    manager = await a_manager(studio, mine["id"])
+    await studio.refused(403, "group/access", access(theirs["id"], users=[]), manager.headers)
+    await studio.ok("group/access", access(mine["id"], users=[studio.visitor.user_id]), manager.headers)
+    assert await audited(studio, Event.GROUP_OPENED) == []
+    both = [studio.visitor.user_id, manager.user_id]
+    await studio.ok("group/access", access(mine["id"], users=both), manager.headers)
+    assert len(await audited(studio, Event.GROUP_OPENED)) == 1
+    await studio.ok("group/access", access(mine["id"], conditions=[EVERYONE]), manager.headers)
+    opened = await audited(studio, Event.GROUP_OPENED)
+    assert [row.actor for row in opened] == [manager.user_id] * 2
+    await studio.ok("group/access", access(mine["id"], users=[]), manager.headers)
+    assert len(await audited(studio, Event.GROUP_OPENED)) == 2
+    await studio.refused(400, "group/access", access(mine["id"], users=[theirs["id"]]), manager.headers)
+
+
+async def test_gr_07_titles_follow_the_rules_of_projects_and_are_unique_in_theirs(studio: Studio) -> None:
+    made = await make(studio)
+    for title in ("abc\n", "a\tb", "a\u00a0b", "\u212aings", "caf\u00e9", "a" * 33, "", " a", "a ", "a  b", "a-b", 5):
+        await studio.refused(400, "group", saving(project_id=PROJECT, title=title), studio.owner.headers)
+        await studio.refused(400, "group", saving(made["id"], title=title), studio.owner.headers)
+    await studio.refused(400, "group", saving(project_id=PROJECT), studio.owner.headers)
+    await studio.refused(400, "group", saving(title="No project"), studio.owner.headers)
+    await studio.refused(409, "group", saving(project_id=PROJECT, title="testers"), studio.owner.headers)
+    await make(studio, "A" * 32)
+    second = await make(studio, "Second")
+    await studio.refused(409, "group", saving(second["id"], title="Testers"), studio.owner.headers)
+
+
+async def test_gr_07_a_condition_has_a_title_and_says_something(studio: Studio) -> None:
+    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    for one in (
+        {"condition": {"tag": "x"}},
+        {"title": "", "condition": {"tag": "x"}},
+        {"title": 5, "condition": {"tag": "x"}},
+        {"title": "x"},
+        {"title": "x", "condition": {}},
+        {"title": "x", "condition": {"colour": 1}},
+        {"title": "x", "condition": {"or": []}},
+        {"title": "x", "condition": {"everyone": "true"}},
+        {"title": "x", "condition": {"tag": "x"}, "colour": 1},
+        "everyone",
+    ):
+        await studio.refused(400, "group/access", access(conditions=[one]), studio.owner.headers)
+
+
+async def test_gr_08_rights_end_with_the_group_and_with_belonging_to_it(studio: Studio) -> None:
+    made, view = await make(studio), {"action": "get", "data": {"id": PROJECT}}
+    member = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    allow = {"action": "save", "data": {"id": PROJECT, "allow": [made["id"]]}}
+    await studio.ok("group/access", access(made["id"], users=[member.user_id]), studio.owner.headers)
+    await studio.ok("project/membership", allow, studio.owner.headers)
+    await studio.ok("project", view, member.headers)
+    await studio.ok("group/access", access(made["id"], users=[]), studio.owner.headers)
+    await studio.refused(403, "project", view, member.headers)
+    manager = await a_manager(studio, made["id"])
+    await studio.ok("project/membership", {**allow, "data": {"id": PROJECT, "allow": []}}, studio.owner.headers)
+    await studio.ok("group/access", access(made["id"], users=[]), manager.headers)
+    await studio.ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
+    await studio.refused(403, "group/access", access(made["id"], users=[]), manager.headers)
+
+
+async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> None:
+    await studio.service.house.storage.groups.create_group(a_group(), [a_record()])
+    for users in ([5], [None], [["1"]], ["x"], [""], ["1\n"], "1000000001", {"1000000001": True}):
+        await studio.refused(400, "group/access", access(users=users), studio.owner.headers)
+    unknown = access(users=[studio.visitor.user_id, "4444444444"])
+    assert await studio.refused(404, "group/access", unknown, studio.owner.headers) == "user not found"
+    many = json.dumps(access(users=["1"] * 60_000)).encode()
+    million = b'{"group_id":"' + GROUP.encode() + b'","data":{"users":[' + b'"1",' * 1_000_000 + b'"1"]}}'
+    headers = {**studio.owner.headers, "Content-Type": "application/json"}
+    for raw in (many, million):
+        answer = await studio.service.client.post("/api/permissions/group/access", content=raw, headers=headers)
+        assert answer.status_code in (400, 413)
+    assert (await get(studio, studio.owner))["groups"][0]["users"] == []
+
+
+async def test_a_save_of_an_old_version_is_refused(studio: Studio) -> None:
+    made = await make(studio)
+    await studio.ok("group", saving(made["id"], title="One", version=1), studio.owner.headers)
+    await studio.refused(409, "group", saving(made["id"], title="Two", version=1), studio.owner.headers)
+    await studio.refused(409, "group/access", access(made["id"], users=[], version=1), studio.owner.headers)
+    saved = await studio.ok("group/access", access(made["id"], users=[], version=2), studio.owner.headers)
+    assert saved["data"]["version"] == 3
+
+
+async def test_absent_users_and_conditions_stay_and_null_clears(studio: Studio) -> None:
+    made, users = await make(studio), [studio.visitor.user_id]
+    await studio.ok("group/access", access(made["id"], users=users, conditions=[EVERYONE]), studio.owner.headers)
+    kept = await studio.ok("group/access", access(made["id"]), studio.owner.headers)
+    assert (kept["data"]["users"], kept["data"]["conditions"]) == (users, [EVERYONE])
+    cleared = await studio.ok("group/access", access(made["id"], users=None, conditions=None), studio.owner.headers)
+    assert (cleared["data"]["users"], cleared["data"]["conditions"]) == ([], [])
+
+
+async def test_pa_13_an_unknown_group_is_no_different_from_a_foreign_one(studio: Studio) -> None:
+    made = await make(studio)
+    for path, body in (
+        ("group", lambda one: saving(one, title="x")),
+        ("group", lambda one: {"action": "delete", "group_id": one}),
+        ("group/access", lambda one: access(one, users=[])),
+        ("group/tags", lambda one: {"group_id": one, "data": {"tags": []}}),
+    ):
+        foreign, unknown = [
+            await studio.post(path, body(one), studio.visitor.headers) for one in (made["id"], "0" * 24)
+        ]
+        assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
+        assert foreign.status_code == 403
+    boss = await administrator(studio)
+    await studio.refused(404, "group/access", access("0" * 24, users=[]), boss.headers)
+    for strange in ("x", "", "0" * 23, "0" * 25, "G" * 24, GROUP.upper(), GROUP + "\n"):
+        await studio.refused(400, "group/access", access(strange, users=[]), boss.headers)
+
+
+async def test_a_service_vouches_for_groups_of_its_own_project_alone(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    await publish(storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
+    headers = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
+    await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, headers)
+    await studio.refused(403, "group", {"action": "get", "data": {"project_id": "elsewhere"}}, headers)
+    await studio.refused(403, "group", saving(project_id="elsewhere", title="New"), headers)

@@ -1,0 +1,179 @@
+"""members: who has a rule or a role, by what path, until when (R6)."""
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.scope import ROOT, application_scope
+from gatehouse.permissions.model.user_record import Assignment
+from tests.support.permission_builders import GROUP, a_person, holding
+from tests.support.questioned import (
+    REQUIRE,
+    P,
+    about,
+    giving,
+    grant,
+    hold,
+    hold_directly,
+    leaf,
+    put_group,
+    put_roles,
+)
+from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
+
+ANN, BEN, CAT, DAN = "2000000001", "2000000002", "2000000003", "2000000004"
+SAYS_NO = {"private_data": {"user": {"kick": {"value": False}}}}
+
+
+async def people(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    await a_person(storage, ANN, tags=frozenset({"staff"}))
+    await a_person(storage, BEN, purchases=frozenset({"game"}))
+    await a_person(storage, CAT, email_verified=True)
+    await a_person(storage, DAN)
+
+
+async def found(studio: Studio, **data: object) -> dict[str, Any]:
+    ask = about(studio, **({"rule": "user.kick"} if "role" not in data else {}), **data)
+    page = (await studio.ok("members", ask, studio.owner.headers))["data"]
+    assert page["after"] is None
+    return {one["user_id"]: one for one in page["members"]}
+
+
+def sources(members: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {user_id: [step["source"] for step in one["path"]] for user_id, one in members.items()}
+
+
+async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) -> None:
+    await people(studio)
+    await put_roles(
+        studio,
+        giving("given"),
+        giving("tagged", condition=parse_condition({"tag": "staff"})),
+        giving("bought", condition=parse_condition({"purchase": "game"})),
+        giving("local", condition=parse_condition({"domain": "studio.example"})),
+        giving("from_here", condition=parse_condition({"ip": "127.0.0.0/8"})),
+    )
+    await hold(studio, VISITOR, {ROOT: ["given"]})
+    await hold_directly(studio, DAN, {ROOT: holding(private_data={"user": {"kick": {"value": True}}})})
+    await hold_directly(studio, OWNER, {P: holding("given")})
+    assert sources(await found(studio)) == {
+        VISITOR: ["assigned_role"],
+        ANN: ["condition_of_role"],
+        BEN: ["condition_of_role"],
+        CAT: ["condition_of_role"],
+        DAN: ["direct_entry"],
+    }
+
+
+async def test_a_tag_that_the_service_keeps_is_found_too(studio: Studio) -> None:
+    await people(studio)
+    await put_roles(studio, giving("verified", condition=parse_condition({"tag": "email_verified"})))
+    assert set(await found(studio)) == {CAT}
+
+
+async def test_a_default_reaches_everyone_but_those_who_are_told_no(studio: Studio) -> None:
+    await people(studio)
+    await put_roles(studio, giving("never", meta=SAYS_NO), private_data={"user": {"kick": leaf(value=True)}})
+    await hold(studio, BEN, {ROOT: ["never"]})
+    assert set(await found(studio)) == {OWNER, VISITOR, ANN, CAT, DAN}
+    assert set((await found(studio)).popitem()[1]["path"][0]) == {"source", "scope"}
+
+
+async def test_in_a_project_grants_assignments_and_entries_count(studio: Studio) -> None:
+    await people(studio)
+    await put_roles(studio, giving("given"), giving("granted"))
+    await put_group(studio, ANN, conditions=[{"purchase": "game"}])
+    await grant(studio, "granted")
+    await hold(studio, VISITOR, {P: ["given"]})
+    on_shop = application_scope(PROJECT, studio.shop.application_id)
+    await hold(studio, CAT, {on_shop: ["given"]})
+    await hold(studio, DAN, {ROOT: ["given"]})
+    members = await found(studio, project_id=PROJECT)
+    assert sources(members) == {VISITOR: ["assigned_role"], ANN: ["group_grant"], BEN: ["group_grant"]}
+    assert members[ANN]["path"][0]["group"] == {"id": GROUP, "title": "Testers"}
+    assert members[BEN]["path"][0]["group_condition"] == "rule"
+    resource = {"kind": "applications", "id": studio.shop.application_id}
+    assert set(await found(studio, project_id=PROJECT, resource=resource)) == {VISITOR, ANN, BEN, CAT}
+
+
+async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
+    await people(studio)
+    now = studio.service.clock.now()
+    await put_roles(
+        studio,
+        giving("Moderator", condition=parse_condition({"tag": "staff"})),
+        giving("gated", condition=parse_condition({"tag": "staff"}), condition_mode=REQUIRE),
+    )
+    await hold(studio, VISITOR, {ROOT: [Assignment(role="moderator", end=End(expired=now + 60))]})
+    await hold(studio, BEN, {ROOT: [Assignment(role="moderator", end=End(expired=now))]})
+    members = await found(studio, role="moderator")
+    assert {user_id: one["until"] for user_id, one in members.items()} == {VISITOR: now + 60, ANN: 0}
+    await hold(studio, ANN, {ROOT: ["gated"]})
+    await hold(studio, BEN, {ROOT: ["gated"]})
+    assert set(await found(studio, role="GATED")) == {ANN}
+
+
+async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
+    await people(studio)
+    await put_roles(studio, giving("all", default=True))
+    seen, after = [], ""
+    while after is not None:
+        ask = about(studio, role="all", limit=2, after=after)
+        page = (await studio.ok("members", ask, studio.owner.headers))["data"]
+        seen.append([one["user_id"] for one in page["members"]])
+        after = page["after"]
+    assert seen == [[OWNER, VISITOR], [ANN, BEN], [CAT, DAN]]
+
+
+async def test_it_is_told_as_csv_when_that_is_asked_for(studio: Studio) -> None:
+    await put_roles(studio, giving("-sum"))
+    await hold(studio, VISITOR, {ROOT: ["-sum"]})
+    await hold(studio, OWNER, {ROOT: ["-sum"]})
+    ask = about(studio, rule="user.kick", limit=1)
+    accepting = {**studio.owner.headers, "Accept": "text/csv"}
+    for answer in (
+        await studio.post("members", ask, accepting),
+        await studio.post("members", {**ask, "options": {"format": "csv"}}, studio.owner.headers),
+    ):
+        assert answer.headers["content-type"].startswith("text/csv")
+        assert answer.headers["next-after"] == OWNER
+        [row] = csv.DictReader(io.StringIO(answer.text))
+        assert (row["user_id"], row["until"], row["source"], row["role"]) == (OWNER, "", "assigned_role", "'-sum")
+
+
+async def test_it_needs_to_read_everyone_and_to_see_the_roles(studio: Studio) -> None:
+    await put_roles(studio, giving("given"))
+    ask = about(studio, rule="user.kick")
+    await studio.refused(403, "members", ask, studio.visitor.headers)
+    reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
+    await hold(studio, VISITOR, {}, secret_data={"meta": reads})
+    await studio.refused(403, "members", ask, studio.visitor.headers)
+    lists = {"canSeeRoleList": {"value": True}}
+    await hold(studio, VISITOR, {}, secret_data={"meta": reads, "application": lists})
+    await studio.ok("members", ask, studio.visitor.headers)
+    fewer = {part: reads[part] for part in ("roles", "public")}
+    await hold(studio, VISITOR, {}, secret_data={"meta": fewer, "application": lists})
+    await studio.refused(403, "members", ask, studio.visitor.headers)
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "said"),
+    [
+        ({}, 400, "either rule or role"),
+        ({"rule": "a", "role": "b"}, 400, "either rule or role"),
+        ({"rule": "a", "limit": 0}, 400, "data.limit"),
+        ({"rule": "a", "limit": 1001}, 400, "data.limit"),
+        ({"rule": "a", "after": "x"}, 400, "data.after"),
+        ({"rule": "a b"}, 400, "data.rule"),
+        ({"role": "ghost"}, 404, "no such role"),
+        ({"rule": "a", "project_id": "nowhere"}, 404, "no such project"),
+    ],
+)
+async def test_malformed_questions_are_refused(studio: Studio, data: dict[str, Any], status: int, said: str) -> None:
+    assert said in await studio.refused(status, "members", about(studio, **data), studio.owner.headers)

@@ -1,0 +1,230 @@
+"""Who belongs to a project (interface §4.6, R5; checklist PR-13)."""
+
+from typing import Any
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope
+from tests.support.builders import a_record
+from tests.support.permission_builders import GROUP, a_group, a_project, edited_project, holding, publish
+from tests.support.studio import OWNER, PROJECT, Person, Studio
+from tests.support.studio_people import IN_PROJECT, administrator, audited, rules, someone
+
+OTHER_GROUP = "0" * 23 + "b"
+UNTAGGED = "0" * 23 + "c"
+FOREIGN = "f" * 24
+
+
+def saving(**data: object) -> dict[str, object]:
+    return {"action": "save", "data": {"id": PROJECT, **data}}
+
+
+async def get(studio: Studio, who: Person) -> Any:
+    ask = {"action": "get", "data": {"id": PROJECT}}
+    return (await studio.ok("project/membership", ask, who.headers))["data"]
+
+
+async def save(studio: Studio, who: Person, **data: object) -> Any:
+    return (await studio.ok("project/membership", saving(**data), who.headers))["data"]
+
+
+async def groups(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    await publish(storage, a_project("Elsewhere"))
+    for group in (
+        a_group(GROUP, "Testers", users=(studio.visitor.user_id,)),
+        a_group(OTHER_GROUP, "Others"),
+        a_group(UNTAGGED, "Untagged", tags=()),
+        a_group(FOREIGN, "Foreign", project_id="elsewhere"),
+    ):
+        await storage.groups.create_group(group, [a_record()])
+
+
+async def test_members_are_told_with_what_they_hold(studio: Studio) -> None:
+    await groups(studio)
+    shop = str(studio.shop.application_id)
+    member = {
+        "roles": ["project_administrator", {"name": "app_developer", "expired": 1_900_000_000}],
+        "applications": {shop: {"roles": ["app_users_manager"]}},
+        "groups": {GROUP: {"roles": ["group_manager"]}},
+    }
+    saved = await save(studio, studio.owner, users={studio.visitor.user_id: member})
+    assert saved == {
+        "id": PROJECT,
+        "users": {OWNER: {"roles": ["project_owner"]}, studio.visitor.user_id: member},
+        "allow": [],
+        "disallow": [],
+        "version": 2,
+    }
+    assert await get(studio, studio.visitor) == saved
+    assert await audited(studio, Event.MEMBERSHIP_SAVED)
+    assert {row.subject for row in await audited(studio, Event.USER_SCHEMA_SAVED)} == {studio.visitor.user_id}
+
+
+async def test_each_user_named_is_replaced_null_removes_and_others_stay(studio: Studio) -> None:
+    one, two = await someone(studio), await someone(studio)
+    admin, manager = {"roles": ["project_administrator"]}, {"roles": ["group_manager"]}
+    await save(studio, studio.owner, users={one.user_id: admin, two.user_id: admin})
+    await save(studio, studio.owner, users={one.user_id: manager})
+    assert (await get(studio, studio.owner))["users"] == {
+        OWNER: {"roles": ["project_owner"]},
+        **dict(sorted({one.user_id: manager, two.user_id: admin}.items())),
+    }
+    await save(studio, studio.owner, users={one.user_id: None, two.user_id: {}})
+    assert (await get(studio, studio.owner))["users"].keys() == {OWNER}
+
+
+async def test_what_is_held_elsewhere_stays(studio: Studio) -> None:
+    who = await someone(studio, {ROOT: rules("can_create_app"), IN_PROJECT: holding("group_manager")})
+    await save(studio, studio.owner, users={who.user_id: None})
+    await studio.ok("application", {"action": "save", "data": {"name": "Mine"}}, who.headers)
+
+
+async def test_what_is_told_can_be_saved_back_as_it_is(studio: Studio) -> None:
+    who = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    users = (await get(studio, studio.owner))["users"]
+    assert users[who.user_id] == {"private_data": {"project": {"can_view_project": {"value": True}}}}
+    assert (await save(studio, studio.owner, users=users))["users"] == users
+
+
+async def test_pr_13_saving_needs_can_manage_project(studio: Studio) -> None:
+    viewer = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    await get(studio, viewer)
+    for data in ({}, {"users": {viewer.user_id: {"roles": ["project_administrator"]}}}, {"allow": []}):
+        await studio.refused(403, "project/membership", saving(**data), viewer.headers)
+    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    await save(studio, manager, allow=[])
+    await studio.refused(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, manager.headers)
+
+
+async def test_pr_13_lists_take_groups_of_the_project_that_carry_its_tag(studio: Studio) -> None:
+    await groups(studio)
+    for ids in ([UNTAGGED], [FOREIGN], ["0" * 24], ["x"], [5], GROUP):
+        await studio.refused(400, "project/membership", saving(allow=ids), studio.owner.headers)
+        await studio.refused(400, "project/membership", saving(disallow=ids), studio.owner.headers)
+    both = saving(allow=[GROUP], disallow=[GROUP])
+    await studio.refused(400, "project/membership", both, studio.owner.headers)
+    saved = await save(studio, studio.owner, allow=[GROUP], disallow=[OTHER_GROUP])
+    assert (saved["allow"], saved["disallow"]) == ([GROUP], [OTHER_GROUP])
+    await studio.refused(400, "project/membership", saving(disallow=[GROUP]), studio.owner.headers)
+    kept = await save(studio, studio.owner, users={})
+    assert (kept["allow"], kept["disallow"]) == ([GROUP], [OTHER_GROUP])
+    cleared = await save(studio, studio.owner, allow=None, disallow=[])
+    assert (cleared["allow"], cleared["disallow"]) == ([], [])
+
+
+async def test_allow_and_disallow_decide_at_once_and_owners_are_exempt(studio: Studio) -> None:
+    await groups(studio)
+    view = {"action": "get", "data": {"id": PROJECT}}
+    outsider = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    await save(studio, studio.owner, users={studio.visitor.user_id: {"roles": ["project_administrator"]}})
+    await save(studio, studio.owner, allow=[GROUP])
+    await studio.ok("project", view, studio.visitor.headers)
+    await studio.refused(403, "project", view, outsider.headers)
+    await save(studio, studio.owner, allow=[], disallow=[GROUP])
+    await studio.refused(403, "project", view, studio.visitor.headers)
+    await studio.ok("project", view, outsider.headers)
+    settings = {"allowed_domains": ["else.example"]}
+    await studio.ok(
+        "project", {"action": "save", "data": {"id": PROJECT, "settings": settings}}, studio.owner.headers
+    )
+    await studio.refused(403, "project", view, outsider.headers)
+    await studio.ok("project", view, studio.owner.headers)
+
+
+async def test_the_last_owner_stays(studio: Studio) -> None:
+    boss = await administrator(studio)
+    for who in (studio.owner, boss):
+        await studio.refused(409, "project/membership", saving(users={OWNER: None}), who.headers)
+    second = {"roles": ["project_owner"]}
+    await save(studio, studio.owner, users={studio.visitor.user_id: second})
+    await save(studio, studio.owner, users={OWNER: None})
+    await studio.refused(403, "project/membership", saving(users={}), studio.owner.headers)
+    save_own = {"user_id": studio.visitor.user_id, "private_data": {"projectAccess": {}}}
+    body = {"action": "save", "application_id": 1, "data": save_own}
+    await studio.refused(409, "meta/data", body, studio.visitor.headers)
+
+
+async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
+    deputy = await someone(studio, {IN_PROJECT: holding("project_administrator")})
+    second = await someone(studio, {IN_PROJECT: holding("project_owner")})
+    owner, nobody = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
+    for users in ({deputy.user_id: owner}, {second.user_id: None}, {second.user_id: nobody}):
+        await studio.refused(403, "project/membership", saving(users=users), deputy.headers)
+    await save(studio, studio.owner, users={second.user_id: nobody})
+    boss = await administrator(studio)
+    await save(studio, boss, users={deputy.user_id: owner})
+
+
+async def test_nobody_gives_what_he_does_not_hold_there(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project", "project.can_view_project")})
+    friend = studio.visitor.user_id
+    for held in (
+        {"roles": ["project_administrator"]},
+        {"roles": ["app_developer"]},
+        {"applications": {str(shop): {"roles": ["app_developer"]}}},
+        {"private_data": {"project": {"can_remove_project": {"value": True}}}},
+        {"roles": ["administrator"]},
+    ):
+        await studio.refused(403, "project/membership", saving(users={friend: held}), manager.headers)
+    seen = {"private_data": {"project": {"can_view_project": {"value": True}}}}
+    await save(studio, manager, users={friend: seen})
+    await studio.refused(403, "project/membership", saving(users={OWNER: None}), manager.headers)
+
+
+async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> None:
+    await groups(studio)
+    friend, boss = studio.visitor.user_id, await administrator(studio)
+    for held in (
+        {"roles": ["project_administrator", "Project_Administrator"]},
+        {"roles": [{"name": "group_manager", "expired": -1}]},
+        {"roles": [{"name": "group_manager", "ttl": True}]},
+        {"roles": [{"name": "group_manager", "colour": 1}]},
+        {"colour": 1},
+        {"applications": {"999999": {"roles": ["app_developer"]}}},
+        {"applications": {str(studio.other.application_id): {"roles": ["app_developer"]}}},
+        {"services": {str(studio.shop.application_id): {"roles": ["service_administrator"]}}},
+        {"groups": {FOREIGN: {"roles": ["group_manager"]}}},
+        {"private_data": {"unheard_of": {"value": True}}},
+        {"applications": {str(studio.shop.application_id): {"private_data": {"unheard_of": {"value": True}}}}},
+        {"roles": ["administrator"]},
+        [],
+        "project_owner",
+    ):
+        await studio.refused(400, "project/membership", saving(users={friend: held}), boss.headers)
+    await studio.refused(404, "project/membership", saving(users={friend: {"roles": ["unheard_of"]}}), boss.headers)
+    await studio.refused(404, "project/membership", saving(users={"4444444444": {}}), boss.headers)
+    for strange in ("x", "", "0", "1\n"):
+        await studio.refused(400, "project/membership", saving(users={strange: {}}), boss.headers)
+    assert "colour" in await studio.refused(400, "project/membership", saving(colour=1), boss.headers)
+    assert (await get(studio, boss))["version"] == 1
+
+
+async def test_a_save_is_all_or_nothing(studio: Studio) -> None:
+    await groups(studio)
+    users = {studio.visitor.user_id: {"roles": ["project_administrator"]}, OWNER: None}
+    await studio.refused(409, "project/membership", saving(users=users, allow=[GROUP]), studio.owner.headers)
+    now = await get(studio, studio.owner)
+    assert (now["users"].keys(), now["allow"], now["version"]) == ({OWNER}, [], 1)
+
+
+async def test_a_save_of_an_old_version_is_refused(studio: Studio) -> None:
+    await groups(studio)
+    await save(studio, studio.owner, allow=[GROUP], version=1)
+    await studio.refused(409, "project/membership", saving(allow=[], version=1), studio.owner.headers)
+    assert (await get(studio, studio.owner))["allow"] == [GROUP]
+
+
+async def test_a_right_on_a_resource_reaches_no_further(studio: Studio) -> None:
+    await groups(studio)
+    shop, other = studio.shop.application_id, GROUP
+    scopes = {
+        application_scope(PROJECT, shop): holding("app_developer"),
+        group_scope(PROJECT, other): holding("group_manager"),
+    }
+    who = await someone(studio, scopes)
+    await studio.refused(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, who.headers)
+    listed = await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
+    assert [group["id"] for group in listed["data"]["groups"]] == [GROUP]
+    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    await studio.refused(403, "application", {"action": "get", "data": {"application_id": shop}}, who.headers)

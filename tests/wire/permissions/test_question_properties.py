@@ -1,0 +1,347 @@
+"""On any state, members finds whom looking at everyone finds, and simulate foretells what the save does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gatehouse.app.permissions import member_search, simulation
+from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft
+from gatehouse.permissions.commands.groups import AccessDraft, Groups
+from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
+from gatehouse.permissions.commands.projects import ProjectDraft, Projects
+from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.effective import Effective, evaluate
+from gatehouse.permissions.model.group import GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.scope import ROOT, Scope, group_scope
+from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.operator import operator
+from gatehouse.permissions.questions.asked import read_rule
+from gatehouse.permissions.questions.members import Wanted
+from gatehouse.permissions.questions.proposals import (
+    AnyProposal,
+    GroupAccessProposal,
+    MembershipProposal,
+    ProjectProposal,
+    Proposer,
+    RoleProposal,
+    SchemaProposal,
+)
+from gatehouse.permissions.shapes import DEFAULT_OPTIONS, Shape, render
+from tests.support.builders import ORIGIN
+from tests.support.permission_builders import GROUP, a_person, becoming, edited_project
+from tests.support.questioned import leaf, put_group, put_roles, write
+from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
+
+ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
+EVERYBODY: Final = (OWNER, VISITOR, ANN, BEN, CAT)
+P: Final = Scope(PROJECT)
+ON_GROUP: Final = group_scope(PROJECT, GROUP)
+ROLES: Final = ("one", "two", "default")
+PATHS: Final = ("user.kick", "user.ban")
+FAR: Final = 4_000_000_000
+
+condition = st.recursive(
+    st.sampled_from(
+        [
+            {"tag": "staff"},
+            {"tag": "email_verified"},
+            {"purchase": "game"},
+            {"domain": "studio.example"},
+            {"uid": [BEN]},
+            {"everyone": True},
+            {"ip": "127.0.0.0/8"},
+        ]
+    ),
+    lambda inner: st.builds(
+        lambda word, parts: {word: parts}, st.sampled_from(["and", "or"]), st.lists(inner, min_size=1, max_size=2)
+    ),
+    max_leaves=3,
+)
+plain_condition = condition.filter(lambda one: "ip" not in str(one))
+rules = st.dictionaries(st.sampled_from(["kick", "ban"]), st.booleans())
+some_people = st.lists(st.sampled_from(EVERYBODY), unique=True, max_size=2)
+grants = st.lists(
+    st.tuples(st.lists(st.sampled_from(ROLES), unique=True, min_size=1), st.sampled_from(list(GrantAction))),
+    max_size=2,
+)
+assigned = st.lists(st.tuples(st.sampled_from(ROLES), st.sampled_from([0, 5, FAR])), unique_by=lambda one: one[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    roles: Mapping[str, Role]
+    defaults: Mapping[str, bool]
+    members: list[str]
+    conditions: list[dict[str, object]]
+    grants: list[tuple[list[str], GrantAction]]
+    lists: tuple[bool, bool, bool]  # whether the group is allowed, disallowed, and domains are limited
+    held: Mapping[str, Mapping[Scope, tuple[list[tuple[str, int]], Mapping[str, bool]]]]
+
+
+def tree(values: Mapping[str, bool]) -> dict[str, object]:
+    return {"user": {name: {"value": value} for name, value in values.items()}} if values else {}
+
+
+def a_role(name: str, fields: tuple[Any, ...]) -> Role:
+    values, protected, default, document, mode = fields
+    return Role(
+        application_id=0,
+        name=name,
+        protected=protected,
+        default=default,
+        condition=None if document is None else parse_condition(document),
+        condition_mode=mode,
+        meta={"private_data": tree(values)} if values else {},
+    )
+
+
+role_fields = st.tuples(
+    rules, st.booleans(), st.booleans(), st.none() | condition, st.sampled_from(list(ConditionMode))
+)
+a_world = st.builds(
+    World,
+    roles=st.fixed_dictionaries(
+        {}, optional={name: role_fields.map(lambda one, name=name: a_role(name, one)) for name in ROLES}
+    ),
+    defaults=rules,
+    members=some_people,
+    conditions=st.lists(plain_condition, max_size=1),
+    grants=grants,
+    lists=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    held=st.dictionaries(
+        st.sampled_from(EVERYBODY[1:]),
+        st.dictionaries(st.sampled_from([ROOT, P, ON_GROUP]), st.tuples(assigned, rules), max_size=2),
+        max_size=3,
+    ),
+)
+a_change: st.SearchStrategy[AnyProposal] = st.one_of(
+    st.builds(
+        lambda name, values, fields: RoleProposal(
+            data=RoleDraft(name=name, meta={"private_data": tree(values)}, **fields)
+        ),
+        st.sampled_from([*ROLES, "new"]),
+        rules,
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "protected": st.booleans(),
+                "default": st.booleans(),
+                "condition": st.none() | condition,
+                "condition_mode": st.sampled_from(list(ConditionMode)),
+            },
+        ),
+    ),
+    st.builds(
+        lambda values: SchemaProposal(data={"private_data": tree({"kick": False, "ban": False, **values})}), rules
+    ),
+    st.builds(
+        lambda users, conditions: GroupAccessProposal(
+            group_id=GROUP,
+            data=AccessDraft(users=users, conditions=[{"title": "t", "condition": one} for one in conditions]),
+        ),
+        some_people,
+        st.lists(plain_condition, max_size=1),
+    ),
+    st.builds(
+        lambda domains: ProjectProposal(
+            data=ProjectDraft(id=PROJECT, settings={"allowed_domains": domains, "services": {}})
+        ),
+        st.sampled_from([[], ["studio.example"]]),
+    ),
+    st.builds(
+        lambda one, owner, field: MembershipProposal(
+            data=MembershipDraft(
+                id=PROJECT, users={one: {"roles": ["project_owner"]} if owner else None}, **{field: [GROUP]}
+            )
+        ),
+        st.sampled_from(EVERYBODY[1:]),
+        st.booleans(),
+        st.sampled_from(["allow", "disallow"]),
+    ),
+)
+
+
+async def build(studio: Studio, world: World) -> None:
+    """The studio as the world says, whatever it was before."""
+    storage, shop = studio.service.house.storage, studio.shop.application_id
+    await storage.projects.edit_project(PROJECT, edited_project(settings=ProjectSettings(), allow=(), disallow=()))
+    for user_id in EVERYBODY:
+        await write(studio, UserRecord(application_id=shop, user_id=user_id))
+        if user_id != OWNER:
+            await write(studio, UserRecord(application_id=1, user_id=user_id))
+    await put_roles(studio)
+    defaults = {
+        "kick": leaf(value=world.defaults.get("kick", False)),
+        "ban": leaf(value=world.defaults.get("ban", False)),
+    }
+    await put_roles(studio, *world.roles.values(), private_data={"user": defaults})
+    rows = tuple(GroupCondition(title="c", condition=parse_condition(one)) for one in world.conditions)
+    await storage.groups.edit_group(GROUP, becoming(users=tuple(world.members), conditions=rows))
+    public = {name for name, role in world.roles.items() if not role.protected}
+    given = tuple(
+        GroupGrant(group_id=GROUP, roles=tuple(one for one in roles if one in public), action=action)
+        for roles, action in world.grants
+        if public & set(roles)
+    )
+    allow, disallow, domains = world.lists
+    await storage.projects.edit_project(
+        PROJECT,
+        edited_project(
+            settings=ProjectSettings(services={shop: given}, allowed_domains=("studio.example",) if domains else ()),
+            allow=(GROUP,) if allow and not disallow else (),
+            disallow=(GROUP,) if disallow else (),
+        ),
+    )
+    for user_id, scopes in world.held.items():
+        held = {scope: holdings(scope, *one, world.roles, public) for scope, one in scopes.items()}
+        await write(
+            studio,
+            UserRecord(
+                application_id=shop,
+                user_id=user_id,
+                scopes={scope: one for scope, one in held.items() if not one.is_empty},
+            ),
+        )
+
+
+def holdings(
+    scope: Scope,
+    roles: list[tuple[str, int]],
+    entries: Mapping[str, bool],
+    known: Mapping[str, Role],
+    public: set[str],
+) -> Holdings:
+    usable = known.keys() if scope.is_root else public
+    return Holdings(
+        roles=tuple(Assignment(role=name, end=End(expired=end)) for name, end in roles if name in usable),
+        private_data=tree(entries),
+    )
+
+
+async def held_by_all(studio: Studio) -> dict[str, Effective]:
+    """The naive way: everybody, one by one."""
+    storage, shop, found = studio.service.house.storage, studio.shop.application_id, {}
+    model = (await storage.permissions.application_models([shop]))[shop]
+    structure = await storage.permissions.structure([PROJECT], [shop])
+    for user_id in EVERYBODY:
+        facts = await storage.permissions.facts(user_id, [shop])
+        assert facts is not None
+        found[user_id] = evaluate(model, facts, structure, now=studio.service.clock.now(), address=None)
+    return found
+
+
+def as_lists(held: Mapping[str, Effective]) -> dict[str, tuple[set[str], set[str]]]:
+    return {
+        user_id: (set(render(one, Shape.LIST, DEFAULT_OPTIONS, 0)), set(render(one, Shape.ROLES, DEFAULT_OPTIONS, 0)))
+        for user_id, one in held.items()
+    }
+
+
+async def prepared(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    if await storage.permissions.facts(ANN, [1]) is None:
+        await a_person(storage, ANN, tags=frozenset({"staff"}))
+        await a_person(storage, BEN, purchases=frozenset({"game"}), email_verified=True)
+        await a_person(storage, CAT, email_verified=True)
+        await put_group(studio)
+
+
+async def proposer(studio: Studio) -> Proposer:
+    storage, shop = studio.service.house.storage, studio.shop.application_id
+    models = await storage.permissions.application_models([1, shop])
+    now = studio.service.clock.now()
+    return Proposer(actor=operator(models[1], ORIGIN, now), model=models[shop], central=models[1])
+
+
+async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
+    house = studio.service.house
+    storage, recorder, clock = house.storage, house.recorder, house.clock
+    schemas = AppSchemas(store=storage.applications, recorder=recorder, clock=clock)
+    match change:
+        case RoleProposal(data=role):
+            await schemas.save_role(by.actor, by.model, role)
+        case SchemaProposal(data=schema):
+            await schemas.save(by.actor, by.model, schema)
+        case GroupAccessProposal(group_id=group_id, data=access):
+            groups = Groups(store=storage.groups, projects=storage.projects, recorder=recorder, clock=clock)
+            await groups.save_access(by.actor, group_id, access)
+        case ProjectProposal(data=project):
+            projects = Projects(store=storage.projects, models=storage.permissions, recorder=recorder)
+            await projects.save(by.actor, project)
+        case MembershipProposal(data=membership):
+            memberships = Memberships(
+                projects=storage.projects,
+                records=storage.user_records,
+                applications=storage.applications,
+                recorder=recorder,
+                clock=clock,
+            )
+            await memberships.save(by.actor, by.central, membership)
+        case _:
+            raise AssertionError(change)
+
+
+def drawn(examples: int) -> settings:
+    # Each example writes the whole state anew, so that nothing of the one before is left.
+    return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@drawn(40)
+@given(world=a_world)
+async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, world: World) -> None:
+    await prepared(studio)
+    await build(studio, world)
+    held = await held_by_all(studio)
+    search, shop = member_search(studio.service.house), studio.shop.application_id
+    for scope in (ROOT, P, ON_GROUP):
+        for path in PATHS:
+            asked = read_rule(path, "rule")
+            found = await search.find(shop, Wanted(rule=asked, scope=scope))
+            expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in asked.rules)]
+            assert [one.user_id for one in found.found] == expected
+            assert all(one.path for one in found.found)
+        for name in world.roles:
+            found = await search.find(shop, Wanted(role=name, scope=scope))
+            given_there = {one for one, has in held.items() if name in has.assigned(scope)}
+            by_itself = {one.user_id for one in found.found if by_default_or_condition(one.path)}
+            assert {one.user_id for one in found.found} == given_there | by_itself
+            assert scope.is_root or not by_itself
+
+
+def by_default_or_condition(path: Any) -> bool:
+    return any(way.kind in ("default_role", "condition_of_role") for way in path)
+
+
+@drawn(60)
+@given(world=a_world, change=a_change)
+async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: World, change: AnyProposal) -> None:
+    await prepared(studio)
+    await build(studio, world)
+    before = as_lists(await held_by_all(studio))
+    by = await proposer(studio)
+    try:
+        forecast = await simulation(studio.service.house).run(change, by, after="", limit=1_000)
+    except Exception as foretold:
+        try:
+            await save(studio, change, by)
+        except type(foretold):
+            return
+        raise
+    await save(studio, change, by)
+    after = as_lists(await held_by_all(studio))
+    told = {
+        one.user_id: (set(one.gains), set(one.loses), set(one.gains_roles), set(one.loses_roles))
+        for one in forecast.effects
+    }
+    assert told == {
+        user_id: (new - old, old - new, new_roles - old_roles, old_roles - new_roles)
+        for user_id in EVERYBODY
+        for (old, old_roles), (new, new_roles) in [(before[user_id], after[user_id])]
+        if before[user_id] != after[user_id]
+    }

@@ -1,0 +1,496 @@
+"""Roles from outside (interface §2.7, §3, §4.9, R5, R6; checklist section 11)."""
+
+import asyncio
+from typing import Any
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions.model.scope import ROOT, application_scope
+from tests.support.builders import a_record
+from tests.support.permission_builders import (
+    GROUP,
+    a_group,
+    a_project,
+    create_application,
+    holding,
+    publish,
+)
+from tests.support.studio import PROJECT, Person, Studio, own_record, signed
+from tests.support.studio_people import (
+    IN_PROJECT,
+    administrator,
+    audited,
+    bearing,
+    give,
+    rules,
+    secret,
+    someone,
+)
+
+KICK = {"private_data": {"user": {"kick": {"value": True}}}}
+BAN = {"private_data": {"user": {"ban": {"value": True}}}}
+SCHEMA = {
+    "private_data": {
+        "user": {"kick": {"value": False}, "ban": {"value": False, "protected": True, "description": "For ever"}}
+    },
+    "public_data": {"badge": {"value": False}},
+}
+MANAGES = "project.can_manage_applications"
+
+
+def asking(studio: Studio, action: str, **data: object) -> dict[str, object]:
+    return {"action": action, "application_id": studio.shop.application_id, "data": data}
+
+
+async def save(studio: Studio, who: Person, **data: object) -> Any:
+    return (await studio.ok("roles", asking(studio, "save", **data), who.headers))["data"]
+
+
+async def get(studio: Studio, who: Person, **data: object) -> Any:
+    return (await studio.ok("roles", asking(studio, "get", **data), who.headers))["data"]
+
+
+async def refused(studio: Studio, status: int, **data: object) -> str:
+    """What the owner is told whose save of a role is refused."""
+    return await studio.refused(status, "roles", asking(studio, "save", **data), studio.owner.headers)
+
+
+async def with_schema(studio: Studio) -> None:
+    await studio.ok("meta/schema", asking(studio, "save", **SCHEMA), studio.owner.headers)
+
+
+async def assign(studio: Studio, who: Person, *roles: object, status: int = 200, project: bool = False) -> Any:
+    """What comes of giving someone exactly these roles, at the root or in the project."""
+    access = {"private_data": {"projectAccess": {PROJECT: {"roles": roles}}}}
+    data = {"user_id": who.user_id, **(access if project else {"roles": roles})}
+    answer = await studio.post("meta/data", asking(studio, "save", **data), studio.owner.headers)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def held(studio: Studio, who: Person, kind: str = "list_short", **options: object) -> Any:
+    body = own_record(studio.shop, data={"type": kind}, options=options)
+    return (await studio.ok("meta/data", body, who.headers))["data"]
+
+
+# -- reading and saving -------------------------------------------------------------------------------
+
+
+async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
+    condition = {"or": [{"tag": "staff"}, {"domain": "studio.example"}]}
+    made = await save(studio, studio.owner, name="Moderator", meta=KICK, condition=condition, params="a,b")
+    assert made == {
+        "name": "Moderator",
+        "description": "",
+        "protected": False,
+        "default": False,
+        "condition": condition,
+        "condition_mode": "grant",
+        "user_limit": 0,
+        "params": "a,b",
+        "meta": KICK,
+        "users_count": 0,
+        "version": 1,
+    }
+    assert await get(studio, studio.owner) == [made]
+    assert await get(studio, studio.owner, name="MODERATOR") == made
+    changed = await save(studio, studio.owner, name="moderator", description="Kicks", condition_mode="require")
+    assert changed == {**made, "description": "Kicks", "condition_mode": "require", "version": 2}
+    cleared = await save(
+        *(studio, studio.owner),
+        **dict.fromkeys(("description", "condition", "condition_mode", "params", "meta", "user_limit")),
+        name="Moderator",
+    )
+    assert cleared == {**made, "condition": None, "params": "", "meta": {}, "version": 3}
+    gone = await studio.ok("roles", asking(studio, "delete", name="moderator"), studio.owner.headers)
+    assert gone == {"status": "OK"}
+    assert await get(studio, studio.owner) == []
+    await studio.refused(404, "roles", asking(studio, "get", name="moderator"), studio.owner.headers)
+    await studio.refused(404, "roles", asking(studio, "delete", name="moderator"), studio.owner.headers)
+
+
+async def test_meta_can_be_a_flat_list(studio: Studio) -> None:
+    flat = [{"name": "user.kick", "value": True}, {"name": "public_data.badge", "value": True, "params": "gold"}]
+    made = await save(studio, studio.owner, name="Moderator", permissions=flat)
+    assert made["meta"] == {**KICK, "public_data": {"badge": {"value": True, "params": "gold"}}}
+    again = await save(studio, studio.owner, name="Moderator", meta={"permissions": flat})
+    assert again["meta"] == made["meta"]
+
+
+async def test_role_names_and_unknown_fields(studio: Studio) -> None:
+    for name in ("a/b", "a.b", "", " a", "a  b", "n" * 65, "caf\u00e9", "a\n", 5, None):
+        await refused(studio, 400, name=name)
+    assert "name" in await refused(studio, 400, description="x")
+    assert "colour" in await refused(studio, 400, name="x", colour="red")
+    assert "condition_mode" in await refused(studio, 400, name="x", condition_mode="deny")
+    await save(studio, studio.owner, name="n" * 64)
+    made = await save(studio, studio.owner, name="A role-of_9", users_count=7, application_id=1)
+    assert (made["name"], made["users_count"]) == ("A role-of_9", 0)
+
+
+async def test_a_save_of_an_old_version_is_refused_and_bumps_the_schema_otherwise(studio: Studio) -> None:
+    ask = {"action": "get", "application_id": studio.shop.application_id}
+    await save(studio, studio.owner, name="Moderator", version=0)
+    await refused(studio, 409, name="Moderator", description="x", version=0)
+    await save(studio, studio.owner, name="Moderator", description="x", version=1)
+    await refused(studio, 409, name="Other", version=1)
+    assert (await studio.ok("meta/schema", ask, studio.owner.headers))["data"]["version"] == 3
+
+
+async def test_ro_01_each_right_opens_what_is_its_own(studio: Studio) -> None:
+    shop = application_scope(PROJECT, studio.shop.application_id)
+    await save(studio, studio.owner, name="Moderator", description="Kicks", meta=KICK)
+    names = [{"name": "Moderator", "description": "Kicks"}]
+    reader = await someone(studio, secret_data=secret("canReadSchema"))
+    lister = await someone(studio, secret_data=secret("canSeeRoleList"))
+    modifier = await someone(studio, secret_data=secret("canModifySchema"))
+    manager = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    developer = await someone(studio, {shop: rules("app.can_modify_schema")})
+    for who, reads, writes in (
+        (reader, "all", False),
+        (lister, "names", False),
+        (modifier, None, True),
+        (manager, None, True),
+        (developer, "all", True),
+        (studio.visitor, None, False),
+        (await someone(studio, secret_data=secret("canRead", "canSave", "canCreateJwt")), None, False),
+        (await someone(studio, {ROOT: rules(MANAGES, "app.can_modify_schema")}), None, False),
+    ):
+        answer = await studio.post("roles", asking(studio, "get"), who.headers)
+        assert answer.status_code == (200 if reads else 403)
+        if reads:
+            assert (answer.json()["data"] == names) == (reads == "names")
+        status = 200 if writes else 403
+        for action in ("save", "delete"):
+            answer = await studio.post("roles", asking(studio, action, name="Mine"), who.headers)
+            assert answer.status_code == status, (action, answer.text)
+
+
+async def test_protected_and_default_roles_need_can_modify_schema(studio: Studio) -> None:
+    await with_schema(studio)
+    await save(studio, studio.owner, name="Guard", protected=True, meta=BAN)
+    await save(studio, studio.owner, name="default", meta=KICK)
+    await save(studio, studio.owner, name="All", default=True, meta=KICK)
+    manager = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    for data in (
+        {"name": "New", "protected": True},
+        {"name": "New", "default": True},
+        {"name": "Default"},
+        {"name": "Guard", "description": "x"},
+        {"name": "Guard", "protected": False, "meta": None},
+        {"name": "All", "default": False},
+    ):
+        await studio.refused(403, "roles", asking(studio, "save", **data), manager.headers)
+    for name in ("Guard", "default", "All"):
+        await studio.refused(403, "roles", asking(studio, "delete", name=name), manager.headers)
+    assert {role["name"] for role in await get(studio, studio.owner)} == {"Guard", "default", "All"}
+
+
+async def test_ro_20_a_delegate_neither_edits_nor_gives_nor_takes_a_protected_role(studio: Studio) -> None:
+    await with_schema(studio)
+    await save(studio, studio.owner, name="Guard", protected=True, meta=BAN)
+    await assign(studio, studio.visitor, "Guard")
+    shop = application_scope(PROJECT, studio.shop.application_id)
+    delegate = await someone(studio, {shop: holding("app_users_manager"), IN_PROJECT: rules(MANAGES)})
+    for roles in ([], ["Guard", "Guard2"], [{"name": "Guard", "expired": 1_900_000_000}]):
+        data = {"user_id": studio.visitor.user_id, "roles": roles}
+        answer = await studio.post("meta/data", asking(studio, "save", **data), delegate.headers)
+        assert answer.status_code in (403, 404), answer.text
+    mine = asking(studio, "save", user_id=delegate.user_id, roles=["Guard"])
+    await studio.refused(403, "meta/data", mine, delegate.headers)
+    direct = asking(studio, "save", user_id=delegate.user_id, **BAN)
+    await studio.refused(403, "meta/data", direct, delegate.headers)
+    same = asking(studio, "save", user_id=studio.visitor.user_id, roles=["Guard"])
+    await studio.ok("meta/data", same, delegate.headers)
+    assert await held(studio, studio.visitor) == ["user.ban"]
+
+
+# -- protected ----------------------------------------------------------------------------------------
+
+
+async def test_ro_02_a_protected_rule_goes_into_protected_roles_only(studio: Studio) -> None:
+    await with_schema(studio)
+    for meta in (BAN, {"private_data": {"user": {"ban": {"value": False}}}}):
+        assert "user.ban" in await refused(studio, 400, name="Moderator", meta=meta)
+    withparams = {"private_data": {"user": {"ban": {"value": True, "params": "a"}}}}
+    await refused(studio, 400, name="Moderator", meta=withparams)
+    await refused(studio, 400, name="Moderator", permissions=[{"name": "user.ban", "value": True}])
+    await save(studio, studio.owner, name="Moderator", meta=KICK)
+    await refused(studio, 400, name="Moderator", meta=BAN)
+    whole = asking(studio, "save", roles={"Moderator": {"meta": BAN}})
+    await studio.refused(400, "meta/schema", whole, studio.owner.headers)
+    await save(studio, studio.owner, name="Guard", meta=BAN, protected=True)
+    collides = {"public_data": {"user": {"ban": {"value": True}}}}
+    await refused(studio, 400, name="Sly", meta=collides)
+    await refused(studio, 400, name="Sly", meta={"private_data": {"user": {"value": True}}})
+    await save(studio, studio.owner, name="Free", meta={"private_data": {"unknown": {"value": True}}})
+
+
+async def test_ro_03_a_protected_role_with_protected_rules_stays_protected(studio: Studio) -> None:
+    await with_schema(studio)
+    await save(studio, studio.owner, name="Guard", meta=BAN, protected=True)
+    await refused(studio, 409, name="Guard", protected=False)
+    await refused(studio, 409, name="Guard", protected=None)
+    assert (await get(studio, studio.owner, name="Guard"))["protected"] is True
+    assert (await save(studio, studio.owner, name="Guard", protected=False, meta=KICK))["protected"] is False
+
+
+async def test_ro_04_a_role_that_becomes_protected_is_taken_from_projects_at_once(studio: Studio) -> None:
+    await save(studio, studio.owner, name="Moderator", meta=KICK)
+    await assign(studio, studio.visitor, "Moderator")
+    await assign(studio, studio.visitor, "Moderator", project=True)
+    assert await held(studio, studio.visitor) == [f"{PROJECT}/user.kick", "user.kick"]
+    await save(studio, studio.owner, name="Moderator", protected=True)
+    assert await held(studio, studio.visitor) == ["user.kick"]
+    assert await held(studio, studio.visitor, "roles") == ["Moderator"]
+    await assign(studio, studio.visitor, "Moderator", project=True, status=400)
+    await save(studio, studio.owner, name="Moderator", protected=False)
+    assert await held(studio, studio.visitor) == ["user.kick"]
+
+
+# -- default roles, conditions ------------------------------------------------------------------------
+
+
+async def test_ro_06_a_default_role_applies_in_its_own_application_and_is_audited_as_high(studio: Studio) -> None:
+    meta = {"private_data": {"can_administer": {"value": True}, "project": {"can_view_project": {"value": True}}}}
+    for data in ({"name": "Default"}, {"name": "Everyone", "default": True}):
+        await save(studio, studio.owner, **data, meta=meta)
+    assert len(await audited(studio, Event.DEFAULT_ROLE_SAVED)) == 2
+    assert await held(studio, studio.visitor) == ["can_administer", "project.can_view_project"]
+    assert await held(studio, studio.visitor, "roles") == []
+    view = {"action": "get", "data": {"id": PROJECT}}
+    await studio.refused(403, "project", view, studio.visitor.headers)
+    await studio.refused(403, "user/tags", {"data": {"user_id": "1", "tags": []}}, studio.visitor.headers)
+    central = {"action": "save", "application_id": 1, "data": {"name": "default", "meta": meta}}
+    await studio.refused(403, "roles", central, studio.owner.headers)
+
+
+async def test_ro_10_everyone_is_true_or_false_and_false_is_nobody(studio: Studio) -> None:
+    for value in ("false", "true", 1, 0, None, []):
+        await refused(studio, 400, name="All", meta=KICK, condition={"everyone": value})
+    await save(studio, studio.owner, name="All", meta=KICK, condition={"everyone": False})
+    assert await held(studio, studio.visitor) == []
+    await save(studio, studio.owner, name="All", condition={"everyone": True})
+    assert await held(studio, studio.visitor) == ["user.kick"]
+
+
+async def test_ro_12_a_condition_is_bounded_in_depth_and_width(studio: Studio) -> None:
+    def nested(levels: int) -> dict[str, Any]:
+        condition: dict[str, Any] = {"tag": "x"}
+        for _ in range(levels - 1):
+            condition = {"and": [condition]}
+        return condition
+
+    await save(studio, studio.owner, name="Deep", condition=nested(16))
+    for condition in (nested(17), nested(33), {"or": [{"tag": f"t{n}"} for n in range(257)]}, {"or": []}, {}):
+        await refused(studio, 400, name="Deep", condition=condition)
+    headers = {**studio.owner.headers, "Content-Type": "application/json"}
+    endless = b'{"action":"save","data":{"condition":' + b'{"and":[' * 100_000 + b"]}" * 100_000 + b"}}"
+    wide = b'{"action":"save","data":{"condition":{"or":[' + b'{"tag":"x"},' * 100_000 + b'{"tag":"x"}]}}}'
+    for raw in (endless, wide):
+        answer = await studio.service.client.post("/api/permissions/roles", content=raw, headers=headers)
+        assert answer.status_code in (400, 413)
+
+
+async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> None:
+    for network in ("10.0.0.1/8", "010.0.0.0/8", "10.0.0.0/33", "10.0.0.0/8,11.0.0.0/8", "x", "", 5, ["10.0.0.0/8"]):
+        await refused(studio, 400, name="Inside", condition={"ip": network})
+    key = await studio.access_key()
+
+    async def seen_from(address: str) -> Any:
+        body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
+        raw, headers = signed(body, key, studio.shop)
+        client = studio.service.client
+        found = await client.post(
+            "/api/permissions/meta/data", content=raw, headers=headers | bearing(studio.visitor.jwt)
+        )
+        return found.json()["data"]
+
+    for network, inside, outside in (
+        ("10.0.0.0/8", ("10.1.2.3", "::ffff:10.1.2.3"), ("11.0.0.1", "2001:db8::1")),
+        ("10.0.0.2/31", ("10.0.0.2", "10.0.0.3"), ("10.0.0.4",)),
+        ("10.0.0.2/32", ("10.0.0.2",), ("10.0.0.3",)),
+        ("2001:db8::/32", ("2001:db8::1",), ("2001:db9::1", "10.0.0.1")),
+        ("0.0.0.0/0", ("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1",)),
+    ):
+        await save(studio, studio.owner, name="Inside", meta=KICK, condition={"ip": network})
+        for address in inside:
+            assert await seen_from(address) == ["user.kick"], (network, address)
+        for address in outside:
+            assert await seen_from(address) == [], (network, address)
+    beside = bearing(studio.visitor.jwt, Service_Jwt=await studio.service_jwt())
+    body = own_record(studio.shop, data={"type": "list_short"})
+    assert (await studio.ok("meta/data", body, beside))["data"] == []
+
+
+async def test_ro_15_all_members_of_a_condition_have_to_hold(studio: Studio) -> None:
+    both = {"uid": [studio.visitor.user_id], "tag": "staff"}
+    await save(studio, studio.owner, name="Staff", meta=KICK, condition=both)
+    assert await held(studio, studio.visitor) == []
+    boss = await administrator(studio)
+    tags = {"data": {"user_id": studio.visitor.user_id, "tags": ["staff"]}}
+    assert (await studio.ok("user/tags", tags, boss.headers))["data"]["tags"] == ["staff"]
+    assert await held(studio, studio.visitor) == ["user.kick"]
+    assert await held(studio, studio.owner) == []
+
+
+async def test_a_required_condition_gates_assignments(studio: Studio) -> None:
+    await save(
+        studio, studio.owner, name="Buyer", meta=KICK, condition={"purchase": "gold"}, condition_mode="require"
+    )
+    await assign(studio, studio.visitor, "Buyer")
+    assert await held(studio, studio.visitor) == []
+    boss = await administrator(studio)
+    bought = {"data": {"user_id": studio.visitor.user_id, "purchases": ["gold"]}}
+    await studio.ok("user/purchases", bought, boss.headers)
+    assert await held(studio, studio.visitor) == ["user.kick"]
+    bought["data"]["user_id"] = studio.owner.user_id
+    await studio.ok("user/purchases", bought, boss.headers)
+    assert await held(studio, studio.owner) == []
+
+
+# -- params -------------------------------------------------------------------------------------------
+
+
+async def test_ro_08_params_hold_nothing_that_has_a_meaning_in_lists(studio: Studio) -> None:
+    many = ",".join(f"p{n}" for n in range(65))
+    for params in ("x|can_admin:0", "a:10", ",,", "a,", "a\nb", "\x07", "a" * 65, many, "x" * 100_000, 5, ["a"]):
+        await refused(studio, 400, name="Moderator", params=params)
+        leaf = {"private_data": {"user": {"kick": {"value": True, "params": params}}}}
+        await refused(studio, 400, name="Moderator", meta=leaf)
+    await save(studio, studio.owner, name="Moderator", meta=KICK, params="a b,c.d/e")
+    await assign(studio, studio.visitor, "Moderator")
+    assert await held(studio, studio.visitor) == ["user.kick|a b,c.d/e"]
+
+
+async def test_ro_09_params_of_several_roles_are_merged_in_a_stable_order(studio: Studio) -> None:
+    await save(studio, studio.owner, name="B", meta=KICK, params="b,shared")
+    await save(studio, studio.owner, name="A", meta=KICK, params="a,shared")
+    await save(studio, studio.owner, name="Plain", meta=KICK)
+    await assign(studio, studio.visitor, "B", "A", "Plain")
+    assert await held(studio, studio.visitor) == ["user.kick|b,shared,a"]
+    await assign(studio, studio.visitor, "Plain", "A", "B")
+    assert await held(studio, studio.visitor) == ["user.kick|a,shared,b"]
+
+
+# -- limits and ends ----------------------------------------------------------------------------------
+
+
+async def test_ro_17_a_limited_role_has_no_more_users_than_that(studio: Studio) -> None:
+    for limit in (-1, True, "5", 2**63, 1.5, 2**31):
+        await refused(studio, 400, name="Few", user_limit=limit)
+    one, two, three = [await someone(studio) for _ in range(3)]
+    await save(studio, studio.owner, name="Few", meta=KICK, user_limit=2)
+    soon = studio.service.clock.now() + 60
+    await assign(studio, one, {"name": "Few", "expired": soon})
+    await assign(studio, one, {"name": "Few", "expired": soon}, project=True)
+    await assign(studio, two, "Few")
+    assert (await get(studio, studio.owner, name="Few"))["users_count"] == 2
+    await assign(studio, three, "Few", status=409)
+    await assign(studio, three, "Few", project=True, status=409)
+    assert await held(studio, three) == []
+    await studio.service.clock.advance(60)
+    await assign(studio, three, "Few")
+    await save(studio, studio.owner, name="Few", user_limit=1)
+    await assign(studio, two, {"name": "Few", "expired": 1_900_000_000})
+    await assign(studio, one, "Few", status=409)
+    assert (await get(studio, studio.owner, name="Few"))["users_count"] == 2
+    await save(studio, studio.owner, name="Few", user_limit=0)
+    await assign(studio, one, "Few")
+
+
+async def test_ro_18_a_role_made_again_under_its_old_name_belongs_to_nobody(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    await storage.groups.create_group(a_group(GROUP, users=(studio.owner.user_id,)), [a_record()])
+    await save(studio, studio.owner, name="Moderator", meta=KICK)
+    await assign(studio, studio.visitor, "Moderator")
+    await assign(studio, studio.visitor, "Moderator", project=True)
+    grant = {"group_id": GROUP, "roles": ["Moderator"], "action": "grant"}
+    services = {"services": {str(studio.shop.application_id): {"groups": [grant]}}}
+    project = {"action": "save", "data": {"id": PROJECT, "settings": services}}
+    await studio.ok("project", project, studio.owner.headers)
+    assert await held(studio, studio.owner, "roles") == [f"{PROJECT}/Moderator"]
+    await studio.ok("roles", asking(studio, "delete", name="Moderator"), studio.owner.headers)
+    assert await held(studio, studio.visitor) == []
+    await save(studio, studio.owner, name="moderator", meta=KICK)
+    for who in (studio.visitor, studio.owner):
+        assert await held(studio, who) == []
+        assert await held(studio, who, "roles") == []
+    assert (await get(studio, studio.owner, name="moderator"))["users_count"] == 0
+    schema = {"roles": {}}
+    await assign(studio, studio.visitor, "moderator")
+    await studio.ok("meta/schema", asking(studio, "save", **schema), studio.owner.headers)
+    await save(studio, studio.owner, name="moderator", meta=KICK)
+    assert await held(studio, studio.visitor) == []
+
+
+async def test_ro_19_assignments_end_to_the_second(studio: Studio) -> None:
+    now = studio.service.clock.now()
+    await save(studio, studio.owner, name="A", meta=KICK)
+    await save(studio, studio.owner, name="B", meta={"public_data": {"badge": {"value": True}}})
+    for end in ({"expired": value} for value in (-1, "123", 1.5, now * 1_000, 2**63, True, None)):
+        await assign(studio, studio.visitor, {"name": "A", **end}, status=400)
+    for end in ({"ttl": value} for value in (-1, True, "1", 1.5, 2**63)):
+        await assign(studio, studio.visitor, {"name": "A", **end}, status=400)
+    for expired, alive in ((now - 1, False), (now, False), (now + 1, True), (0, True)):
+        saved = await assign(studio, studio.visitor, {"name": "A", "expired": expired})
+        assert saved["expired"] == (expired if expired > now else 0)
+        assert bool(await held(studio, studio.visitor)) is alive
+    await assign(studio, studio.visitor, {"name": "A", "expired": now + 100}, {"name": "B", "expired": now + 60})
+    body = own_record(studio.shop, data={"type": "list_short"}, options={"with_exp": True})
+    told = await studio.ok("meta/data", body, studio.visitor.headers)
+    assert (told["data"], told["expired"]) == (["badge:60", "user.kick:100"], now + 60)
+    await studio.service.clock.advance(30)
+    told = await studio.ok("meta/data", body, studio.visitor.headers)
+    assert (told["data"], told["expired"]) == (["badge:30", "user.kick:70"], now + 60)
+    await studio.service.clock.advance(30)
+    told = await studio.ok("meta/data", body, studio.visitor.headers)
+    assert (told["data"], told["expired"]) == (["user.kick:40"], now + 100)
+    await assign(studio, studio.visitor, {"name": "A", "expired": now + 10_000, "ttl": 5}, {"name": "B", "ttl": 0})
+    for _ in range(2):
+        told = await studio.ok("meta/data", body, studio.visitor.headers)
+        assert (told["data"], told["expired"]) == (["badge:0", "user.kick:5"], studio.service.clock.now() + 5)
+        await studio.service.clock.advance(20)
+
+
+async def test_ro_21_of_parallel_saves_of_one_role_each_is_whole(studio: Studio) -> None:
+    """Between nodes: tests/conformance/test_permission_races.py, save_schema."""
+    await save(studio, studio.owner, name="Moderator")
+    drafts = [{"name": "Moderator", "description": f"d{n}", "params": f"p{n}"} for n in range(8)]
+    answers = await asyncio.gather(
+        *(studio.post("roles", asking(studio, "save", **draft), studio.owner.headers) for draft in drafts)
+    )
+    assert [answer.status_code for answer in answers] == [200] * 8
+    last = await get(studio, studio.owner, name="Moderator")
+    assert last["version"] == 9
+    assert last["description"][1:] == last["params"][1:]
+    racing = [asking(studio, "save", name="Moderator", description="x", version=9) for _ in range(4)]
+    answers = await asyncio.gather(*(studio.post("roles", body, studio.owner.headers) for body in racing))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+
+
+# -- application 1 ------------------------------------------------------------------------------------
+
+
+async def test_the_roles_of_application_1_are_safe(studio: Studio) -> None:
+    boss = await administrator(studio)
+    body = {"action": "save", "application_id": 1, "data": {"name": "project_owner", "meta": None}}
+    await studio.refused(403, "roles", body, boss.headers)
+    body["data"] = {"name": "administrator", "protected": False}
+    answer = await studio.post("roles", body, boss.headers)
+    assert answer.status_code in (403, 409)
+    delete = {"action": "delete", "application_id": 1, "data": {"name": "administrator"}}
+    await studio.refused(403, "roles", delete, boss.headers)
+    unknown = {"name": "Mine", "meta": {"private_data": {"unheard_of": {"value": True}}}}
+    await studio.refused(400, "roles", {**body, "data": unknown}, boss.headers)
+    await give(studio, studio.visitor, 1, secret_data=secret("canModifySchema", "canReadSchema"))
+    mine = {"name": "Mine", "meta": {"private_data": {"project": {"can_view_project": {"value": True}}}}}
+    await studio.refused(403, "roles", {**body, "data": mine}, studio.visitor.headers)
+    await studio.ok("roles", {**body, "data": mine}, boss.headers)
+
+
+async def test_a_role_of_another_application_is_unknown_here(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    await publish(storage, a_project("Elsewhere"))
+    await create_application(storage, "theirs", name="Theirs", project_id="elsewhere")
+    await assign(studio, studio.visitor, "theirs", status=404)
+    await assign(studio, studio.visitor, "project_owner", status=404)

@@ -1,0 +1,378 @@
+"""Schemas of applications from outside (interface §2.8, §4.10, R5, R6; checklist section 12)."""
+
+import asyncio
+import json
+from typing import Any
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT
+from gatehouse.permissions.model.scope import ROOT, application_scope
+from tests.support.permission_builders import holding
+from tests.support.studio import PROJECT, Person, Studio, own_record
+from tests.support.studio_people import IN_PROJECT, administrator, audited, rules, secret, someone
+
+
+def leaf(*, value: bool = False, protected: bool = False, description: str = "") -> dict[str, object]:
+    return {"value": value, "protected": protected, "description": description}
+
+
+def saving(studio: Studio, **data: object) -> dict[str, object]:
+    return {"action": "save", "application_id": studio.shop.application_id, "data": data}
+
+
+def reading(studio: Studio) -> dict[str, object]:
+    return {"action": "get", "application_id": studio.shop.application_id}
+
+
+async def save(studio: Studio, who: Person, **data: object) -> Any:
+    return (await studio.ok("meta/schema", saving(studio, **data), who.headers))["data"]
+
+
+async def get(studio: Studio, who: Person) -> Any:
+    return (await studio.ok("meta/schema", reading(studio), who.headers))["data"]
+
+
+async def refused(studio: Studio, status: int, **data: object) -> str:
+    return await studio.refused(status, "meta/schema", saving(studio, **data), studio.owner.headers)
+
+
+async def test_sc_03_a_new_application_starts_with_the_defaults(studio: Studio) -> None:
+    made = await studio.ok(
+        "application", {"action": "save", "data": {"name": "New", "project_id": PROJECT}}, studio.owner.headers
+    )
+    number = made["data"]["application_id"]
+    ask = {"action": "get", "application_id": str(number)}
+    schema = (await studio.ok("meta/schema", ask, studio.owner.headers))["data"]
+    assert schema == {
+        "application_id": number,
+        "login": {
+            "can": {"value": True, "protected": False, "description": ""},
+            "cannot": {"value": False, "protected": False, "description": ""},
+        },
+        "private_data": {},
+        "public_data": {},
+        "roles": {},
+        "secret_data": {
+            "application": {
+                "canCreateJwt": {"value": False},
+                "canModifySchema": {"value": False},
+                "canRead": {"value": False},
+                "canReadSchema": {"value": False},
+                "canSave": {"value": False},
+                "canSeeRoleList": {"value": False},
+            },
+            "meta": {
+                "roles": {"canRead": {"value": "self"}, "canWrite": {"value": "none"}},
+                "private": {"canRead": {"value": "self"}, "canWrite": {"value": "none"}},
+                "public": {"canRead": {"value": "all"}, "canWrite": {"value": "none"}},
+                "secret": {"canRead": {"value": "none"}, "canWrite": {"value": "none"}},
+            },
+        },
+        "version": 1,
+        "updated_at": studio.service.clock.now(),
+    }
+    assert (schema["login"], schema["secret_data"]) == (LOGIN_DEFAULT, SECRET_DEFAULT)
+
+
+async def test_reading_needs_can_read_schema_and_saving_can_modify_schema(studio: Studio) -> None:
+    shop = application_scope(PROJECT, studio.shop.application_id)
+    for who, reads, writes in (
+        (await someone(studio, secret_data=secret("canReadSchema")), True, False),
+        (await someone(studio, secret_data=secret("canModifySchema")), False, True),
+        (await someone(studio, {shop: holding("app_developer")}), True, True),
+        (await someone(studio, {IN_PROJECT: rules("project.can_manage_applications")}), False, False),
+        (await someone(studio, secret_data=secret("canRead", "canSave", "canSeeRoleList")), False, False),
+        (await someone(studio, {ROOT: rules("app.can_modify_schema")}), False, False),
+        (studio.visitor, False, False),
+        (await administrator(studio), True, True),
+    ):
+        for body, allowed in ((reading(studio), reads), (saving(studio), writes)):
+            answer = await studio.post("meta/schema", body, who.headers)
+            assert answer.status_code == (200 if allowed else 403), answer.text
+
+
+async def test_sections_that_are_given_are_replaced_absent_ones_stay_and_null_empties(studio: Studio) -> None:
+    private = {"user": {"kick": leaf(description="Kick someone")}}
+    saved = await save(studio, studio.owner, private_data=private, public_data={"badge": {"value": True}})
+    assert saved["private_data"] == private
+    assert saved["public_data"] == {"badge": leaf(value=True)}
+    saved = await save(studio, studio.owner, public_data={"crown": leaf()})
+    assert (saved["private_data"], saved["public_data"]) == (private, {"crown": leaf()})
+    saved = await save(studio, studio.owner, private_data=None)
+    assert (saved["private_data"], saved["public_data"]) == ({}, {"crown": leaf()})
+    login = {"cannot": leaf(value=True)}
+    saved = await save(studio, studio.owner, login=login)
+    assert saved["login"] == {**LOGIN_DEFAULT, **login}
+    assert (await save(studio, studio.owner, login=None))["login"] == LOGIN_DEFAULT
+    assert await get(studio, studio.owner) == {**saved, "login": LOGIN_DEFAULT, "version": 6}
+    assert await audited(studio, Event.SCHEMA_SAVED)
+
+
+async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: Studio) -> None:
+    wanted = {"application": {"canSave": {"value": True}}, "meta": {"secret": {"canWrite": {"value": "all"}}}}
+    answer = await studio.ok("meta/schema", saving(studio, secret_data=wanted), studio.owner.headers)
+    assert answer["data"]["secret_data"] == SECRET_DEFAULT
+    assert any("secret_data" in warning for warning in answer["warnings"])
+    assert (await get(studio, studio.owner))["secret_data"] == SECRET_DEFAULT
+    boss = await administrator(studio)
+    answer = await studio.ok("meta/schema", saving(studio, secret_data=wanted), boss.headers)
+    assert "warnings" not in answer
+    kept = answer["data"]["secret_data"]
+    assert kept["application"]["canSave"] == {"value": True}
+    assert kept["meta"]["secret"] == {"canRead": {"value": "none"}, "canWrite": {"value": "all"}}
+    for bad in ({"application": {"canFly": {"value": True}}}, {"meta": {"roles": {"canRead": {"value": "some"}}}}, 5):
+        body = saving(studio, secret_data=bad)
+        await studio.refused(400, "meta/schema", body, boss.headers)
+
+
+async def test_sc_02_versions_count_saves_and_an_old_one_is_refused(studio: Studio) -> None:
+    """Between nodes: tests/conformance/test_permission_races.py, save_schema."""
+    bodies = [saving(studio, public_data={f"r{n}": {"value": True}}, updated_at=5) for n in range(20)]
+    answers = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
+    assert [answer.status_code for answer in answers] == [200] * 20
+    assert sorted(answer.json()["data"]["version"] for answer in answers) == list(range(2, 22))
+    assert {answer.json()["data"]["updated_at"] for answer in answers} == {studio.service.clock.now()}
+    bodies = [saving(studio, public_data={f"r{n}": {"value": True}}, version=21) for n in range(10)]
+    answers = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
+    assert (await get(studio, studio.owner))["version"] == 22
+    for strange in ("22", True, 1.5, None):
+        await refused(studio, 400, version=strange)
+
+
+async def test_sc_04_what_stands_outside_the_sections_is_ignored_with_a_warning(studio: Studio) -> None:
+    body = saving(studio, can_fly={"value": True}, user={"kick": {"value": True}}, application_id=1)
+    answer = await studio.ok("meta/schema", body, studio.owner.headers)
+    assert [warning.split(":")[0] for warning in answer["warnings"]] == ["can_fly", "user"]
+    kept = await get(studio, studio.owner)
+    assert "can_fly" not in kept
+    assert (kept["private_data"], kept["application_id"]) == ({}, studio.shop.application_id)
+
+
+async def test_roles_in_a_schema_are_all_of_them(studio: Studio) -> None:
+    kick = {"private_data": {"user": {"kick": {"value": True}}}}
+    roles = {"Moderator": {"meta": kick, "description": "Kicks"}, "Helper": {}}
+    saved = await save(studio, studio.owner, roles=roles)
+    assert saved["roles"].keys() == roles.keys()
+    assert saved["roles"]["Moderator"] == {
+        "name": "Moderator",
+        "description": "Kicks",
+        "protected": False,
+        "default": False,
+        "condition": None,
+        "condition_mode": "grant",
+        "user_limit": 0,
+        "params": "",
+        "meta": kick,
+        "version": 1,
+    }
+    kept = await save(studio, studio.owner, public_data={})
+    assert kept["roles"] == saved["roles"]
+    same = await save(studio, studio.owner, **kept)
+    assert same["roles"] == saved["roles"]
+    fewer = await save(studio, studio.owner, roles={"Helper": saved["roles"]["Helper"]})
+    assert fewer["roles"].keys() == {"Helper"}
+    for bad in (
+        {"Helper": {"name": "Else"}},
+        {"Helper": {"colour": 1}},
+        {"a/b": {}},
+        {"Helper": {}, "helper": {}},
+        {"Helper": 5},
+        [],
+        {"Helper": {"user_limit": -1}},
+    ):
+        await refused(studio, 400, roles=bad)
+    assert (await save(studio, studio.owner, roles=None))["roles"] == {}
+
+
+async def test_a_rule_that_public_roles_hold_is_not_made_protected(studio: Studio) -> None:
+    kick = {"private_data": {"user": {"kick": {"value": True}}}}
+    await save(studio, studio.owner, private_data={"user": {"kick": leaf()}}, roles={"Mod": {"meta": kick}})
+    said = await refused(studio, 409, private_data={"user": {"kick": leaf(protected=True)}})
+    assert "Mod" in said
+    both = {"private_data": {"user": {"kick": leaf(protected=True)}}, "roles": {"Mod": {"protected": True}}}
+    assert (await save(studio, studio.owner, **both))["roles"]["Mod"]["protected"] is True
+    await refused(studio, 409, roles={"Mod": {"protected": False}})
+
+
+async def test_sc_13_segments_are_plain_and_case_counts(studio: Studio) -> None:
+    for private in (
+        {"a.b": leaf(), "a": {"b": leaf()}},
+        {"a.b": leaf()},
+        {"caf\u00e9": leaf()},
+        {"cafe\u0301": leaf()},
+        {"": leaf()},
+        {"s" * 65: leaf()},
+        {"a b": leaf()},
+        {"projectAccess": {"x": leaf()}},
+        {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": leaf()}}}}}}}}},
+    ):
+        await refused(studio, 400, private_data=private)
+    twins = {"Kick": leaf(), "kick": leaf(value=True), "s" * 64: leaf()}
+    assert (await save(studio, studio.owner, private_data=twins))["private_data"] == twins
+    await refused(studio, 400, public_data={"kick": leaf()})
+    await refused(studio, 400, public_data={"kick": {"hard": leaf()}})
+
+
+async def test_sc_14_types_are_strict(studio: Studio) -> None:
+    for bad in (
+        {"value": "true"},
+        {"value": 1},
+        {"value": None},
+        {"value": True, "child": leaf()},
+        {"value": True, "protected": "no"},
+        {"value": True, "description": 5},
+        {"value": True, "colour": 1},
+        5,
+        [],
+        "x",
+    ):
+        for section in ("private_data", "public_data"):
+            await refused(studio, 400, **{section: {"rule": bad}})
+        await refused(studio, 400, login={"can": bad})
+    for bad in (5, [], "x", False, 0, ""):
+        for root in ("private_data", "public_data", "login", "roles"):
+            await refused(studio, 400, **{root: bad})
+    await refused(studio, 400, login={"may": leaf()})
+    assert (await get(studio, studio.owner))["version"] == 1
+
+
+async def test_save_needs_data(studio: Studio) -> None:
+    body = {"action": "save", "application_id": studio.shop.application_id}
+    assert "data" in await studio.refused(400, "meta/schema", body, studio.owner.headers)
+    await studio.refused(400, "meta/schema", {"action": "delete", **reading(studio), "x": 1}, studio.owner.headers)
+    await studio.refused(400, "meta/schema", {**reading(studio), "action": "delete"}, studio.owner.headers)
+
+
+async def test_sc_16_a_large_schema_is_kept_whole_or_refused(studio: Studio) -> None:
+    many = {f"rule-{n}": {"value": True} for n in range(3_000)}
+    saved = await save(studio, studio.owner, public_data=many)
+    assert saved["public_data"].keys() == many.keys()
+    assert (await get(studio, studio.owner))["public_data"] == saved["public_data"]
+    lengthy = {f"r{n}": {"value": True, "description": "d" * 1_000} for n in range(1_000)}
+    saved = await save(studio, studio.owner, public_data=lengthy)
+    assert (await get(studio, studio.owner))["public_data"] == saved["public_data"]
+    headers = {**studio.owner.headers, "Content-Type": "application/json"}
+    number = studio.shop.application_id
+    for count, size in ((100_000, 1), (1_000, 10_000)):
+        rules_of = {f"r{n}": {"value": True, "description": "d" * min(size, 1_024)} for n in range(count)}
+        padding = {"padding": "x" * 60_000}
+        document = {"action": "save", "application_id": number, "data": {"public_data": rules_of, **padding}}
+        raw = json.dumps(document).encode() if size == 1 else json.dumps(document).encode() + b" " * 10_000_000
+        answer = await studio.service.client.post("/api/permissions/meta/schema", content=raw, headers=headers)
+        assert answer.status_code == 413, answer.text[:200]
+    assert (await get(studio, studio.owner))["public_data"] == saved["public_data"]
+
+
+async def test_a_schema_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio) -> None:
+    first = await studio.post("meta/schema", reading(studio), studio.owner.headers)
+    assert first.headers["cache-control"] == "private, no-cache"
+    again = {**studio.owner.headers, "If-None-Match": first.headers["etag"]}
+    same = await studio.post("meta/schema", reading(studio), again)
+    assert (same.status_code, same.content) == (304, b"")
+    await studio.refused(403, "meta/schema", reading(studio), {**studio.visitor.headers, "If-None-Match": "*"})
+    await save(studio, studio.owner, public_data={"badge": leaf()})
+    assert (await studio.post("meta/schema", reading(studio), again)).status_code == 200
+
+
+async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
+    for path in ("meta/schema", "roles"):
+        foreign, unknown = [
+            await studio.post(path, {"action": "get", "application_id": number}, studio.visitor.headers)
+            for number in (studio.other.application_id, 999_999)
+        ]
+        assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
+        assert foreign.status_code == 403
+    boss = await administrator(studio)
+    await studio.refused(404, "meta/schema", {"action": "get", "application_id": 999_999}, boss.headers)
+
+
+async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:
+    boss = await administrator(studio)
+    now = (await studio.ok("meta/schema", {"action": "get", "application_id": 1}, boss.headers))["data"]
+    for private in (
+        {},
+        {**now["private_data"], "mine": leaf()},
+        {**now["private_data"], "can_administer": leaf(value=True, protected=True)},
+        {**now["private_data"], "can_administer": leaf()},
+    ):
+        body = {"action": "save", "application_id": 1, "data": {"private_data": private}}
+        await studio.refused(400, "meta/schema", body, boss.headers)
+    words = {**now["private_data"], "can_administer": leaf(protected=True, description="All of it")}
+    body = {"action": "save", "application_id": 1, "data": {"private_data": words}}
+    await studio.ok("meta/schema", body, boss.headers)
+
+
+async def test_a_rule_that_leaves_the_schema_stays_where_it_is_held(studio: Studio) -> None:
+    await save(studio, studio.owner, private_data={"user": {"kick": leaf()}})
+    data = {"user_id": studio.visitor.user_id, "private_data": {"user": {"kick": {"value": True}}}}
+    record = {"action": "save", "application_id": studio.shop.application_id, "data": data}
+    await studio.ok("meta/data", record, studio.owner.headers)
+    await save(studio, studio.owner, private_data={})
+    body = own_record(studio.shop, data={"type": "list_short"})
+    assert (await studio.ok("meta/data", body, studio.visitor.headers))["data"] == ["user.kick"]
+
+
+# -- every endpoint -----------------------------------------------------------------------------------
+
+ENDPOINTS = (
+    *("application", "application/tags", "application/keys", "user/info", "user/tags", "user/purchases", "meta/data"),
+    *("meta/schema", "roles", "publish", "project", "project/tags", "project/membership", "group", "group/access"),
+    *("group/tags", "accessKey", "exchangeJwt"),
+)
+BROKEN = {
+    "doubled": b'{"action":"get","action":"get"}',
+    "doubled inside": b'{"action":"get","data":{"a":1,"a":2}}',
+    "NaN": b'{"action":"get","data":{"version":NaN}}',
+    "Infinity": b'{"action":"get","data":{"version":Infinity}}',
+    "1e999": b'{"action":"get","data":{"version":1e999}}',
+    "long integer": b'{"action":"get","data":{"version":' + b"9" * 5_000 + b"}}",
+    "surrogate": b'{"action":"get","data":{"id":"\\ud800"}}',
+    "NUL": b'{"action":"get","data":{"id":"a\\u0000"}}',
+    "UTF-16": '{"action":"get"}'.encode("utf-16"),
+    "BOM": b'\xef\xbb\xbf{"action":"get"}',
+    "deep": b'{"action":"get","data":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001,
+    "no object": b'["get"]',
+    "cut": b'{"action":"get"',
+    "nothing": b"",
+}
+
+
+async def test_sc_15_broken_json_is_refused_at_every_endpoint(studio: Studio) -> None:
+    headers = {**studio.owner.headers, "Content-Type": "application/json"}
+    for path in ENDPOINTS:
+        for name, raw in BROKEN.items():
+            answer = await studio.service.client.post(f"/api/permissions/{path}", content=raw, headers=headers)
+            assert (answer.status_code, answer.json()["status"]) == (400, "ERROR"), (path, name, answer.text)
+
+
+async def test_pa_10_other_methods_and_kinds_of_body_are_refused_at_every_endpoint(studio: Studio) -> None:
+    client, headers = studio.service.client, studio.owner.headers
+    for path in ENDPOINTS:
+        address = f"/api/permissions/{path}"
+        for method in ("GET", "PUT", "DELETE", "PATCH"):
+            assert (await client.request(method, address, headers=headers)).status_code == 405, (method, path)
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1"):
+            answer = await client.post(address, content=b"{}", headers={**headers, "Content-Type": kind})
+            assert (answer.status_code, answer.json()["status"]) == (415, "ERROR"), (path, kind)
+
+
+async def test_pa_11_an_action_is_one_of_those_there_are(studio: Studio) -> None:
+    number = studio.shop.application_id
+    for path, body in (
+        ("application", {"data": {"application_id": number}}),
+        ("application/keys", {"application_id": number}),
+        ("meta/data", {"application_id": number, "data": {}}),
+        ("meta/schema", {"application_id": number, "data": {}}),
+        ("roles", {"application_id": number, "data": {}}),
+        ("project", {"data": {"id": PROJECT}}),
+        ("project/membership", {"data": {"id": PROJECT}}),
+        ("group", {"data": {"project_id": PROJECT}}),
+        ("accessKey", {"application_id": number}),
+    ):
+        for action in ("GET", "get ", "", "drop", "__init__", ["get"], None, 1, True):
+            await studio.refused(400, path, {**body, "action": action}, studio.owner.headers)
+        await studio.refused(400, path, body, studio.owner.headers)
+    for path in ("meta/data", "meta/schema", "project/membership"):
+        body = {"action": "delete", "application_id": number, "data": {"id": PROJECT}}
+        await studio.refused(400, path, body, studio.owner.headers)

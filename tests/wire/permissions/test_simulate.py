@@ -1,0 +1,258 @@
+"""simulate: what a save would change for whom; the save then changes exactly that (R6)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gatehouse.permissions.model.scope import ROOT, group_scope
+from tests.support.permission_builders import GROUP, a_person, a_user_record
+from tests.support.questioned import P, about, giving, grant, hold, leaf, put_group, put_roles, write
+from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
+from tests.support.whole_database import whole_database
+
+ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
+EVERYBODY = (OWNER, VISITOR, ANN, BEN, CAT)
+KICK, BAN = "private_data.user.kick", "private_data.user.ban"
+IN_PROJECT = f"private_data.projectAccess.{PROJECT}."
+Lists = Mapping[str, frozenset[str]]
+
+
+@pytest.fixture
+async def busy(studio: Studio) -> Studio:
+    """Roles, a group with a condition, grants, and people who hold something."""
+    storage = studio.service.house.storage
+    await a_person(storage, ANN, tags=frozenset({"staff"}))
+    await a_person(storage, BEN)
+    await a_person(storage, CAT, email_verified=True)
+    await put_roles(studio, giving("given"), giving("granted"), giving("other"))
+    await put_group(studio, BEN, conditions=[{"tag": "staff"}])
+    await grant(studio, "granted")
+    await hold(studio, VISITOR, {ROOT: ["given"], P: ["given"]})
+    await hold(studio, CAT, {P: ["other"], group_scope(PROJECT, GROUP): ["other"]})
+    return studio
+
+
+async def lists(studio: Studio) -> Lists:
+    """What everybody holds in the shop, as an administrator of the project reads it."""
+    found = {}
+    for user_id in EVERYBODY:
+        told = await studio.ok("meta/data", {"action": "get", **about(studio, user_id=user_id)}, studio.owner.headers)
+        found[user_id] = frozenset(told["data"])
+    return found
+
+
+async def simulated(studio: Studio, **change: object) -> Any:
+    return (await studio.ok("simulate", about(studio, change=change), studio.owner.headers))["data"]
+
+
+async def saved(studio: Studio, path: str, body: dict[str, object]) -> None:
+    await studio.ok(path, body, studio.owner.headers)
+
+
+SHOP = "the shop"  # stands for its id, which a parameter cannot know
+CHANGES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
+    (
+        "a role gets a condition",
+        {"kind": "role", "data": {"name": "given", "condition": {"tag": "email_verified"}}},
+        "roles",
+        {"action": "save", "application_id": SHOP},
+    ),
+    (
+        "a role says something else",
+        {"kind": "role", "data": {"name": "granted", "meta": {"private_data": {"user": {"ban": {"value": True}}}}}},
+        "roles",
+        {"action": "save", "application_id": SHOP},
+    ),
+    (
+        "a role becomes protected",
+        {"kind": "role", "data": {"name": "given", "protected": True}},
+        "roles",
+        {"action": "save", "application_id": SHOP},
+    ),
+    (
+        "a role becomes default",
+        {"kind": "role", "data": {"name": "other", "default": True}},
+        "roles",
+        {"action": "save", "application_id": SHOP},
+    ),
+    (
+        "a role is deleted",
+        {"kind": "role", "action": "delete", "data": {"name": "granted"}},
+        "roles",
+        {"action": "delete", "application_id": SHOP},
+    ),
+    (
+        "a rule is true by default",
+        {"kind": "schema", "data": {"private_data": {"user": {"ban": {"value": True}}}}},
+        "meta/schema",
+        {"action": "save", "application_id": SHOP},
+    ),
+    (
+        "a group gets other members",
+        {"kind": "group_access", "group_id": GROUP, "data": {"users": [CAT], "conditions": []}},
+        "group/access",
+        {"group_id": GROUP},
+    ),
+    (
+        "a group is open to everyone",
+        {
+            "kind": "group_access",
+            "group_id": GROUP,
+            "data": {"conditions": [{"title": "all", "condition": {"everyone": True}}]},
+        },
+        "group/access",
+        {"group_id": GROUP},
+    ),
+    (
+        "a group is renamed",
+        {"kind": "group", "group_id": GROUP, "data": {"title": "Others"}},
+        "group",
+        {"action": "save", "group_id": GROUP},
+    ),
+    (
+        "a group is deleted",
+        {"kind": "group", "action": "delete", "group_id": GROUP},
+        "group",
+        {"action": "delete", "group_id": GROUP},
+    ),
+    (
+        "a project takes one domain only",
+        {"kind": "project", "data": {"id": PROJECT, "settings": {"allowed_domains": ["studio.example"]}}},
+        "project",
+        {"action": "save"},
+    ),
+    (
+        "a project grants nothing any more",
+        {"kind": "project", "data": {"id": PROJECT, "settings": {}}},
+        "project",
+        {"action": "save"},
+    ),
+    (
+        "only a group is allowed",
+        {"kind": "membership", "data": {"id": PROJECT, "allow": [GROUP]}},
+        "project/membership",
+        {"action": "save"},
+    ),
+    (
+        "somebody becomes an owner of a shut project",
+        {
+            "kind": "membership",
+            "data": {"id": PROJECT, "users": {VISITOR: {"roles": ["project_owner"]}}, "disallow": [GROUP]},
+        },
+        "project/membership",
+        {"action": "save"},
+    ),
+    (
+        "somebody's record is saved",
+        {
+            "kind": "record",
+            "data": {
+                "user_id": BEN,
+                "roles": ["given"],
+                "private_data": {"projectAccess": {PROJECT: {"roles": ["other"]}}},
+            },
+        },
+        "meta/data",
+        {"action": "save", "application_id": SHOP},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "envelope"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
+)
+async def test_the_save_changes_exactly_what_was_foretold(
+    busy: Studio, change: dict[str, Any], path: str, envelope: dict[str, Any]
+) -> None:
+    before = await lists(busy)
+    foretold = await simulated(busy, **change)
+    assert await lists(busy) == before
+    body = {**envelope, "data": change.get("data", {})}
+    if "application_id" in body:
+        body["application_id"] = busy.shop.application_id
+    await saved(busy, path, body)
+    after = await lists(busy)
+    assert {
+        one["user_id"]: (one["gains"], one["loses"]) for one in foretold["people"] if one["gains"] or one["loses"]
+    } == {
+        user_id: (sorted(after[user_id] - before[user_id]), sorted(before[user_id] - after[user_id]))
+        for user_id in EVERYBODY
+        if after[user_id] != before[user_id]
+    }
+
+
+async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
+    change = {"kind": "group_access", "group_id": GROUP, "data": {"users": [CAT]}}
+    told = await simulated(busy, **change)
+    assert told["people"] == [
+        {
+            "user_id": BEN,
+            "gains": [],
+            "loses": [f"{IN_PROJECT}{KICK}"],
+            "gains_roles": [],
+            "loses_roles": [f"{PROJECT}/granted"],
+        },
+        {"user_id": CAT, "gains": [], "loses": [], "gains_roles": [f"{PROJECT}/granted"], "loses_roles": []},
+    ]
+    assert (told["truncated"], told["after"]) == (False, None)
+
+
+async def test_nothing_is_written(busy: Studio) -> None:
+    storage = busy.service.house.storage
+    before = await whole_database(storage.runner)
+    for row in CHANGES:
+        await simulated(busy, **row[1])
+    assert await whole_database(storage.runner) == before
+
+
+async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
+    for status, said, change in (
+        (400, "everyone", {"kind": "role", "data": {"name": "given", "condition": {"everyone": 1}}}),
+        (409, "changed meanwhile", {"kind": "role", "data": {"name": "given", "version": 77}}),
+        (404, "no such role", {"kind": "role", "action": "delete", "data": {"name": "ghost"}}),
+        (409, "needs an owner", {"kind": "membership", "data": {"id": PROJECT, "users": {OWNER: None}}}),
+        (400, "kind", {"kind": "weather", "data": {}}),
+        (400, "which group", {"kind": "group", "action": "delete"}),
+    ):
+        assert said in await busy.refused(status, "simulate", about(busy, change=change), busy.owner.headers)
+    limited = {"name": "one", "user_limit": 1}
+    await saved(busy, "roles", {"action": "save", "application_id": busy.shop.application_id, "data": limited})
+    await hold(busy, ANN, {ROOT: ["one"]})
+    full = {"kind": "record", "data": {"user_id": BEN, "roles": ["one"]}}
+    await busy.refused(409, "simulate", about(busy, change=full), busy.owner.headers)
+
+
+async def test_it_needs_the_right_of_members_and_that_of_the_save(busy: Studio) -> None:
+    change = {"kind": "role", "data": {"name": "given", "protected": True}}
+    await busy.refused(403, "simulate", about(busy, change=change), busy.visitor.headers)
+    reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
+    lists_roles = {"canSeeRoleList": {"value": True}}
+    await hold(busy, VISITOR, {}, secret_data={"meta": reads, "application": lists_roles})
+    for one in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
+        await busy.refused(403, "simulate", about(busy, change=one), busy.visitor.headers)
+    may_save = {**lists_roles, "canModifySchema": {"value": True}}
+    await hold(busy, VISITOR, {}, secret_data={"meta": reads, "application": may_save})
+    await busy.ok("simulate", about(busy, change=change), busy.visitor.headers)
+
+
+async def test_an_administrator_sees_the_effect_in_application_1(busy: Studio) -> None:
+    await write(busy, a_user_record(OWNER, {ROOT: ["administrator"], P: ["project_owner"]}))
+    users = {ANN: {"roles": ["project_administrator"]}}
+    ask = {"application_id": 1, "data": {"change": {"kind": "membership", "data": {"id": PROJECT, "users": users}}}}
+    [told] = (await busy.ok("simulate", ask, busy.owner.headers))["data"]["people"]
+    assert (told["user_id"], told["gains_roles"]) == (ANN, [f"{PROJECT}/project_administrator"])
+    assert f"{IN_PROJECT}private_data.project.can_manage_project" in told["gains"]
+
+
+async def test_long_answers_are_given_in_pages(busy: Studio) -> None:
+    change = {"kind": "schema", "data": {"private_data": {"user": {"kick": leaf(value=True), "ban": leaf()}}}}
+    seen: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        ask = about(busy, change=change, limit=2, after=after)
+        page = (await busy.ok("simulate", ask, busy.owner.headers))["data"]
+        assert page["truncated"] is (page["after"] is not None)
+        seen += [one["user_id"] for one in page["people"]]
+        after = page["after"]
+    assert seen == [OWNER, ANN, BEN, CAT]

@@ -1,0 +1,600 @@
+"""What users hold, from outside (interface §2.9, §4.5, R5, R6; checklist section 12)."""
+
+from typing import Any
+
+import pytest
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
+from tests.support.permission_builders import a_project, create_application, edited_project, holding, publish
+from tests.support.studio import FACTOR, PROJECT, Person, Studio, own_record, signed
+from tests.support.studio_people import (
+    IN_PROJECT,
+    administrator,
+    audited,
+    bearing,
+    give,
+    rules,
+    secret,
+    someone,
+)
+
+KICK = {"user": {"kick": {"value": True}}}
+BADGE = {"badge": {"value": True}}
+SECTIONS = {"roles": "roles", "private": "private_data", "public": "public_data", "secret": "secret_data"}
+
+
+def saving(studio: Studio, user_id: str, **data: object) -> dict[str, object]:
+    return {
+        "action": "save",
+        "application_id": studio.shop.application_id,
+        "data": {"user_id": user_id, **data},
+    }
+
+
+def reading(studio: Studio, user_id: str, kind: str = "tree", **options: object) -> dict[str, object]:
+    data = {"user_id": user_id, "type": kind}
+    return {"action": "get", "application_id": studio.shop.application_id, "data": data, "options": options}
+
+
+async def save(studio: Studio, who: Person, user_id: str, **data: object) -> Any:
+    return (await studio.ok("meta/data", saving(studio, user_id, **data), who.headers))["data"]
+
+
+async def get(studio: Studio, who: Person, user_id: str, kind: str = "tree", **options: object) -> Any:
+    return (await studio.ok("meta/data", reading(studio, user_id, kind, **options), who.headers))["data"]
+
+
+async def with_roles(studio: Studio, *names: str, **roles: object) -> None:
+    wanted = {**{name: {"meta": {"private_data": KICK}} for name in names}, **roles}
+    body = {"action": "save", "application_id": studio.shop.application_id, "data": {"roles": wanted}}
+    await studio.ok("meta/schema", body, studio.owner.headers)
+
+
+def all_of(**parts: tuple[str, str]) -> dict[str, object]:
+    return secret(**{**dict.fromkeys(SECTIONS, ("none", "none")), **parts})
+
+
+# -- who may read and write what ----------------------------------------------------------------------
+
+CONTENT: dict[str, object] = {
+    "roles": ["Mod"],
+    "private": KICK,
+    "public": BADGE,
+    "secret": {"application": {"canRead": {"value": False}}},
+}
+EXTENTS = ("none", "self", "all")
+
+
+@pytest.mark.parametrize("part", SECTIONS)
+async def test_sc_05_each_section_is_read_as_far_as_it_is_opened(studio: Studio, part: str) -> None:
+    await with_roles(studio, "Mod")
+    other = await someone(studio)
+    everything = {SECTIONS[name]: content for name, content in CONTENT.items()}
+    boss = await administrator(studio)
+    await save(studio, boss, other.user_id, **everything)
+    for extent in EXTENTS:
+        reader = await someone(studio, secret_data=all_of(**{part: (extent, "none")}))
+        own = await get(studio, reader, reader.user_id)
+        assert own.keys() == {"login", "private_data", "public_data", "roles", "secret_data", "version"}
+        if extent != "all":
+            await studio.refused(403, "meta/data", reading(studio, other.user_id), reader.headers)
+            continue
+        seen = await get(studio, reader, other.user_id)
+        assert seen.keys() == {SECTIONS[part], "version"} | ({"login"} if part == "secret" else set())
+        assert seen[SECTIONS[part]] == CONTENT[part]
+
+
+@pytest.mark.parametrize("part", SECTIONS)
+async def test_sc_05_each_section_is_written_as_far_as_it_is_opened(studio: Studio, part: str) -> None:
+    await with_roles(studio, "Mod")
+    other = await someone(studio)
+    for extent in EXTENTS:
+        writer = await someone(studio, secret_data=all_of(**{part: ("none", extent)}))
+        for target, allowed in ((writer.user_id, extent != "none"), (other.user_id, extent == "all")):
+            for name, section in SECTIONS.items():
+                status = 200 if allowed and name == part else 403
+                body = saving(studio, target, **{section: CONTENT[name]})
+                if name == part == "secret" and target == writer.user_id:
+                    body = saving(studio, target, secret_data=all_of(secret=("none", extent)))
+                answer = await studio.post("meta/data", body, writer.headers)
+                assert answer.status_code == status, (extent, section, answer.text)
+                if status == 200 and target != writer.user_id:
+                    assert answer.json()["data"].keys() == {"version"}
+            login = await studio.post("meta/data", saving(studio, target, login={}), writer.headers)
+            assert login.status_code == (200 if allowed and part == "secret" else 403)
+
+
+async def test_a_save_answers_the_tree_as_far_as_its_author_may_read_it(studio: Studio) -> None:
+    await with_roles(studio, "Mod")
+    boss, other = await administrator(studio), await someone(studio)
+    await save(studio, boss, other.user_id, secret_data=secret("canRead"), private_data=KICK)
+    writer = await someone(studio, secret_data=all_of(roles=("all", "all"), public=("none", "all")))
+    assert await save(studio, writer, other.user_id, roles=["Mod"]) == {"roles": ["Mod"], "version": 2}
+    assert await save(studio, writer, other.user_id, public_data=BADGE) == {"roles": ["Mod"], "version": 3}
+
+
+async def test_sc_07_a_save_is_all_or_nothing(studio: Studio) -> None:
+    other = await someone(studio)
+    writer = await someone(studio, secret_data=all_of(public=("all", "all")))
+    both = saving(studio, other.user_id, public_data=BADGE, secret_data=secret("canSave"))
+    await studio.refused(403, "meta/data", both, writer.headers)
+    boss = await administrator(studio)
+    half = saving(studio, other.user_id, public_data=BADGE, roles=["unheard_of"])
+    await studio.refused(404, "meta/data", half, boss.headers)
+    half = saving(studio, other.user_id, public_data=BADGE, private_data={"badge": {"value": True}})
+    await studio.refused(400, "meta/data", half, boss.headers)
+    seen = await get(studio, boss, other.user_id)
+    assert (seen["public_data"], seen["secret_data"], seen["version"]) == ({}, {}, 0)
+
+
+async def test_sc_08_nobody_grants_himself_more_than_he_may_grant(studio: Studio) -> None:
+    ban = {"private_data": {"ban": {"value": True}}}
+    schema = {
+        "private_data": {"ban": {"value": False, "protected": True}},
+        "roles": {"Guard": {"protected": True, "meta": ban}, "Mod": {"meta": {"private_data": KICK}}},
+    }
+    body = {"action": "save", "application_id": studio.shop.application_id, "data": schema}
+    await studio.ok("meta/schema", body, studio.owner.headers)
+    me = await someone(studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")))
+    await studio.refused(403, "meta/data", saving(studio, me.user_id, roles=["Guard"]), me.headers)
+    await studio.refused(403, "meta/data", saving(studio, me.user_id, **ban), me.headers)
+    await studio.refused(404, "meta/data", saving(studio, me.user_id, roles=["project_owner"]), me.headers)
+    await save(studio, me, me.user_id, roles=["Mod"])
+    sly = await someone(
+        studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")), application_id=1
+    )
+    central = {"action": "save", "application_id": 1}
+    for data in (
+        {"roles": ["administrator"]},
+        {"roles": ["project_owner"]},
+        {"roles": ["app_developer"]},
+        {"private_data": {"can_create_projects": {"value": True}}},
+        {"private_data": {"can_administer": {"value": True}}},
+        {"private_data": {"project": {"can_view_project": {"value": True}}}},
+        {"private_data": {"projectAccess": {PROJECT: {"roles": ["project_administrator"]}}}},
+    ):
+        await studio.refused(403, "meta/data", {**central, "data": data}, sly.headers)
+
+
+async def test_nobody_gives_secret_data_he_does_not_hold_nor_makes_it_last(studio: Studio) -> None:
+    other, now = await someone(studio), studio.service.clock.now()
+    giver = await someone(studio, secret_data=secret("canRead", secret=("all", "all"), roles=("self", "none")))
+    for wanted in (
+        secret("canSave"),
+        secret("canModifySchema"),
+        secret(roles=("all", "none")),
+        secret(roles=("none", "self")),
+        secret(private=("all", "all")),
+    ):
+        await studio.refused(403, "meta/data", saving(studio, other.user_id, secret_data=wanted), giver.headers)
+    await save(studio, giver, other.user_id, secret_data=secret("canRead", roles=("self", "none")))
+    boss = await administrator(studio)
+    short = {"application": {"canSave": {"value": True, "expired": now + 60}}}
+    await save(studio, boss, other.user_id, secret_data=short)
+    endless = saving(studio, other.user_id, secret_data=secret("canSave"))
+    await studio.refused(403, "meta/data", endless, giver.headers)
+    with_more = {**short, "meta": {"roles": {"canRead": {"value": "self"}}}}
+    await save(studio, giver, other.user_id, secret_data=with_more)
+    await save(studio, giver, other.user_id, secret_data=None)
+    narrowed = {"meta": {"public": {"canRead": {"value": "none"}}}}
+    await save(studio, boss, other.user_id, secret_data=narrowed)
+    blind = await someone(studio, secret_data=all_of(secret=("all", "all")))
+    back_to_default = saving(studio, other.user_id, secret_data={})
+    await studio.refused(403, "meta/data", back_to_default, blind.headers)
+
+
+async def test_secret_data_that_has_ended_opens_nothing(studio: Studio) -> None:
+    now = studio.service.clock.now()
+    ending = {"meta": {"private": {"canRead": {"value": "all", "expired": now + 60}}}}
+    reader = await someone(studio, secret_data=ending)
+    await save(studio, studio.owner, studio.visitor.user_id, private_data=KICK)
+    assert "private_data" in await get(studio, reader, studio.visitor.user_id)
+    await studio.service.clock.advance(60)
+    assert "private_data" not in await get(studio, reader, studio.visitor.user_id)
+
+
+async def test_project_access_is_judged_project_by_project(studio: Studio) -> None:
+    await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[studio.visitor.user_id])
+    await with_roles(studio, "Mod")
+    other = await someone(studio)
+    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    here = {"projectAccess": {PROJECT: {"roles": ["Mod"], "private_data": {"x": {"value": True}}}}}
+    await studio.ok("meta/data", saving(studio, other.user_id, private_data=here), manager.headers)
+    assert await get(studio, other, other.user_id, "list_short") == [f"{PROJECT}/user.kick", f"{PROJECT}/x"]
+    there = {"projectAccess": {**here["projectAccess"], "elsewhere": {"roles": ["Mod"]}}}
+    for who in (manager, studio.owner):
+        answer = await studio.post("meta/data", saving(studio, other.user_id, private_data=there), who.headers)
+        assert answer.status_code == 403
+    boss = await administrator(studio)
+    said = await studio.refused(400, "meta/data", saving(studio, other.user_id, private_data=there), boss.headers)
+    assert "elsewhere" in said
+    unknown = {"projectAccess": {"unheard_of": {"roles": ["Mod"]}}}
+    await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=unknown), manager.headers)
+    root_too = {**KICK, **here}
+    await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=root_too), manager.headers)
+    await studio.ok("meta/data", saving(studio, other.user_id, private_data={"projectAccess": None}), manager.headers)
+    assert await get(studio, other, other.user_id, "list_short") == []
+
+
+async def test_a_central_role_in_a_project_is_given_by_who_holds_it_there(studio: Studio) -> None:
+    deputy = await someone(studio, {IN_PROJECT: holding("project_administrator")})
+    other = await someone(studio)
+
+    def central(**access: object) -> dict[str, object]:
+        data = {"user_id": other.user_id, "private_data": {"projectAccess": {PROJECT: access}}}
+        return {"action": "save", "application_id": 1, "data": data}
+
+    await studio.ok("meta/data", central(roles=["app_developer"]), deputy.headers)
+    await studio.refused(403, "meta/data", central(roles=["project_owner"]), deputy.headers)
+    remove = {"project": {"can_remove_project": {"value": True}}}
+    await studio.refused(403, "meta/data", central(private_data=remove), deputy.headers)
+    await studio.refused(400, "meta/data", central(private_data={"mine": {"value": True}}), studio.owner.headers)
+    await studio.ok("meta/data", central(roles=["project_owner"]), studio.owner.headers)
+    await studio.refused(403, "meta/data", central(), deputy.headers)
+
+
+# -- shapes -------------------------------------------------------------------------------------------
+
+
+async def filled(studio: Studio) -> Person:
+    """Someone with a bit of everything, some of it ended."""
+    now = studio.service.clock.now()
+    await with_roles(studio, "Mod", "Old")
+    who, boss = await someone(studio), await administrator(studio)
+    shop = str(studio.shop.application_id)
+    access = {
+        PROJECT: {
+            "roles": ["Mod"],
+            "public_data": {"crown": {"value": True, "params": "gold"}},
+            "applications": {shop: {"roles": [{"name": "Mod", "expired": now + 100}]}},
+        }
+    }
+    await save(
+        *(studio, boss, who.user_id),
+        roles=["Mod", {"name": "Old", "expired": now - 5}],
+        public_data={"badge": {"value": True, "expired": now + 50}, "past": {"value": True, "expired": now - 1}},
+        private_data={"direct": {"value": True}, "never": {"value": False}, "projectAccess": access},
+        secret_data=secret("canSeeRoleList"),
+        login={"cannot": {"value": False}},
+    )
+    return who
+
+
+async def test_sc_10_lists_tell_what_counts_and_the_tree_what_is_written(studio: Studio) -> None:
+    who, now = await filled(studio), studio.service.clock.now()
+    shop = studio.shop.application_id
+    place = f"private_data.projectAccess.{PROJECT}"
+    answer = await studio.ok("meta/data", own_record(studio.shop), who.headers)
+    assert answer == {
+        "status": "OK",
+        "data": [
+            "private_data.direct",
+            f"{place}.applications.{shop}.private_data.user.kick",
+            f"{place}.private_data.user.kick",
+            f"{place}.public_data.crown|gold",
+            "private_data.user.kick",
+            "public_data.badge",
+        ],
+        "user_id": who.user_id,
+        "expired": now + 50,
+        "max_age": 2,
+        "version": 1,
+    }
+    assert await get(studio, who, who.user_id, "list_short") == [
+        "badge",
+        "direct",
+        f"{PROJECT}/applications/{shop}/user.kick",
+        f"{PROJECT}/crown|gold",
+        f"{PROJECT}/user.kick",
+        "user.kick",
+    ]
+    roles = [f"{PROJECT}.applications.{shop}/Mod", f"{PROJECT}/Mod", "Mod"]
+    assert sorted(await get(studio, who, who.user_id, "roles")) == sorted(roles)
+    tree = await get(studio, who, who.user_id)
+    assert tree["roles"] == ["Mod", {"name": "Old", "expired": now - 5}]
+    assert tree["public_data"]["past"] == {"value": True, "expired": now - 1}
+    assert tree["secret_data"] == {"application": {"canSeeRoleList": {"value": True}}}
+    assert tree["login"] == {"cannot": {"value": False}}
+    assert tree["private_data"]["projectAccess"][PROJECT]["roles"] == ["Mod"]
+    assert tree["version"] == 1
+
+
+async def test_with_exp_tells_the_seconds_left(studio: Studio) -> None:
+    who = await filled(studio)
+    told = await get(studio, who, who.user_id, "list_short", with_exp=True, project_id=PROJECT)
+    shop = studio.shop.application_id
+    assert told == [
+        "badge:50",
+        "direct:0",
+        f"{PROJECT}/applications/{shop}/user.kick:100",
+        f"{PROJECT}/crown|gold:0",
+        f"{PROJECT}/user.kick:0",
+        "user.kick:0",
+    ]
+    root = await studio.ok(
+        "meta/data", reading(studio, who.user_id, "list_short", hide_project_access=True), who.headers
+    )
+    assert root["data"] == ["badge", "direct", "user.kick"]
+
+
+async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    who = await filled(studio)
+    await publish(storage, a_project("Elsewhere"))
+    await storage.projects.edit_project(PROJECT, edited_project(aliases=("minds",)))
+    root = ["badge", "direct", "user.kick"]
+    whole = await get(studio, who, who.user_id, "list_short", project_id=PROJECT)
+    assert len(whole) == 6
+    assert await get(studio, who, who.user_id, "list_short", project_id="minds") == whole
+    answers = [
+        await studio.post("meta/data", reading(studio, who.user_id, "list_short", **options), who.headers)
+        for options in ({"project_id": "unheard_of"}, {"project_id": "elsewhere"}, {"hide_project_access": True})
+    ]
+    await storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    answers.append(
+        await studio.post("meta/data", reading(studio, who.user_id, "list_short", project_id=PROJECT), who.headers)
+    )
+    for answer in answers:
+        assert answer.json()["data"] == root
+    assert len({answer.content for answer in answers}) == 1
+    assert await get(studio, who, who.user_id, "list_short") == root
+    for strange in ("Minds", "", 5, ["minds"], "a/b"):
+        body = reading(studio, who.user_id, "list_short", project_id=strange)
+        await studio.refused(400, "meta/data", body, who.headers)
+
+
+async def test_sc_12_with_apps_data_tells_of_what_he_may_see(studio: Studio) -> None:
+    storage = studio.service.house.storage
+    apps = [await create_application(storage, name=f"App {n}", project_id=PROJECT) for n in range(10)]
+    await storage.projects.edit_project(PROJECT, edited_project(aliases=("minds",)))
+    one = apps[3].application_id
+    narrow = await someone(studio, {application_scope(PROJECT, one): holding("app_developer")})
+    ask = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
+    both = {**ask, "options": {"with_apps_data": True, "with_roles": True}}
+    told = (await studio.ok("meta/data", both, narrow.headers))["data"]
+    assert told == {
+        "rules": [
+            f"{PROJECT}/applications/{one}/app.can_manage_app_api_keys",
+            f"{PROJECT}/applications/{one}/app.can_modify_schema",
+        ],
+        "roles": [f"{PROJECT}.applications.{one}/app_developer"],
+        "projects": {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}},
+        "apps": {PROJECT: [{"id": one, "name": "App 3"}]},
+    }
+    wide = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    told = (await studio.ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
+    assert told.keys() == {"rules", "projects", "apps"}
+    assert len(told["apps"][PROJECT]) == 11
+    nothing = (await studio.ok("meta/data", both, studio.visitor.headers))["data"]
+    assert nothing == {"rules": [], "roles": [], "projects": {}, "apps": {}}
+    for kind in ("tree", "roles"):
+        for option in ("with_roles", "with_apps_data"):
+            body = {**ask, "data": {"type": kind}, "options": {option: True}}
+            await studio.refused(400, "meta/data", body, wide.headers)
+
+
+async def test_types_and_options_are_those_there_are(studio: Studio) -> None:
+    me = studio.owner.user_id
+    for kind in ("TREE", "", "all", 5, None, ["list"]):
+        body = {"action": "get", "application_id": studio.shop.application_id, "data": {"type": kind}}
+        await studio.refused(400, "meta/data", body, studio.owner.headers)
+    for options in ({"colour": 1}, {"with_exp": "true"}, {"with_exp": 1}, [], 5):
+        body = {**reading(studio, me), "options": options}
+        await studio.refused(400, "meta/data", body, studio.owner.headers)
+    assert "colour" in await studio.refused(400, "meta/data", saving(studio, me, colour=1), studio.owner.headers)
+    for strange in ("x", "", "0", "1\n", 5, ["1"], "9" * 30):
+        await studio.refused(400, "meta/data", reading(studio, strange), studio.owner.headers)  # type: ignore[arg-type]
+    none = {"action": "get", "data": {}}
+    await studio.refused(400, "meta/data", none, studio.owner.headers)
+
+
+# -- saving -------------------------------------------------------------------------------------------
+
+
+async def test_absent_sections_stay_null_empties_and_versions_count(studio: Studio) -> None:
+    await with_roles(studio, "Mod")
+    user, owner = studio.visitor.user_id, studio.owner
+    first = await save(studio, owner, user, roles=["mod"], public_data=BADGE, private_data=KICK)
+    assert (first["roles"], first["public_data"], first["private_data"], first["version"]) == (
+        ["Mod"],
+        BADGE,
+        KICK,
+        1,
+    )
+    access = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
+    kept = await save(studio, owner, user, private_data=access, version=1)
+    assert (kept["roles"], kept["public_data"], kept["private_data"]) == (["Mod"], BADGE, {**KICK, **access})
+    await studio.refused(409, "meta/data", saving(studio, user, roles=[], version=1), owner.headers)
+    emptied = await save(studio, owner, user, private_data=None, public_data=None)
+    assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == (access, {}, 3)
+    assert (await save(studio, owner, user, roles=None))["roles"] == []
+    (first_told, *_) = await audited(studio, Event.USER_SCHEMA_SAVED)
+    assert (first_told.actor, first_told.subject) == (owner.user_id, user)
+    await studio.refused(400, "meta/data", saving(studio, user), owner.headers)
+
+
+async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
+    user = studio.visitor.user_id
+    body = {"action": "save", "application_id": studio.shop.application_id}
+    schema = {"private_data": {"user": {"kick": {"value": False}}}}
+    await studio.ok("meta/schema", {**body, "data": schema}, studio.owner.headers)
+    for entry in (
+        {"value": "true"},
+        {"value": 1},
+        {"value": None},
+        {"value": True, "child": {"value": True}},
+        {"value": True, "expired": "5"},
+        {"value": True, "ttl": -1},
+        {"value": True, "colour": 1},
+        {"value": True, "params": ["a"]},
+        {"value": True, "params": "a|b"},
+        5,
+    ):
+        for section in ("private_data", "public_data"):
+            await studio.refused(
+                400, "meta/data", saving(studio, user, **{section: {"x": entry}}), studio.owner.headers
+            )
+    for private in (
+        {"a.b": {"value": True}},
+        {"caf\u00e9": {"value": True}},
+        {"user": {"value": True}},
+        {"user": {"kick": {"hard": {"value": True}}}},
+    ):
+        await studio.refused(400, "meta/data", saving(studio, user, private_data=private), studio.owner.headers)
+    taken = {"user": {"kick": {"value": True}}}
+    await studio.refused(400, "meta/data", saving(studio, user, public_data=taken), studio.owner.headers)
+    twins = {"Kick": {"value": True}, "kick": {"value": False}}
+    assert (await save(studio, studio.owner, user, private_data=twins))["private_data"] == twins
+    for bad in (5, "x", {"a": 1}, [5], [None], [["Mod"]], ["a/b"], ["Mod", "mod"]):
+        await studio.refused(400, "meta/data", saving(studio, user, roles=bad), studio.owner.headers)
+    for access in ([], 5, {"Mind_Games": {}}, {PROJECT: 5}, {PROJECT: {"colour": 1}}):
+        wrong = saving(studio, user, private_data={"projectAccess": access})
+        await studio.refused(400, "meta/data", wrong, studio.owner.headers)
+
+
+async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_nobody(studio: Studio) -> None:
+    user = await someone(studio)
+    saved = await save(studio, studio.owner, user.user_id, public_data=BADGE)
+    assert saved["public_data"] == BADGE
+    nobody = "4444444444"
+    body = saving(studio, nobody, public_data=BADGE)
+    assert await studio.refused(404, "meta/data", body, studio.owner.headers) == "user not found"
+    assert await studio.refused(404, "meta/data", reading(studio, nobody), studio.owner.headers) == "user not found"
+    blind = await someone(studio, secret_data=all_of(secret=("self", "self")))
+    foreign, unknown = [
+        await studio.post("meta/data", reading(studio, one), blind.headers) for one in (user.user_id, nobody)
+    ]
+    assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
+    for body in (saving(studio, one, public_data=BADGE) for one in (user.user_id, nobody)):
+        await studio.refused(403, "meta/data", body, blind.headers)
+
+
+async def test_sc_18_roles_without_a_jwt_are_told_to_the_applications_service(studio: Studio) -> None:
+    who = await filled(studio)
+    body = reading(studio, who.user_id, "roles")
+    shop = studio.shop.application_id
+    wanted = sorted([f"{PROJECT}.applications.{shop}/Mod", f"{PROJECT}/Mod", "Mod"])
+    key, jwt = await studio.access_key(), await studio.service_jwt()
+    for headers in ({"Service-Jwt": jwt}, bearing(key)):
+        assert sorted((await studio.ok("meta/data", body, headers))["data"]) == wanted
+        for kind in ("tree", "list", "list_short"):
+            await studio.refused(401, "meta/data", reading(studio, who.user_id, kind), headers)
+        unknown = await studio.post("meta/data", reading(studio, "4444444444", "roles"), headers)
+        assert unknown.status_code == 404
+    boss = await administrator(studio)
+    new_key = {"action": "save", "application_id": studio.other.application_id, "data": {}}
+    theirs = (await studio.ok("accessKey", new_key, boss.headers))["data"]["hash"]
+    await studio.refused(403, "meta/data", body, bearing(theirs))
+    await studio.refused(403, "meta/data", body, {"Service-Jwt": await studio.service_jwt(studio.other)})
+    for headers in ({}, {"Factor": FACTOR}):
+        await studio.refused(401, "meta/data", body, headers)
+
+
+async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> None:
+    await with_roles(studio, "Mod", "Old")
+    user, now = studio.visitor.user_id, studio.service.clock.now()
+    data = {
+        "roles": ["Mod", {"name": "Old", "expired": now + 500}],
+        "public_data": {"badge": {"value": True}, "crown": {"value": True, "ttl": 5}},
+        "private_data": {"projectAccess": {PROJECT: {"roles": ["Mod"]}}},
+    }
+    answer = await studio.ok(
+        "meta/data", {**saving(studio, user, **data), "expired": now + 100}, studio.owner.headers
+    )
+    assert answer["expired"] == now + 5
+    assert answer["data"]["roles"] == [
+        {"name": "Mod", "expired": now + 100},
+        {"name": "Old", "expired": now + 500},
+    ]
+    assert answer["data"]["public_data"]["badge"] == {"value": True, "expired": now + 100}
+    access = answer["data"]["private_data"]["projectAccess"][PROJECT]
+    assert access == {"roles": [{"name": "Mod", "expired": now + 100}]}
+    await studio.service.clock.advance(100)
+    assert await get(studio, studio.visitor, user, "list_short") == ["crown", "user.kick"]
+    for strange in (-1, "5", 1.5, True, None, now * 1_000, 2**63):
+        body = {**saving(studio, user, roles=["Mod"]), "expired": strange}
+        await studio.refused(400, "meta/data", body, studio.owner.headers)
+    past = await studio.ok("meta/data", {**saving(studio, user, roles=["Mod"]), "expired": 5}, studio.owner.headers)
+    assert past["data"]["roles"] == [{"name": "Mod", "expired": 5}]
+
+
+async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
+    meta = {"meta": {"private_data": KICK}}
+    await with_roles(studio, Inside={**meta, "condition": {"ip": "10.0.0.0/8"}})
+    key, who = await studio.access_key(), studio.visitor
+
+    async def seen_from(address: str) -> Any:
+        body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
+        raw, headers = signed(body, key, studio.shop)
+        address = "/api/permissions/meta/data"
+        found = await studio.service.client.post(address, content=raw, headers=headers | bearing(who.jwt))
+        return found.json()["data"]
+
+    for _ in range(3):
+        assert await seen_from("10.1.1.1") == ["user.kick"]
+        assert await seen_from("11.1.1.1") == []
+    boss = await administrator(studio)
+    assert await get(studio, studio.owner, who.user_id, "list_short") == []
+    staff = {"meta": {"public_data": BADGE}, "condition": {"tag": "staff"}}
+    buyer = {"meta": {"public_data": {"crown": {"value": True}}}, "condition": {"purchase": "gold"}}
+    await with_roles(studio, Staff=staff, Buyer=buyer)
+    for path, field, value, rule in (
+        ("user/tags", "tags", "staff", "badge"),
+        ("user/purchases", "purchases", "gold", "crown"),
+    ):
+        for values, held in (([], []), ([value], [rule]), ([], [])):
+            await studio.ok(path, {"data": {"user_id": who.user_id, field: values}}, boss.headers)
+            assert await get(studio, who, who.user_id, "list_short") == held
+
+
+async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio) -> None:
+    await with_roles(studio, "Mod")
+    me, body = studio.visitor, reading(studio, studio.visitor.user_id, "list")
+    first = await studio.post("meta/data", body, me.headers)
+    assert (first.headers["cache-control"], first.headers["vary"]) == ("private, no-cache", "Authorization")
+    again = {**me.headers, "If-None-Match": first.headers["etag"]}
+    same = await studio.post("meta/data", body, again)
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", first.headers["etag"])
+    await save(studio, studio.owner, me.user_id, roles=["Mod"])
+    changed = await studio.post("meta/data", body, again)
+    assert (changed.status_code, changed.json()["data"]) == (200, ["private_data.user.kick"])
+    await studio.refused(401, "meta/data", body, {"If-None-Match": first.headers["etag"]})
+
+
+async def test_rules_of_an_application_of_a_removed_project_are_not_written(studio: Studio) -> None:
+    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(removed=True))
+    body = saving(studio, studio.visitor.user_id, public_data=BADGE)
+    await studio.refused(403, "meta/data", body, studio.owner.headers)
+
+
+async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
+    for number in (studio.other.application_id, 999_999):
+        body = {"action": "save", "application_id": number, "data": {"user_id": studio.owner.user_id, "roles": []}}
+        await studio.refused(403, "meta/data", body, studio.visitor.headers)
+    boss = await administrator(studio)
+    body = {"action": "save", "application_id": 999_999, "data": {"roles": []}}
+    await studio.refused(404, "meta/data", body, boss.headers)
+
+
+async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) -> None:
+    boss = await administrator(studio)
+    who = await someone(studio, {ROOT: rules("can_create_projects"), Scope(PROJECT): holding("project_owner")})
+    for path, field in (("user/tags", "tags"), ("user/purchases", "purchases")):
+        body = {"data": {"user_id": studio.visitor.user_id, field: ["b", "a"]}}
+        await studio.refused(403, path, body, who.headers)
+        answer = await studio.ok(path, body, boss.headers)
+        assert answer["data"] == {"user_id": studio.visitor.user_id, field: ["a", "b"]}
+        unknown = {"data": {"user_id": "4444444444", field: []}}
+        assert await studio.refused(404, path, unknown, boss.headers) == "user not found"
+        for bad in (["a", "a"], [5], "a", None, ["x" * 1_000], ["a\n"]):
+            await studio.refused(400, path, {"data": {"user_id": studio.visitor.user_id, field: bad}}, boss.headers)
+
+
+async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studio) -> None:
+    who = await filled(studio)
+    boss = await administrator(studio)
+    tree = await get(studio, boss, who.user_id)
+    sections = {name: section for name, section in tree.items() if name != "version"}
+    assert await save(studio, boss, who.user_id, **sections, version=1) == {**tree, "version": 2}
+    await give(studio, who, studio.shop.application_id)

@@ -2,11 +2,13 @@
 
     python -m bench.load PORT PATH CONNECTIONS SECONDS
 
-prints the requests per second. An answer that is not a 200 ends the run: a server that refuses is quick.
+prints the requests per second. PATH is asked for with GET; `@FILE` names a file with the whole request instead. An
+answer that is not a 200 ends the run: a server that refuses is quick.
 """
 
 import asyncio
 import sys
+from pathlib import Path
 from time import perf_counter
 from typing import Final, cast
 
@@ -66,8 +68,13 @@ class Load:
             self.done.set_exception(ConnectionError(reason))
 
 
-async def run(port: int, path: str, connections: int, seconds: float) -> float:
-    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+def request_for(path: str) -> bytes:
+    if path.startswith("@"):
+        return Path(path[1:]).read_bytes()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+async def run(port: int, request: bytes, connections: int, seconds: float) -> float:
     load = Load(seconds)
     loop = asyncio.get_running_loop()
     opened = [
@@ -84,4 +91,4 @@ async def run(port: int, path: str, connections: int, seconds: float) -> float:
 
 if __name__ == "__main__":
     uvloop.install()
-    print(asyncio.run(run(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))))
+    print(asyncio.run(run(int(sys.argv[1]), request_for(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))))

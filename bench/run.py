@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.answered import permission_answers
 from bench.figures import ROUNDS, Figure, keep, table
 from bench.kept import storage, synced_write
 from bench.machine import this_machine
@@ -53,6 +54,7 @@ def on_sqlite(scratch: Path) -> Iterator[Figure]:
     yield from starts(program, scratch, [f"sqlite:///{scratch}/start-{n}.db" for n in range(ROUNDS)], "SQLite")
     yield from answers(program, scratch / "data", f"sqlite:///{scratch}/served.db")
     yield from beside_logins(program, scratch / "data", f"sqlite:///{scratch}/served.db", "SQLite")
+    yield from permission_answers(program, scratch, f"sqlite:///{scratch}/permissions.db", "SQLite")
 
 
 def on_postgres(scratch: Path) -> Iterator[Figure]:
@@ -60,6 +62,7 @@ def on_postgres(scratch: Path) -> Iterator[Figure]:
         yield from storage(cluster.create_database_now(), "PostgreSQL")
         urls = [cluster.create_database_now() for _ in range(ROUNDS)]
         yield from starts(Program(scratch), scratch, urls, "PostgreSQL")
+        yield from permission_answers(Program(scratch), scratch, cluster.create_database_now(), "PostgreSQL")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.permissions.errors import (
     ApplicationNotFound,
     LastOwner,
+    NobodyAdministers,
     RoleFull,
     RoleNotFound,
     VersionConflict,
@@ -271,3 +272,14 @@ async def test_every_way_to_make_or_unmake_an_administrator_shows_in_the_version
         [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
     )
     assert (await record_of(world, user.user_id, 1)).version == 2  # nothing was written
+
+
+async def test_the_last_who_administers_keeps_the_role(storage: Storage) -> None:
+    await install(storage)
+    for user_id in (ANNA, BOB):
+        await a_person(storage, user_id)
+        await storage.user_records.edit_record(1, user_id, becoming(scopes={ROOT: holding("administrator")}), NOW)
+    await storage.user_records.edit_record(1, ANNA, becoming(scopes={}), NOW)
+    with pytest.raises(NobodyAdministers):
+        await storage.user_records.edit_record(1, BOB, becoming(scopes={}), NOW)
+    assert await storage.permissions.root_roles(1, BOB, NOW) == ["administrator"]

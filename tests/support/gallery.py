@@ -92,6 +92,12 @@ FULL_ACCOUNT: Final = replace(
     totp_since=NOW - 60 * DAY,
     email_code=True,
     recovery_left=1,
+    data_in=(
+        account.DataIn(name="Shop", state="done"),
+        account.DataIn(name="Forum", state="waiting"),
+        account.DataIn(name="Arcade", state="failed"),
+    ),
+    may_ask_for_data=True,
     sessions=(
         *NEW_ACCOUNT.sessions,
         account.Session(

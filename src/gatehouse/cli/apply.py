@@ -18,6 +18,7 @@ from gatehouse.provision.model import Action, Change, Plan
 from gatehouse.provision.provisioning import Provisioning
 from gatehouse.provision.sections.section import Terms
 from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.provision.service_account_tokens import ServiceAccountTokens
 from gatehouse.settings import privacy_in, process_environment
 from gatehouse.settings.files import Privacy, read_private
 from gatehouse.storage.provision import ProvisionStorage
@@ -84,6 +85,12 @@ def provisioning_of(house: House) -> Provisioning:
         clients=house.clients,
         recorder=house.recorder,
         clock=house.clock,
+        reachable=house.settings.outbound.allow,
+        issue_token=ServiceAccountTokens(
+            signer=house.signer,
+            issuer=house.settings.server.base_url,
+            days=house.settings.tokens.service_jwt_days,
+        ).issue,
     )
 
 
@@ -129,8 +136,10 @@ def print_plan(plan: Plan, *, dry_run: bool) -> None:
     for spared in plan.spared:
         click.echo(f"! {spared}")
     click.echo(closing(plan, dry_run=dry_run))
-    for name, secret in ({} if dry_run else generated(plan)).items():
-        click.echo(f"client {name} has the new secret {secret} (it is not shown again)")
+    for change in () if dry_run else plan.changes:
+        if change.generated_secret is not None:
+            what = f"{change.kind} {change.name} has the new secret {change.generated_secret}"
+            click.echo(f"{what} (it is not shown again)")
 
 
 def line(change: Change) -> str:
@@ -146,5 +155,9 @@ def closing(plan: Plan, *, dry_run: bool) -> str:
 
 
 def generated(plan: Plan) -> dict[str, str]:
-    """The secrets made for clients that came without one: told once, here."""
-    return {change.name: change.generated_secret for change in plan.changes if change.generated_secret is not None}
+    """What was made for records that came without a secret: told once, here."""
+    return {
+        change.name if change.kind == "client" else f"{change.kind} {change.name}": change.generated_secret
+        for change in plan.changes
+        if change.generated_secret is not None
+    }

@@ -55,6 +55,10 @@ class OwnerIsNoPerson(Refused):
     public = "A service account never owns a project."
 
 
+class NobodyAdministers(Conflict):
+    public = "Somebody has to administer the installation."
+
+
 class ProtectedHeld(Conflict):
     """Public roles hold a rule that is to be protected; the detail names them, and is shown (R5)."""
 

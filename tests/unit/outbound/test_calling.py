@@ -1,12 +1,12 @@
 """Calls to addresses that other people chose (checklist AP-08): no packet leaves this machine."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from gatehouse.kernel.addresses import Network, parse_network
+from gatehouse.kernel.addresses import Address, Network, parse_network
 from gatehouse.outbound.calling import Outbound, request_of
 from gatehouse.outbound.errors import (
     AddressRefused,
@@ -251,16 +251,12 @@ async def test_whoever_accepts_and_says_nothing_is_not_waited_for() -> None:
 
 
 async def test_a_name_or_a_connection_that_takes_too_long_is_not_waited_for() -> None:
-    class Silent:
-        async def addresses(self, host: str, port: int) -> list[object]:  # noqa: ARG002
-            return await asyncio.get_running_loop().create_future()
+    class Silent(Names):
+        async def addresses(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
+            never: asyncio.Future[Sequence[Address]] = asyncio.get_running_loop().create_future()
+            return await never
 
-    out = Outbound(
-        allowed=(),
-        resolver=Silent(),  # type: ignore[arg-type]
-        connector=Wire(),
-        limits=Limits(connect_seconds=0.05),
-    )
+    out = outbound(Silent(), Wire(), limits=Limits(connect_seconds=0.05))
     with pytest.raises(TooSlow):
         await call(out, "https://shop.example/")
 

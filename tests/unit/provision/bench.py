@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
 
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken
 from gatehouse.accounts.model import User
@@ -17,6 +16,7 @@ from gatehouse.oauth.model import Client
 from gatehouse.provision.entries import Asked, read_entries
 from gatehouse.provision.given import SecretSources
 from gatehouse.provision.model import (
+    EVERYTHING,
     Act,
     AddClient,
     AddUser,
@@ -27,6 +27,7 @@ from gatehouse.provision.model import (
     Scope,
     State,
 )
+from gatehouse.provision.outcome import after_one
 from gatehouse.provision.provisioning import Provisioning
 from gatehouse.provision.sections.section import Terms
 from gatehouse.provision.sections.table import SECTIONS
@@ -74,6 +75,7 @@ class Ledger:
         self._retired = set(state.retired_user_ids)
         self._clients = {client.client_id: client for client in state.clients}
         self._removed = set(state.removed_client_ids)
+        self._world = state.world
 
     def state(self) -> State:
         return State(
@@ -82,9 +84,11 @@ class Ledger:
             retired_user_ids=frozenset(self._retired),
             clients=tuple(self._clients.values()),
             removed_client_ids=frozenset(self._removed),
+            world=self._world,
         )
 
     def do(self, act: Act, now: int) -> None:
+        self._world = after_one(State(world=self._world), act).world
         match act:
             case AddUser(user, administrator):
                 self._add_user(user)
@@ -101,7 +105,7 @@ class Ledger:
             case ChangeClient(client):
                 self._change_client(client)
             case _:
-                assert_never(act)
+                pass  # of projects and applications the world alone tells
 
     def _add_user(self, user: User) -> None:
         if user.user_id in self._users or user.user_id in self._retired:
@@ -136,6 +140,7 @@ class Bench:
     def __init__(self, store: ProvisionStore, *, masters: MasterKeys | None = None) -> None:
         self.masters = masters or MasterKeys(MASTER)
         self.clients = Clients(store=NoClients(), master_keys=self.masters, recorder=RECORDER, clock=CLOCK)
+        self._store = store
         self.provisioning = Provisioning(
             store=store,
             masters=self.masters,
@@ -145,6 +150,9 @@ class Bench:
             recorder=RECORDER,
             clock=CLOCK,
         )
+
+    async def state(self) -> State:
+        return await self._store.state(EVERYTHING, NOW)
 
     async def plan(self, **given: object) -> Plan:
         return await self.provisioning.plan(*split(given))

@@ -1,14 +1,25 @@
 """What the client says somebody may do, against the running service (R5)."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gatehouse.client import AccessKey, Denied, Resource, ServiceJwt, ServiceKey, Unauthenticated, Unavailable
+from gatehouse.client import (
+    AccessKey,
+    Denied,
+    Gatehouse,
+    Resource,
+    ServiceJwt,
+    ServiceKey,
+    Unauthenticated,
+    Unavailable,
+)
 from gatehouse.keys.material import public_pem
 from tests.support.builders import ORIGIN, a_record
-from tests.support.studio import PROJECT
+from tests.support.service import running_service
+from tests.support.studio import PROJECT, a_studio
 from tests.support.tokens import application_private_key
 from tests.wire.client.conftest import KICK, Shop
 
@@ -115,6 +126,23 @@ async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answ
     assert (await gatehouse.user(visitor.jwt)).user_id == visitor.user_id  # the keys are still known
     shop.transport.pulled = False
     assert await gatehouse.allows(user, "user.kick")
+
+
+async def test_a_service_that_has_stopped_allows_nothing(migrated_url: str, tmp_path: Path) -> None:
+    async with running_service(migrated_url, tmp_path) as service:
+        studio = await a_studio(service)
+        gatehouse = Gatehouse(
+            service.base_url,
+            application_id=studio.shop.application_id,
+            credential=AccessKey(await studio.access_key()),
+            clock=service.clock,
+        )
+        user = await gatehouse.user(studio.visitor.jwt)
+        assert not await gatehouse.allows(user, "user.kick")
+    await service.clock.advance(2)
+    async with gatehouse:
+        with pytest.raises(Unavailable):
+            await gatehouse.allows(user, "user.kick")
 
 
 async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: Shop) -> None:

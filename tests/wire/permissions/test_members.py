@@ -122,7 +122,8 @@ async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
 async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
     await people(studio)
     await put_roles(studio, giving("all", default=True))
-    seen, after = [], ""
+    seen: list[list[str]] = []
+    after: str | None = ""
     while after is not None:
         ask = about(studio, role="all", limit=2, after=after)
         page = (await studio.ok("members", ask, studio.owner.headers))["data"]

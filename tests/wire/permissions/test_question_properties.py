@@ -1,7 +1,9 @@
 """On any state, members finds whom looking at everyone finds, and simulate foretells what the save does."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from hypothesis import HealthCheck, given, settings
@@ -44,6 +46,7 @@ P: Final = Scope(PROJECT)
 ON_GROUP: Final = group_scope(PROJECT, GROUP)
 ROLES: Final = ("one", "two", "default")
 PATHS: Final = ("user.kick", "user.ban")
+SILENT: Final = {"kick": False, "ban": False}
 FAR: Final = 4_000_000_000
 
 condition = st.recursive(
@@ -106,9 +109,7 @@ role_fields = st.tuples(
 )
 a_world = st.builds(
     World,
-    roles=st.fixed_dictionaries(
-        {}, optional={name: role_fields.map(lambda one, name=name: a_role(name, one)) for name in ROLES}
-    ),
+    roles=st.fixed_dictionaries({}, optional={name: role_fields.map(partial(a_role, name)) for name in ROLES}),
     defaults=rules,
     members=some_people,
     conditions=st.lists(plain_condition, max_size=1),
@@ -155,14 +156,17 @@ a_change: st.SearchStrategy[AnyProposal] = st.one_of(
         st.sampled_from([[], ["studio.example"]]),
     ),
     st.builds(
-        lambda one, owner, field: MembershipProposal(
+        lambda one, owner, allowed: MembershipProposal(
             data=MembershipDraft(
-                id=PROJECT, users={one: {"roles": ["project_owner"]} if owner else None}, **{field: [GROUP]}
+                id=PROJECT,
+                users={one: {"roles": ["project_owner"]} if owner else None},
+                allow=[GROUP] if allowed else [],
+                disallow=[] if allowed else [GROUP],
             )
         ),
         st.sampled_from(EVERYBODY[1:]),
         st.booleans(),
-        st.sampled_from(["allow", "disallow"]),
+        st.booleans(),
     ),
 )
 
@@ -199,7 +203,9 @@ async def build(studio: Studio, world: World) -> None:
         ),
     )
     for user_id, scopes in world.held.items():
-        held = {scope: holdings(scope, *one, world.roles, public) for scope, one in scopes.items()}
+        held = {
+            scope: holdings(*one, world.roles.keys() if scope.is_root else public) for scope, one in scopes.items()
+        }
         await write(
             studio,
             UserRecord(
@@ -210,14 +216,7 @@ async def build(studio: Studio, world: World) -> None:
         )
 
 
-def holdings(
-    scope: Scope,
-    roles: list[tuple[str, int]],
-    entries: Mapping[str, bool],
-    known: Mapping[str, Role],
-    public: set[str],
-) -> Holdings:
-    usable = known.keys() if scope.is_root else public
+def holdings(roles: list[tuple[str, int]], entries: Mapping[str, bool], usable: AbstractSet[str]) -> Holdings:
     return Holdings(
         roles=tuple(Assignment(role=name, end=End(expired=end)) for name, end in roles if name in usable),
         private_data=tree(entries),

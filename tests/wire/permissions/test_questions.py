@@ -1,5 +1,6 @@
 """check and explain (R5, R6)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
 KICK = {"rule": "user.kick"}
 
 
-async def checked(studio: Studio, *checks: dict[str, object], **more: object) -> Any:
+async def checked(studio: Studio, *checks: Mapping[str, object], **more: object) -> Any:
     ask = about(studio, checks=list(checks), **more)
     return (await studio.ok("check", ask, studio.visitor.headers))["data"]
 

@@ -173,9 +173,8 @@ async def test_the_save_changes_exactly_what_was_foretold(
         body["application_id"] = busy.shop.application_id
     await saved(busy, path, body)
     after = await lists(busy)
-    assert {
-        one["user_id"]: (one["gains"], one["loses"]) for one in foretold["people"] if one["gains"] or one["loses"]
-    } == {
+    changed = [one for one in foretold["people"] if one["gains"] or one["loses"]]
+    assert {one["user_id"]: (one["gains"], one["loses"]) for one in changed} == {
         user_id: (sorted(after[user_id] - before[user_id]), sorted(before[user_id] - after[user_id]))
         for user_id in EVERYBODY
         if after[user_id] != before[user_id]
@@ -200,10 +199,10 @@ async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
 
 async def test_nothing_is_written(busy: Studio) -> None:
     storage = busy.service.house.storage
-    before = await whole_database(storage.runner)
+    before = await whole_database(storage)
     for row in CHANGES:
         await simulated(busy, **row[1])
-    assert await whole_database(storage.runner) == before
+    assert await whole_database(storage) == before
 
 
 async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:

@@ -20,6 +20,7 @@ from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.facts import ApplicationModel, Facts
 from gatehouse.permissions.fields import given_or
 from gatehouse.permissions.granting import Granter, changed_entries, refuse_foreign_projects
+from gatehouse.permissions.guard import About, Operation, require
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
@@ -137,6 +138,7 @@ class UserSchemas:
                 resolved |= scopes  # as it was: it need not be looked at again
                 continue
             project = await live_project(self._projects, actor.rights, name)
+            require(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project.project.project_id))
             refuse_unrelated(model, project.project.project_id)
             await refuse_unknown_resources(project, scopes, self._applications)
             moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}

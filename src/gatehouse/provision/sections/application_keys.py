@@ -81,52 +81,45 @@ def revealed(given: object, tools: Tools, terms: Terms, purpose: str, place: str
 
 def wanted_keys(found: FoundApplication, world: World, tools: Tools, terms: Terms) -> WantedKeys:
     """Keys the record does not list stay: none is ever taken away by leaving it out (R7). Raises Malformed."""
-    generated: dict[str, str] = {}
-    acts: list[PutAccessKey | AddPublicKey] = []
+    wanted = WantedKeys()
     if found.entry.access_keys is not UNSET:
-        acts += access_keys(found, found.entry.access_keys, world, tools, terms, generated)
+        wanted = access_keys(found, found.entry.access_keys, world, tools, terms)
     if found.entry.public_keys is not UNSET:
-        acts += public_keys(found, found.entry.public_keys, world, tools)
-    return WantedKeys(acts=tuple(acts), generated=generated)
+        added = public_keys(found, found.entry.public_keys, world, tools)
+        wanted = replace(wanted, acts=(*wanted.acts, *added))
+    return wanted
 
 
 def access_keys(
-    found: FoundApplication,
-    given: Sequence[AccessKeyEntry],
-    world: World,
-    tools: Tools,
-    terms: Terms,
-    generated: dict[str, str],
-) -> list[PutAccessKey]:
+    found: FoundApplication, given: Sequence[AccessKeyEntry], world: World, tools: Tools, terms: Terms
+) -> WantedKeys:
     """A key is found by its value, else by its comment; one that is new and has no value gets one."""
     place, number = f"{found.place}.access_keys", found.application_id
-    left = list(world.access_keys.get(number, ()))
-    count = len(left)
+    kept = world.access_keys.get(number, ())
     values = [access_key_value(one, number, tools, terms, f"{place}[{at}]") for at, one in enumerate(given)]
-    matched = match(given, values, left)
-    acts = []
-    for at, (entry, value, before) in enumerate(zip(given, values, matched, strict=True)):
-        where = f"{place}[{at}]"
-        comment = grammar.check_comment(entry.comment, f"{where}.comment")
+    acts: list[PutAccessKey] = []
+    generated: dict[str, str] = {}
+    for at, (entry, value, before) in enumerate(zip(given, values, match(given, values, kept), strict=True)):
+        comment = grammar.check_comment(entry.comment, f"{place}[{at}].comment")
         if value is not None:
-            refuse_known(value, number, world, f"{where}.hash")
+            refuse_known(value, number, world, f"{place}[{at}].hash")
         if before is not None and (value is None or same_secret(sha256(value), before.digest)):
-            if before.comment != comment:
-                acts.append(PutAccessKey(before, replace(before, comment=comment, modified_at=tools.now)))
+            renamed = PutAccessKey(before, replace(before, comment=comment, modified_at=tools.now))
+            acts += [renamed] if before.comment != comment else []
             continue
+        new = new_access_key(number, comment, masters=tools.masters, now=tools.now)
         if value is None:
-            made = new_access_key(number, comment, masters=tools.masters, now=tools.now)
-            generated[comment or f"key {at + 1}"] = made.value
+            generated[comment or f"key {at + 1}"] = new.value
         else:
-            made = kept_access_key(value, number, comment, masters=tools.masters, now=tools.now)
-        acts.append(PutAccessKey(before, made.key))
-    if count + sum(act.before is None for act in acts) > KEYS_MOST:
+            new = kept_access_key(value, number, comment, masters=tools.masters, now=tools.now)
+        acts.append(PutAccessKey(before, new.key))
+    if len(kept) + sum(act.before is None for act in acts) > KEYS_MOST:
         raise Malformed(f"{place}: an application has at most {KEYS_MOST} access keys, and keeps those not listed")
-    return acts
+    return WantedKeys(acts=tuple(acts), generated=generated)
 
 
 def match(
-    given: Sequence[AccessKeyEntry], values: Sequence[str | None], kept: list[AccessKey]
+    given: Sequence[AccessKeyEntry], values: Sequence[str | None], kept: Sequence[AccessKey]
 ) -> list[AccessKey | None]:
     """Which stored key each entry is about; those of the same value first."""
     found: list[AccessKey | None] = [None] * len(given)

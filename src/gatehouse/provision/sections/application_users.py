@@ -1,8 +1,8 @@
 """What users hold in applications. It may be held on anything a file brings along, so it comes last."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET
 
@@ -15,13 +15,9 @@ from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.fields import read_members, shown
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.records import (
-    PROJECT_ACCESS,
-    parse_assignments,
-    parse_project,
-    record_document,
-)
+from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.records import parse_assignments, parse_project, record_document
+from gatehouse.permissions.trees import RESERVED as PROJECT_ACCESS
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, Change, ChangeRecords, Note, State, World
@@ -36,6 +32,7 @@ from gatehouse.provision.sections.references import (
 from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
 
 SECTIONS: Final = ("roles", "private_data", "public_data", "login", "secret_data")
+EVERY_SECTION: Final[Mapping[str, object]] = dict.fromkeys(SECTIONS)  # each null: emptied
 
 
 class ApplicationUsers:
@@ -54,9 +51,10 @@ class ApplicationUsers:
             model = stored_application(placed.entry, state.world, references)
             if model is None or placed.entry.users is UNSET:
                 continue
+            planning = Planning(model, state.world, references)
             for user_id, given in placed.entry.users.items():
                 with collected(problems):
-                    change = planned(model, user_id, given, state.world, references, f"{placed.place}.users")
+                    change = planning.change(user_id, given, f"{placed.place}.users.{shown(user_id)}")
                     changes += [] if change is None else [change]
         return Draft(changes=tuple(changes), problems=tuple(problems.lines))
 
@@ -66,98 +64,91 @@ def stored_application(entry: ApplicationEntry, world: World, references: Refere
     if entry.application_id is not UNSET:
         return references.application(entry.application_id)
     home = None if entry.project_id is UNSET or entry.project_id is None else world.project(entry.project_id)
-    project_id = None if home is None else home.project.project_id
+    key = (None if home is None else home.project.project_id, entry.name)
     live = (model for model in world.applications.values() if world.is_live(model.application))
-    named = (
-        model for model in live if (model.application.project_id, model.application.name) == (project_id, entry.name)
-    )
-    return next(named, None)
+    return next((model for model in live if (model.application.project_id, model.application.name) == key), None)
 
 
-def planned(
-    model: ApplicationModel, user_id: str, given: object, world: World, references: References, place: str
-) -> Change | None:
-    where = f"{place}.{shown(user_id)}"
-    references.user(user_id, where)
-    before = world.record(model.application.application_id, user_id)
-    record = wanted_record(model, before, given, world, references, where)
-    if record == before:
-        return None
-    refuse_holdings(model, before.scopes, record.scopes, where)
-    rules.refuse_doubled(record.root.private_data, record.root.public_data, place=where)
-    return change_of(model, before, record)
+class Planning:
+    """The users of one application."""
 
+    def __init__(self, model: ApplicationModel, world: World, references: References) -> None:
+        self._model = model
+        self._world = world
+        self._references = references
 
-def wanted_record(
-    model: ApplicationModel,
-    before: UserRecord,
-    given: object,
-    world: World,
-    references: References,
-    place: str,
-) -> UserRecord:
-    """A section that is absent stays, null empties it; null in place of the user takes all he has."""
-    members = dict.fromkeys(SECTIONS) if given is None else read_members(given, place, SECTIONS)
-    root = before.root
-    if "roles" in members:
-        assigned = parse_assignments(members["roles"] or [], place=f"{place}.roles")
-        root = replace(root, roles=assigned)
-        if model.application.is_central:
-            root = replace(root, roles=with_administrator(before, root, f"{place}.roles"))
-    if "public_data" in members:
-        tree = rules.parse_entries(members["public_data"] or {}, Section.PUBLIC, place=f"{place}.public_data")
-        root = replace(root, public_data=tree)
-    below = {scope: held for scope, held in before.scopes.items() if not scope.is_root}
-    if "private_data" in members:
-        private = read_members(members["private_data"] or {}, f"{place}.private_data")
-        entries = {name: value for name, value in private.items() if name != PROJECT_ACCESS}
-        tree = rules.parse_entries(entries, Section.PRIVATE, place=f"{place}.private_data")
-        root = replace(root, private_data=tree)
-        if PROJECT_ACCESS in private or (given is None and not model.application.is_central):
+    def change(self, user_id: str, given: object, place: str) -> Change | None:
+        """Raises Malformed."""
+        self._references.user(user_id, place)
+        before = self._world.record(self._model.application.application_id, user_id)
+        after = self._wanted(before, given, place)
+        if after == before:
+            return None
+        refuse_holdings(self._model, before.scopes, after.scopes, place)
+        rules.refuse_doubled(after.root.private_data, after.root.public_data, place=place)
+        return change_of(self._model, before, after)
+
+    def _wanted(self, before: UserRecord, given: object, place: str) -> UserRecord:
+        """A section that is absent stays, null empties it; null in place of the user takes all he has."""
+        members = EVERY_SECTION if given is None else read_members(given, place, SECTIONS)
+        below = {scope: held for scope, held in before.scopes.items() if not scope.is_root}
+        private = read_members(members.get("private_data") or {}, f"{place}.private_data")
+        if PROJECT_ACCESS in private or (given is None and not self._model.application.is_central):
             where = f"{place}.private_data.{PROJECT_ACCESS}"
-            below = access(model, before, private.get(PROJECT_ACCESS) or {}, world, references, where)
-    after = before
-    if "login" in members:
-        after = replace(after, login=rules.parse_own_login(members["login"] or {}, place=f"{place}.login"))
-    if "secret_data" in members:
-        secret = rules.parse_own_secret(members["secret_data"] or {}, place=f"{place}.secret_data")
-        after = replace(after, secret_data=secret)
-    scopes = {scope: held for scope, held in {ROOT: root, **below}.items() if not held.is_empty}
-    return replace(after, scopes=scopes)
+            below = self._access(before, private.get(PROJECT_ACCESS) or {}, where)
+        scopes = {ROOT: self._root(before, members, place), **below}
+        after = replace(before, scopes={scope: held for scope, held in scopes.items() if not held.is_empty})
+        if "login" in members:
+            after = replace(after, login=rules.parse_own_login(members["login"] or {}, place=f"{place}.login"))
+        if "secret_data" in members:
+            secret = rules.parse_own_secret(members["secret_data"] or {}, place=f"{place}.secret_data")
+            after = replace(after, secret_data=secret)
+        return after
+
+    def _root(self, before: UserRecord, members: Mapping[str, object], place: str) -> Holdings:
+        root = before.root
+        if "roles" in members:
+            root = replace(root, roles=parse_assignments(members["roles"] or [], place=f"{place}.roles"))
+            if self._model.application.is_central:
+                root = replace(root, roles=with_administrator(before, root, f"{place}.roles"))
+        for section in Section:
+            if section.value in members:
+                given = read_members(members[section] or {}, f"{place}.{section}")
+                entries = {name: value for name, value in given.items() if name != PROJECT_ACCESS}
+                tree = rules.parse_entries(entries, section, place=f"{place}.{section}")
+                root = (
+                    replace(root, private_data=tree)
+                    if section is Section.PRIVATE
+                    else replace(root, public_data=tree)
+                )
+        return root
+
+    def _access(self, before: UserRecord, given: object, place: str) -> dict[Scope, Holdings]:
+        """All that is held in projects; what is held where nothing is any more stays."""
+        found = {scope: held for scope, held in before.scopes.items() if not self._world.has(scope)}
+        for name, document in read_members(given, place).items():
+            where = f"{place}.{shown(name)}"
+            project_id = self._references.project(name, where).project.project_id
+            resolved = self._references.with_group_ids(document, name, where)
+            scopes = parse_project(resolved, project_id, place=where)
+            fresh = [scope for scope, held in scopes.items() if before.scopes.get(scope) != held]
+            if fresh:
+                refuse_unrelated(self._model.application, project_id, where)
+                self._references.refuse_unknown_resources(fresh, where)
+            if found.keys() & scopes.keys():
+                raise Malformed(f"{where}: names a project that is there already")
+            found |= scopes
+        return found
 
 
-def with_administrator(before: UserRecord, wanted: Holdings, place: str) -> tuple[Any, ...]:
+def with_administrator(before: UserRecord, wanted: Holdings, place: str) -> tuple[Assignment, ...]:
     """Who administers is said by `users`, and by nothing else."""
     if any(one.role == ADMINISTRATOR for one in wanted.roles):
         raise Malformed(f"{place}: {ADMINISTRATOR} is given by the field of that name in the section users")
-    kept = tuple(one for one in before.root.roles if one.role == ADMINISTRATOR)
-    had = [one.role for one in before.root.roles]
-    first = kept if had[:1] == [ADMINISTRATOR] else ()
-    return (*first, *wanted.roles, *(one for one in kept if one not in first))
-
-
-def access(
-    model: ApplicationModel,
-    before: UserRecord,
-    given: object,
-    world: World,
-    references: References,
-    place: str,
-) -> dict[Scope, Holdings]:
-    """All that is held in projects; what is held where nothing is any more stays."""
-    found = {scope: held for scope, held in before.scopes.items() if not world.has(scope)}
-    for name, document in read_members(given, place).items():
-        where = f"{place}.{shown(name)}"
-        project_id = references.project(name, where).project.project_id
-        resolved = references.with_group_ids(document, name, where)
-        scopes = parse_project(resolved, project_id, place=where)
-        if any(before.scopes.get(scope) != held for scope, held in scopes.items()):
-            refuse_unrelated(model.application, project_id, where)
-            references.refuse_unknown_resources(scopes, where)
-        if found.keys() & scopes.keys():
-            raise Malformed(f"{where}: names a project that is there already")
-        found |= scopes
-    return found
+    held = before.root.roles
+    kept = tuple(one for one in held if one.role == ADMINISTRATOR)
+    is_first = bool(kept) and held[0].role == ADMINISTRATOR
+    return (*kept, *wanted.roles) if is_first else (*wanted.roles, *kept)
 
 
 def change_of(model: ApplicationModel, before: UserRecord, record: UserRecord) -> Change:

@@ -87,11 +87,12 @@ def with_domains(project: Project, given: dict[str, Any], place: str) -> Project
 
 
 def holders(world: World, project_id: str, role: str, now: int) -> tuple[str, ...]:
-    """Who holds the role in the project now, in the order of their ids."""
+    """The people who hold the role in the project now, by id; service accounts have a section of their own."""
     found = {
         record.user_id
-        for (number, _), record in world.records.items()
-        if number == CENTRAL_ID and holds(record, Scope(project_id), role, now)
+        for (number, user_id), record in world.records.items()
+        if number == CENTRAL_ID and user_id not in world.service_accounts
+        if holds(record, Scope(project_id), role, now)
     }
     return tuple(sorted(found, key=lambda user_id: (len(user_id), user_id)))
 

@@ -165,8 +165,7 @@ class Planning:
             if given is UNSET:
                 continue
             place = f"{found.place}.{name}"
-            check = references.person if name == "owners" else references.user
-            wanted = [check(one, f"{place}[{index}]") for index, one in enumerate(given or ())]
+            wanted = [references.person(one, f"{place}[{index}]") for index, one in enumerate(given or ())]
             had = holders(state.world, project_id, role, self._tools.now)
             if name == "owners" and had and not wanted:
                 raise Malformed(f"{place}: a project keeps an owner")

@@ -36,9 +36,7 @@ from gatehouse.provision.model import (
 from gatehouse.storage.permissions import service_accounts
 from gatehouse.storage.permissions.applications import (
     add_application,
-    all_models,
     edit_application,
-    edit_schema,
     reserve_id,
     spent_ids,
 )
@@ -54,6 +52,7 @@ from gatehouse.storage.permissions.keys import (
 )
 from gatehouse.storage.permissions.projects import add_project, edit_project
 from gatehouse.storage.permissions.records import edit_records
+from gatehouse.storage.permissions.schemas import all_models, edit_schema
 from gatehouse.storage.permissions.structures import all_projects, group
 from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables import project_names, projects, role_assignments, scope_records, user_records

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, func, select
 
-from gatehouse.accounts.model import Kind
-from gatehouse.permissions.errors import OwnerIsNoPerson, RoleFull, RoleNotFound, VersionConflict
+from gatehouse.accounts.model import ADMINISTRATOR, Kind
+from gatehouse.permissions.errors import NobodyAdministers, OwnerIsNoPerson, RoleFull, RoleNotFound, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import UserRecord
@@ -30,6 +30,24 @@ _HOLDERS = (
 )
 HOLDERS = Statement(_HOLDERS)
 HOLDERS_OF = Statement(_HOLDERS.where(AnyOf(role_assignments.c.role_key, "keys")))
+# Whoever takes the role from somebody holds this row: two who take it from the last two do not pass each other.
+HOLD_ADMINISTRATORS = Statement(
+    select(roles.c.role_key)
+    .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == ADMINISTRATOR)
+    .with_for_update()
+)
+SOMEBODY_ADMINISTERS = Statement(
+    select(role_assignments.c.user_id)
+    .join(users, users.c.user_id == role_assignments.c.user_id)
+    .where(
+        role_assignments.c.application_id == CENTRAL_ID,
+        role_assignments.c.role_key == ADMINISTRATOR,
+        role_assignments.c.project_id == "",
+        users.c.blocked.is_(False),
+        UNEXPIRED,
+    )
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +84,26 @@ def refuse_owning_service(step: Step) -> Verb[None]:
     given = _assigned(step.after) - _assigned(step.before) if step.after.application_id == CENTRAL_ID else set()
     if any(role == OWNER for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
         raise OwnerIsNoPerson(f"service account {step.after.user_id}")
+
+
+def hold_administrators(steps: Sequence[Step], now: int) -> Verb[bool]:
+    """Whether somebody is about to lose the role that administers everything."""
+    lost = any(ADMINISTRATOR in _at_root(one.before, now) - _at_root(one.after, now) for one in steps)
+    if lost:
+        yield HOLD_ADMINISTRATORS()
+    return lost
+
+
+def refuse_nobody(now: int) -> Verb[None]:
+    """Raise NobodyAdministers when the one who just lost the role was the last to have it."""
+    if not (yield SOMEBODY_ADMINISTERS(now=now)):
+        raise NobodyAdministers
+
+
+def _at_root(one: UserRecord, now: int) -> set[str]:
+    if one.application_id != CENTRAL_ID:
+        return set()
+    return {assignment.role for assignment in one.root.roles if not assignment.end.is_past(now)}
 
 
 def refuse_full(application_id: int, limits: Mapping[str, int], now: int) -> Verb[None]:

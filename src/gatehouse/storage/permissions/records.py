@@ -27,9 +27,11 @@ from gatehouse.storage.permissions.owners import HOLD_OWNERS, owners_of, refuse_
 from gatehouse.storage.permissions.record_checks import (
     HOLD_ROLES,
     Step,
+    hold_administrators,
     limits_met,
     owned_by,
     refuse_full,
+    refuse_nobody,
     refuse_owning_service,
 )
 from gatehouse.storage.runner import Stored, act, survey
@@ -195,6 +197,7 @@ def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb
     lost = {project for step in steps for project in owned_by(step.before, now) - owned_by(step.after, now)}
     if lost:
         yield HOLD_OWNERS()
+    unseats = yield from hold_administrators(steps, now)
     if limited:
         yield HOLD_ROLES(application=application_id, keys=sorted(limited))
     owned = (yield from owners_of(lost, now)) if lost else {}
@@ -203,6 +206,8 @@ def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb
     yield from refuse_full(application_id, limited, now)
     if owned:
         yield from refuse_ownerless(owned.keys(), now)
+    if unseats:
+        yield from refuse_nobody(now)
 
 
 def _write(step: Step) -> Verb[None]:

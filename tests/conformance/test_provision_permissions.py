@@ -1,0 +1,522 @@
+"""Projects, applications, groups, memberships and service accounts of a file, on both databases (R7)."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gatehouse.permissions import central
+from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.reading import Reading
+from gatehouse.permissions.store import Edited
+from gatehouse.provision.errors import Unfit
+from gatehouse.provision.model import EVERYTHING, State
+from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.provision import ProvisionStorage
+from tests.support.builders import NOW
+from tests.support.clock import MovableClock
+from tests.unit.provision.bench import Bench, lines
+
+CI_KEY = "c1" * 32
+ENVIRONMENT = {
+    "ANNA_PASSWORD": "correct-horse-battery",
+    "WEB_SECRET": "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU",
+    "CI_KEY": CI_KEY,
+}
+# The shapes of interface R7, as they stand there.
+FILE: Mapping[str, Any] = yaml.safe_load("""\
+users:
+  - {login: anna@studio.example, nick: Anna, password: {env: ANNA_PASSWORD}, user_id: "1001", tags: [staff], purchases: [], email_verified: true, totp_secret: JBSWY3DPEHPK3PXP, administrator: true}
+clients:
+  - {client_id: web, client_secret: {env: WEB_SECRET}, name: Web shop, profile: native, application_id: 50001, redirect_hosts: [localhost], redirect_uris: [], scopes: [openid, offline_access, email, profile, trust], first_party: true}
+projects:
+  - {title: Mind Games, description: "", owners: ["1001"], administrators: [], aliases: [mg], settings: {}}
+applications:
+  - application_id: 50001
+    name: Shop
+    project_id: mind_games
+    schema: {private_data: {user: {kick: {value: false, protected: false, description: Can kick}}}}
+    roles: {moderator: {meta: {private_data: {user: {kick: {value: true}}}}, protected: false}}
+    access_keys: [{comment: ci, hash: {env: CI_KEY}}]
+    users: {"1001": {roles: [moderator], private_data: {}}}
+groups:
+  - {project_id: mind_games, title: Testers, users: ["1001"], conditions: []}
+memberships:
+  - {id: mind_games, users: {"1001": {roles: [project_owner]}}, allow: [], disallow: []}
+service_accounts:
+  - {project_id: mind_games, name: ci, comment: builds, ip_ranges: [10.0.0.0/8]}
+""")
+KICK = Rule(Section.PRIVATE, "user.kick")
+GROUP_ID = "0123456789abcdef01234567"
+# Everything a record may say, and every reference between sections.
+RICH: Mapping[str, Any] = yaml.safe_load(f"""\
+users:
+  - {{user_id: "1001", login: anna@studio.example, nick: Anna, administrator: true}}
+  - {{user_id: "1002", login: bob@studio.example, nick: Bob}}
+  - {{user_id: "1003", login: cleo@studio.example, nick: Cleo, email_verified: true}}
+projects:
+  - id: mind_games
+    title: Brain Games
+    description: Two lines
+    owners: ["1001"]
+    administrators: ["1002"]
+    aliases: [mg, brain]
+    tags: [games]
+    settings:
+      allowed_domains: [studio.example]
+      services:
+        "50001": {{groups: [{{group_id: Testers, roles: [moderator], action: grant}}]}}
+        "50002": {{}}
+  - {{title: Web, owners: ["1002"]}}
+applications:
+  - application_id: 50001
+    name: Shop
+    description: Sells
+    project_id: mg
+    settings: {{restricted_domains: [studio.example]}}
+    service_meta: {{name: Shop, description: "", tags: [a], private_key: "-----BEGIN X-----"}}
+    schema:
+      login: {{can: {{value: true}}}}
+      private_data: {{user: {{kick: {{value: false}}, ban: {{value: false, protected: true}}}}}}
+      public_data: {{seen: {{value: true}}}}
+      secret_data: {{application: {{canRead: {{value: true}}}}}}
+    roles:
+      moderator: {{meta: {{private_data: {{user: {{kick: {{value: true, params: "a,b"}}}}}}}}, description: Keeps order}}
+      Judge: {{permissions: [{{name: user.ban, value: true}}], protected: true, user_limit: 3}}
+      guests: {{default: true, meta: {{}}, condition: {{tag: guest}}, condition_mode: require, params: "x"}}
+    access_keys: [{{comment: ci, hash: "{CI_KEY}"}}, {{comment: old, hash: "{"0d" * 32}"}}]
+    users:
+      "1001": {{roles: [Judge, {{name: moderator, expired: {NOW + 60}}}], public_data: {{seen: {{value: false}}}}}}
+      "1002":
+        private_data: {{projectAccess: {{mg: {{roles: [moderator], groups: {{Testers: {{roles: [moderator]}}}}}}}}}}
+        login: {{can: {{value: false}}}}
+        secret_data: {{meta: {{roles: {{canRead: {{value: all}}}}}}}}
+  - {{application_id: 50002, name: Chat, project_id: mind_games}}
+  - {{name: Alone}}
+  - application_id: 1
+    roles: {{maker: {{permissions: [{{name: can_create_projects, value: true, params: "3"}}], protected: true}}}}
+    users: {{"1003": {{roles: [maker]}}}}
+groups:
+  - {{project_id: mg, title: Testers, group_id: {GROUP_ID}, description: They test, users: ["1003", "1001"]}}
+  - {{project_id: mg, title: Staff, tags: [project, x], conditions: [{{title: Mail, condition: {{domain: studio.example}}}}]}}
+memberships:
+  - id: mg
+    users:
+      "1001": {{roles: [project_owner]}}
+      "1002": {{roles: [project_administrator], applications: {{"50001": {{roles: [app_developer]}}}}}}
+      "1003": {{groups: {{Testers: {{roles: [group_manager]}}}}, services: {{"50002": {{roles: [service_administrator]}}}}}}
+    allow: [Staff, Testers]
+    disallow: []
+service_accounts:
+  - {{project_id: mg, name: ci, comment: builds, ip_ranges: [10.0.0.0/8], roles: [project_administrator]}}
+  - {{project_id: web, name: bot, user_id: "77", revoked: true}}
+""")
+
+
+@pytest.fixture
+async def bench(storage: Storage) -> Bench:
+    return await a_bench_on(storage)
+
+
+async def a_bench_on(storage: Storage) -> Bench:
+    await storage.permissions.install(central.application(NOW), central.schema(NOW), central.roles())
+    return Bench(ProvisionStorage(storage.runner))
+
+
+@pytest.fixture
+async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Bench]:
+    """Another installation, empty, under the same master key, whatever the first one's database is."""
+    copy = tmp_path / "second.db"
+    shutil.copy(sqlite_template, copy)
+    async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
+        yield await a_bench_on(storage)
+
+
+async def stored(storage: Storage) -> State:
+    return await ProvisionStorage(storage.runner).state(EVERYTHING, NOW)
+
+
+async def holds(storage: Storage, user_id: str, application_id: int, scope: Scope, rule: Rule) -> bool:
+    reading = Reading(store=storage.permissions, clock=MovableClock(NOW), cached=False)
+    facts = await storage.permissions.facts(user_id, (application_id,))
+    assert facts is not None
+    return reading.effective(await reading.case(facts), application_id, None).allows(scope, rule)
+
+
+async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the_second_time(
+    bench: Bench, storage: Storage
+) -> None:
+    plan = await bench.apply(**FILE, environment=ENVIRONMENT)
+    assert lines(plan) == [
+        "add user anna@studio.example",
+        "add client web",
+        "add project mind_games",
+        "add service account ci of mind_games",
+        "add application 50001",
+        "add group Testers of mind_games",
+        "add record of user 1001 in application 50001",
+    ]
+    assert lines(await bench.apply(**FILE, environment=ENVIRONMENT)) == []
+    assert await holds(storage, "1001", 50001, ROOT, KICK)
+    assert (await storage.application_keys.access_keys(50001))[0].comment == "ci"
+    assert (await storage.projects.project("mg")).project.project_id == "mind_games"
+
+
+async def test_everything_a_record_may_say_is_applied_exported_and_applied_elsewhere(
+    bench: Bench, second: Bench, storage: Storage
+) -> None:
+    await bench.apply(**RICH)
+    assert lines(await bench.plan(**RICH)) == []
+    document = await bench.export()
+    assert lines(await bench.plan(**document, prune=True)) == []
+    assert lines(await bench.plan(**await bench.export(secrets=False), prune=True)) == []
+    await second.apply(**document)
+    assert await second.export() == document
+    assert await holds(storage, "1003", 50001, Scope("mind_games"), KICK)
+
+
+async def test_an_installation_that_is_the_same_has_the_same_records(
+    bench: Bench, second: Bench, storage: Storage
+) -> None:
+    """Not only what an export tells: what decisions are made from."""
+    await bench.apply(**RICH)
+    await second.apply(**await bench.export())
+    here, there = (await stored(storage)).world, (await second.state()).world
+    assert {place: one.scopes for place, one in here.records.items() if one.scopes} == {
+        place: one.scopes for place, one in there.records.items() if one.scopes
+    }
+    assert {number: (one.schema, one.roles) for number, one in here.applications.items()} == {
+        number: (one.schema, one.roles) for number, one in there.applications.items()
+    }
+    assert {key: one.groups for key, one in here.projects.items()} == {
+        key: one.groups for key, one in there.projects.items()
+    }
+
+
+async def test_secrets_are_exported_sealed_or_not_at_all(bench: Bench) -> None:
+    await bench.apply(**RICH)
+    with_secrets, without = str(await bench.export()), str(await bench.export(secrets=False))
+    assert CI_KEY not in with_secrets
+    assert "BEGIN X" not in with_secrets
+    assert with_secrets.count("sealed") == 3
+    assert "sealed" not in without
+
+
+async def test_a_new_project_gets_the_application_of_its_name_if_the_file_lists_none_for_it(
+    bench: Bench, storage: Storage
+) -> None:
+    plan = await bench.apply(
+        projects=[{"title": "One"}, {"title": "Two"}],
+        applications=[{"application_id": 50001, "name": "Listed", "project_id": "two"}],
+    )
+    assert lines(plan) == [
+        "add project one",
+        "add application 50002",  # 50001 is reserved before any is made up
+        "add project two",
+        "add application 50001",
+    ]
+    own = await storage.applications.application(50002)
+    assert (own.name, own.project_id) == ("One", "one")
+    assert (await storage.projects.project("one")).project.application_id == 50002
+    assert lines(await bench.apply(applications=[{"name": "Next"}])) == ["add application 50003"]
+
+
+async def test_groups_are_found_by_project_and_title_and_keep_their_id(bench: Bench, storage: Storage) -> None:
+    await bench.apply(**FILE, environment=ENVIRONMENT)
+    (before,) = (await storage.projects.project("mg")).groups.values()
+    plan = await bench.apply(groups=[{"project_id": "mg", "title": "TESTERS", "users": []}])
+    assert lines(plan) == ["change group Testers of mind_games title,users"]
+    (group,) = (await storage.projects.project("mg")).groups.values()
+    assert (group.group_id, group.title, group.users) == (before.group_id, "TESTERS", ())
+
+
+async def test_owners_and_administrators_are_assigned_in_application_1_and_handed_over_at_once(
+    bench: Bench, storage: Storage
+) -> None:
+    people = [{"user_id": one, "login": f"{one}@x.example", "nick": one} for one in ("1", "2", "3")]
+    await bench.apply(users=people, projects=[{"title": "P", "owners": ["1", "2"], "administrators": ["1"]}])
+    plan = await bench.apply(projects=[{"title": "P", "owners": ["3"]}])
+    assert lines(plan) == ["change project p owners"]
+    records = await storage.user_records.records_in_project(1, "p")
+    assert {one.user_id: [given.role for given in one.scopes[Scope("p")].roles] for one in records} == {
+        "1": ["project_administrator"],
+        "3": ["project_owner"],
+    }
+    with pytest.raises(Unfit, match=r"projects\[0\].owners: a project keeps an owner"):
+        await bench.apply(projects=[{"title": "P", "owners": []}])
+
+
+async def test_only_what_a_file_names_is_touched(bench: Bench) -> None:
+    await bench.apply(**RICH)
+    before = await bench.export()
+    plan = await bench.apply(
+        projects=[{"id": "mg", "description": "New"}],
+        applications=[
+            {
+                "application_id": 50001,
+                "roles": {"MODERATOR": {"description": "New"}},
+                "users": {"1001": {"roles": []}},
+            }
+        ],
+        memberships=[{"id": "mg", "users": {"1003": None}}],
+    )
+    assert lines(plan) == [
+        "change project mind_games description",
+        "change application 50001 roles.moderator",
+        "change membership mind_games users.1003",
+        "change record of user 1001 in application 50001 roles",
+    ]
+    expected = yaml.safe_load(yaml.safe_dump(before))
+    expected["projects"][0]["description"] = "New"
+    shop = expected["applications"][1]
+    shop["roles"]["moderator"]["description"] = "New"
+    shop["users"]["1001"]["roles"] = []
+    del expected["memberships"][0]["users"]["1003"]
+    assert await bench.export() == expected
+
+
+async def test_pruning_removes_the_rest_of_a_named_section_but_never_application_1_or_keys(
+    bench: Bench, storage: Storage
+) -> None:
+    await bench.apply(**RICH)
+    plan = await bench.apply(
+        projects=[{"id": "mg"}],
+        applications=[{"application_id": 50001, "roles": {"Judge": {}}, "access_keys": []}],
+        groups=[{"project_id": "mg", "title": "Staff"}],
+        service_accounts=[],
+        prune=True,
+    )
+    assert lines(plan) == [
+        "remove project web",
+        "remove service account ci of mind_games",
+        "change application 50001 roles.guests,roles.moderator",
+        "remove application 50002",
+        "remove application 50004",
+        "remove group Testers of mind_games",
+    ]
+    assert not (await storage.applications.application(1)).removed
+    assert len(await storage.application_keys.access_keys(50001)) == 2
+    assert (await storage.projects.project("mg")).project.allow != ()
+    assert not await holds(storage, "1002", 50001, Scope("mind_games"), KICK)
+    again = {"projects": [{"id": "mg"}], "applications": [{"application_id": 50001}], "service_accounts": []}
+    assert lines(await bench.plan(**again, prune=True)) == []
+
+
+async def test_pruning_a_membership_takes_what_the_file_does_not_give_but_for_listed_owners(bench: Bench) -> None:
+    await bench.apply(**RICH)
+    plan = await bench.apply(
+        projects=[{"id": "mg", "owners": ["1001"]}],
+        memberships=[{"id": "mg", "users": {}}],
+        prune=True,
+    )
+    assert lines(plan)[-1] == "change membership mind_games users.1002,users.1003"
+    (membership,) = (await bench.export())["memberships"]
+    assert membership["users"] == {"1001": {"roles": ["project_owner"]}}
+
+
+async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_made(
+    bench: Bench, storage: Storage
+) -> None:
+    await bench.apply(**FILE, environment=ENVIRONMENT)
+    keys = [{"comment": "ci", "hash": "ab" * 32}, {"comment": "new"}]
+    plan = await bench.apply(applications=[{"application_id": 50001, "access_keys": keys}])
+    assert lines(plan) == ["change application 50001 access_keys"]
+    generated = (plan.changes[0].generated_secret or "").removeprefix("new: ")
+    assert len(generated) == 64
+    assert [one.comment for one in await storage.application_keys.access_keys(50001)] == ["ci", "new"]
+    again = [{"comment": "ci", "hash": "ab" * 32}, {"comment": "new", "hash": generated}]
+    assert lines(await bench.plan(applications=[{"application_id": 50001, "access_keys": again}])) == []
+
+
+@pytest.mark.parametrize(
+    ("section", "record", "problem"),
+    [
+        ("projects", {"title": "A  B"}, "projects[0].title: 1 to 32 letters"),
+        ("projects", {"title": "New", "aliases": ["mg"]}, "projects[0]: mg is a name of the project mind_games"),
+        ("projects", {"title": "New", "owners": ["9"]}, "projects[0].owners[0]: there is no user 9"),
+        ("projects", {"id": "mg", "settings": {"x": 1}}, "projects[0].settings.x: there is no such member"),
+        (
+            "projects",
+            {"id": "mg", "settings": {"services": {"50001": {"groups": [{"group_id": "No", "roles": []}]}}}},
+            "projects[0].settings.services.50001.groups[0].group_id: No is no group of project mind_games",
+        ),
+        (
+            "projects",
+            {"id": "mg", "settings": {"services": {"1": {}}}},
+            "projects[0].settings.services.1: there is no application 1 that can be connected",
+        ),
+        (
+            "applications",
+            {"application_id": 50001, "roles": {"moderator": {"meta": {"private_data": {"user": {"value": 1}}}}}},
+            "applications[0].roles.moderator.meta.private_data.user.value: true or false",
+        ),
+        (
+            "applications",
+            {"application_id": 50001, "roles": {"moderator": {"metta": {}}}},
+            "applications[0].roles.moderator.metta: no such field, did you mean meta?",
+        ),
+        (
+            "applications",
+            {"application_id": 50001, "schema": {"private_data": {"user": {"kick": {"value": True, "protected": True}}}}},
+            "applications[0].roles.moderator: protected rules go into protected roles only: private_data.user.kick",
+        ),
+        (
+            "applications",
+            {"application_id": 50001, "users": {"1001": {"roles": ["nobody"]}}},
+            "applications[0].users.1001: application 50001 has no role nobody",
+        ),
+        (
+            "applications",
+            {"application_id": 50001, "users": {"1001": {"private_data": {"projectAccess": {"no": {}}}}}},
+            "applications[0].users.1001.private_data.projectAccess.no: there is no project no",
+        ),
+        (
+            "applications",
+            {"application_id": 50001, "access_keys": [{"hash": "ABC"}]},
+            "applications[0].access_keys[0].hash: an access key is 64 hexadecimal digits",
+        ),
+        (
+            "applications",
+            {"application_id": 50001, "access_keys": [{"hash": "a1" * 32}, {"hash": "b2" * 32}]},
+            "applications[0].access_keys: an application has at most 2 access keys",
+        ),
+        (
+            "applications",
+            {"application_id": 1, "users": {"1001": {"roles": ["administrator"]}}},
+            "applications[0].users.1001.roles: administrator is given by the field of that name in the section users",
+        ),
+        (
+            "applications",
+            {"application_id": 1, "schema": {"private_data": {}}},
+            "applications[0].schema: application 1: its rules are fixed",
+        ),
+        ("applications", {"name": "Shop", "project_id": "nowhere"}, "applications[0].project_id: there is no project"),
+        ("groups", {"project_id": "mg", "title": "X", "users": ["9"]}, "groups[0].users[0]: there is no user 9"),
+        (
+            "groups",
+            {"project_id": "mg", "title": "X", "conditions": [{"title": "T", "condition": {"ip": "::/0"}}]},
+            "groups[0].conditions[0].condition.ip: not allowed here",
+        ),
+        (
+            "memberships",
+            {"id": "mg", "users": {"1001": {"roles": ["administrator", "project_owner"]}}},
+            "memberships[0].users.1001: the role administrator is protected and given at the root only",
+        ),
+        ("memberships", {"id": "mg", "users": {"1001": {}}}, "memberships[0].users: a project keeps an owner"),
+        ("memberships", {"id": "mg", "allow": ["No"]}, "memberships[0].allow[0]: No is no group of project mind_games"),
+        (
+            "service_accounts",
+            {"project_id": "mg", "name": "ci", "roles": ["project_owner"]},
+            "service_accounts[0].roles: a service account never owns a project",
+        ),
+        (
+            "service_accounts",
+            {"project_id": "mg", "name": "x", "ip_ranges": ["here"]},
+            "service_accounts[0].ip_ranges[0]: a network as CIDR",
+        ),
+    ],
+)  # fmt: skip
+async def test_what_is_wrong_is_told_with_its_place_and_nothing_is_changed(
+    bench: Bench, storage: Storage, section: str, record: dict[str, Any], problem: str
+) -> None:
+    await bench.apply(**FILE, environment=ENVIRONMENT)
+    before = await stored(storage)
+    with pytest.raises(Unfit) as unfit:
+        await bench.apply(**{section: [record]})
+    assert unfit.value.problems[0].startswith(problem)
+    assert len(unfit.value.problems) == 1
+    assert await stored(storage) == before
+
+
+async def test_two_sections_that_contradict_each_other_are_refused(bench: Bench) -> None:
+    await bench.apply(**FILE, environment=ENVIRONMENT)
+    with pytest.raises(Unfit, match=r"memberships\[0\].users.1001: projects\[0\].administrators lists 1001"):
+        await bench.apply(
+            projects=[{"id": "mg", "administrators": ["1001"]}],
+            memberships=[{"id": "mg", "users": {"1001": {"roles": ["project_owner"]}}}],
+        )
+
+
+async def test_a_removed_project_or_application_does_not_come_back(bench: Bench) -> None:
+    await bench.apply(**FILE, environment=ENVIRONMENT)
+    await bench.apply(applications=[], prune=True)
+    with pytest.raises(Unfit, match=r"applications\[0\].application_id: application 50001 is removed"):
+        await bench.apply(applications=FILE["applications"], environment=ENVIRONMENT)
+    await bench.apply(projects=[], prune=True)
+    with pytest.raises(Unfit, match=r"projects\[0\]: the project mind_games is removed"):
+        await bench.apply(projects=FILE["projects"])
+
+
+class Overtaken(ProvisionStorage):
+    """Somebody changes something just before the first write."""
+
+    def __init__(self, storage: Storage, act: Any) -> None:  # noqa: ANN401 - a coroutine function
+        super().__init__(storage.runner)
+        self._act = act
+
+    async def carry_out(self, *args: object, **kwargs: object) -> None:
+        act, self._act = self._act, None
+        if act is not None:
+            await act()
+        await super().carry_out(*args, **kwargs)
+
+
+async def test_changes_of_others_that_meet_a_file_are_kept(bench: Bench, storage: Storage) -> None:
+    await bench.apply(**FILE, environment=ENVIRONMENT)
+
+    async def somebody() -> None:
+        def retitled(model: Any) -> Edited[Any]:  # noqa: ANN401
+            return Edited(replace(model, project=replace(model.project, title="Renamed")), ())
+
+        def sold(record: Any) -> Edited[Any]:  # noqa: ANN401
+            return Edited(replace(record, login={"can": {"value": False}}), ())
+
+        await storage.projects.edit_project("mind_games", retitled)
+        await storage.user_records.edit_record(50001, "1001", sold, NOW)
+
+    slow = Bench(Overtaken(storage, somebody))
+    plan = await slow.apply(
+        projects=[{"id": "mg", "description": "New"}],
+        applications=[{"application_id": 50001, "users": {"1001": {"roles": []}}}],
+    )
+    assert lines(plan) == [
+        "change project mind_games description",
+        "change record of user 1001 in application 50001 roles",
+    ]
+    project = (await storage.projects.project("mg")).project
+    assert (project.title, project.description) == ("Renamed", "New")
+    record = (await stored(storage)).world.record(50001, "1001")
+    assert (record.login, record.scopes) == ({"can": {"value": False}}, {})
+
+
+async def test_a_role_that_is_full_refuses_the_whole_file(bench: Bench) -> None:
+    await bench.apply(**FILE, environment=ENVIRONMENT)
+    with pytest.raises(Unfit, match="moderator"):
+        await bench.apply(
+            users=[{"user_id": "2", "login": "two@x.example", "nick": "Two"}],
+            applications=[
+                {
+                    "application_id": 50001,
+                    "roles": {"moderator": {"user_limit": 1}},
+                    "users": {"2": {"roles": ["moderator"]}},
+                }
+            ],
+        )
+    assert [user["user_id"] for user in (await bench.export())["users"]] == ["1001"]
+
+
+async def test_of_two_who_apply_one_file_at_once_one_makes_everything(
+    bench: Bench, storage: Storage, migrated_url: str
+) -> None:
+    del bench
+    async with open_storage(migrated_url, migrate=False) as other:
+        benches = [Bench(ProvisionStorage(one.runner)) for one in (storage, other)]
+        plans = await asyncio.gather(*(one.apply(**RICH) for one in benches))
+    assert 0 in [len(plan.changes) for plan in plans]
+    assert lines(await benches[0].plan(**RICH)) == []

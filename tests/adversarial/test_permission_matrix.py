@@ -204,6 +204,11 @@ async def create_in_project(world: World, place: Place, _opens: bool) -> Request
     return "application", {"action": "save", "data": data}
 
 
+async def describe(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    meta = {"env": f"env {next(world.numbers)}"}
+    return "application", {"action": "save", "data": {"application_id": place.application_id, "service_meta": meta}}
+
+
 async def delete_application(world: World, place: Place, opens: bool) -> Request:  # noqa: FBT001
     """Who may is given one to remove that nobody needs."""
     number = place.application_id
@@ -264,7 +269,7 @@ ASKS: Final[Mapping[str, Ask]] = {
     "application create": create,
     "application create in project": create_in_project,
     "application delete": delete_application,
-    "application service_meta": of_application("save", service_meta={"env": "test"}),
+    "application service_meta": describe,
     "application/tags": tag_application,
     "application/keys get": about("application/keys", "get"),
     "application/keys save": about("application/keys", "save", public_key="none"),

@@ -27,6 +27,7 @@ from tests.support.permission_builders import (
     publish,
 )
 from tests.support.racers import WON, race
+from tests.support.whole_database import tables_that_mention, whole_database
 
 ANNA, BOB = "1000000001", "1000000002"
 LEASE = 300
@@ -154,8 +155,10 @@ async def test_an_erasure_that_does_not_happen_asks_nobody(world: Storage) -> No
 async def test_with_the_account_goes_what_was_fetched_for_its_owner(world: Storage) -> None:
     await ask(world)
     held = await world.gdpr.claim(NOW, LEASE, 9)
-    assert await done(world, held[0], b"the person's data")
+    assert await done(world, held[0], b"what is kept")
+    assert tables_that_mention(await whole_database(world), "what is kept") == {"gdpr_calls"}
     await erase(world)
+    assert tables_that_mention(await whole_database(world), "what is kept") == set()
     request = await only(world, ANNA)
     assert request.errand is Errand.REMOVAL
     assert await done(world, held[1], b"too late")

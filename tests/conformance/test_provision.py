@@ -18,7 +18,6 @@ from gatehouse.oauth.errors import ClientChanged, ClientNotFound
 from gatehouse.permissions import central
 from gatehouse.provision.errors import LastAdministrator, Unfit
 from gatehouse.provision.model import (
-    EVERYTHING,
     Act,
     AddClient,
     AddUser,
@@ -73,7 +72,7 @@ async def do(provisions: ProvisionStorage, *acts: Act, records: Sequence[Record]
 
 
 async def stored(provisions: ProvisionStorage) -> State:
-    return await provisions.state(EVERYTHING, NOW)
+    return await provisions.state(Scope(all_users=True), NOW)
 
 
 async def events(storage: Storage) -> Counter[str]:

@@ -16,107 +16,24 @@ from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.reading import Reading
 from gatehouse.permissions.store import Edited
 from gatehouse.provision.errors import Unfit
-from gatehouse.provision.model import EVERYTHING, State
+from gatehouse.provision.model import EVERYTHING, State, World
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.provision import ProvisionStorage
 from tests.support.builders import NOW
 from tests.support.clock import MovableClock
 from tests.unit.provision.bench import Bench, lines
 
+PROTECTED = {"value": True, "protected": True}
+HERE = Path(__file__).parent
 CI_KEY = "c1" * 32
 ENVIRONMENT = {
     "ANNA_PASSWORD": "correct-horse-battery",
     "WEB_SECRET": "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU",
     "CI_KEY": CI_KEY,
 }
-# The shapes of interface R7, as they stand there.
-FILE: Mapping[str, Any] = yaml.safe_load("""\
-users:
-  - {login: anna@studio.example, nick: Anna, password: {env: ANNA_PASSWORD}, user_id: "1001", tags: [staff], purchases: [], email_verified: true, totp_secret: JBSWY3DPEHPK3PXP, administrator: true}
-clients:
-  - {client_id: web, client_secret: {env: WEB_SECRET}, name: Web shop, profile: native, application_id: 50001, redirect_hosts: [localhost], redirect_uris: [], scopes: [openid, offline_access, email, profile, trust], first_party: true}
-projects:
-  - {title: Mind Games, description: "", owners: ["1001"], administrators: [], aliases: [mg], settings: {}}
-applications:
-  - application_id: 50001
-    name: Shop
-    project_id: mind_games
-    schema: {private_data: {user: {kick: {value: false, protected: false, description: Can kick}}}}
-    roles: {moderator: {meta: {private_data: {user: {kick: {value: true}}}}, protected: false}}
-    access_keys: [{comment: ci, hash: {env: CI_KEY}}]
-    users: {"1001": {roles: [moderator], private_data: {}}}
-groups:
-  - {project_id: mind_games, title: Testers, users: ["1001"], conditions: []}
-memberships:
-  - {id: mind_games, users: {"1001": {roles: [project_owner]}}, allow: [], disallow: []}
-service_accounts:
-  - {project_id: mind_games, name: ci, comment: builds, ip_ranges: [10.0.0.0/8]}
-""")
+FILE: Mapping[str, Any] = yaml.safe_load((HERE / "interface_r7.yaml").read_text())
 KICK = Rule(Section.PRIVATE, "user.kick")
-GROUP_ID = "0123456789abcdef01234567"
-# Everything a record may say, and every reference between sections.
-RICH: Mapping[str, Any] = yaml.safe_load(f"""\
-users:
-  - {{user_id: "1001", login: anna@studio.example, nick: Anna, administrator: true}}
-  - {{user_id: "1002", login: bob@studio.example, nick: Bob}}
-  - {{user_id: "1003", login: cleo@studio.example, nick: Cleo, email_verified: true}}
-projects:
-  - id: mind_games
-    title: Brain Games
-    description: Two lines
-    owners: ["1001"]
-    administrators: ["1002"]
-    aliases: [mg, brain]
-    tags: [games]
-    settings:
-      allowed_domains: [studio.example]
-      services:
-        "50001": {{groups: [{{group_id: Testers, roles: [moderator], action: grant}}]}}
-        "50002": {{}}
-  - {{title: Web, owners: ["1002"]}}
-applications:
-  - application_id: 50001
-    name: Shop
-    description: Sells
-    project_id: mg
-    settings: {{restricted_domains: [studio.example]}}
-    service_meta: {{name: Shop, description: "", tags: [a], private_key: "-----BEGIN X-----"}}
-    schema:
-      login: {{can: {{value: true}}}}
-      private_data: {{user: {{kick: {{value: false}}, ban: {{value: false, protected: true}}}}}}
-      public_data: {{seen: {{value: true}}}}
-      secret_data: {{application: {{canRead: {{value: true}}}}}}
-    roles:
-      moderator: {{meta: {{private_data: {{user: {{kick: {{value: true, params: "a,b"}}}}}}}}, description: Keeps order}}
-      Judge: {{permissions: [{{name: user.ban, value: true}}], protected: true, user_limit: 3}}
-      guests: {{default: true, meta: {{}}, condition: {{tag: guest}}, condition_mode: require, params: "x"}}
-    access_keys: [{{comment: ci, hash: "{CI_KEY}"}}, {{comment: old, hash: "{"0d" * 32}"}}]
-    users:
-      "1001": {{roles: [Judge, {{name: moderator, expired: {NOW + 60}}}], public_data: {{seen: {{value: false}}}}}}
-      "1002":
-        private_data: {{projectAccess: {{mg: {{roles: [moderator], groups: {{Testers: {{roles: [moderator]}}}}}}}}}}
-        login: {{can: {{value: false}}}}
-        secret_data: {{meta: {{roles: {{canRead: {{value: all}}}}}}}}
-  - {{application_id: 50002, name: Chat, project_id: mind_games}}
-  - {{name: Alone}}
-  - application_id: 1
-    roles: {{maker: {{permissions: [{{name: can_create_projects, value: true, params: "3"}}], protected: true}}}}
-    users: {{"1003": {{roles: [maker]}}}}
-groups:
-  - {{project_id: mg, title: Testers, group_id: {GROUP_ID}, description: They test, users: ["1003", "1001"]}}
-  - {{project_id: mg, title: Staff, tags: [project, x], conditions: [{{title: Mail, condition: {{domain: studio.example}}}}]}}
-memberships:
-  - id: mg
-    users:
-      "1001": {{roles: [project_owner]}}
-      "1002": {{roles: [project_administrator], applications: {{"50001": {{roles: [app_developer]}}}}}}
-      "1003": {{groups: {{Testers: {{roles: [group_manager]}}}}, services: {{"50002": {{roles: [service_administrator]}}}}}}
-    allow: [Staff, Testers]
-    disallow: []
-service_accounts:
-  - {{project_id: mg, name: ci, comment: builds, ip_ranges: [10.0.0.0/8], roles: [project_administrator]}}
-  - {{project_id: web, name: bot, user_id: "77", revoked: true}}
-""")
+RICH: Mapping[str, Any] = yaml.safe_load((HERE / "every_field.yaml").read_text())
 
 
 @pytest.fixture
@@ -196,6 +113,54 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
     }
     assert {key: one.groups for key, one in here.projects.items()} == {
         key: one.groups for key, one in there.projects.items()
+    }
+
+
+async def test_what_a_plan_foresees_is_what_is_stored_then(bench: Bench, storage: Storage) -> None:
+    """Later sections of a file are planned on it; so it is to be exact, also where one act takes others along."""
+    first = without_versions(await bench.foreseen(**RICH))
+    await bench.apply(**RICH)
+    # Ids and keys that are made up differ from plan to plan; those that the file names do not.
+    stored_then = without_versions((await stored(storage)).world)
+    assert set(first["applications"]) == set(stored_then["applications"])
+    narrower = {
+        "users": [RICH["users"][0], RICH["users"][1]],
+        "projects": [{"id": "mg", "owners": ["1002"], "administrators": []}],
+        "applications": [
+            {"application_id": 50001, "roles": {"guests": {"protected": True}, "Judge": {}}},
+            {"application_id": 50002, "name": "Talk"},
+        ],
+        "groups": [{"project_id": "mg", "title": "Staff"}],
+        "prune": True,
+    }
+    then = without_versions(await bench.foreseen(**narrower))
+    await bench.apply(**narrower)
+    assert without_versions((await stored(storage)).world) == then
+
+
+def without_versions(world: World) -> dict[str, Any]:
+    def plain(one: Any) -> Any:
+        fields = {"version": 0, "updated_at": 0} if hasattr(one, "updated_at") else {"version": 0}
+        return replace(one, **fields)
+
+    return {
+        "projects": {
+            key: (plain(model.project), {name: plain(group) for name, group in model.groups.items()})
+            for key, model in world.projects.items()
+        },
+        "applications": {
+            key: (
+                plain(model.application),
+                plain(model.schema),
+                {name: plain(one) for name, one in model.roles.items()},
+            )
+            for key, model in world.applications.items()
+        },
+        "records": {
+            key: plain(one) for key, one in world.records.items() if one.scopes or one.login or one.secret_data
+        },
+        "service_accounts": {key: plain(one) for key, one in world.service_accounts.items()},
+        "access_keys": world.access_keys,
     }
 
 
@@ -363,7 +328,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
         ),
         (
             "applications",
-            {"application_id": 50001, "schema": {"private_data": {"user": {"kick": {"value": True, "protected": True}}}}},
+            {"application_id": 50001, "schema": {"private_data": {"user": {"kick": PROTECTED}}}},
             "applications[0].roles.moderator: protected rules go into protected roles only: private_data.user.kick",
         ),
         (
@@ -396,7 +361,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
             {"application_id": 1, "schema": {"private_data": {}}},
             "applications[0].schema: application 1: its rules are fixed",
         ),
-        ("applications", {"name": "Shop", "project_id": "nowhere"}, "applications[0].project_id: there is no project"),
+        ("applications", {"name": "Shop", "project_id": "no"}, "applications[0].project_id: there is no project no"),
         ("groups", {"project_id": "mg", "title": "X", "users": ["9"]}, "groups[0].users[0]: there is no user 9"),
         (
             "groups",
@@ -409,7 +374,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
             "memberships[0].users.1001: the role administrator is protected and given at the root only",
         ),
         ("memberships", {"id": "mg", "users": {"1001": {}}}, "memberships[0].users: a project keeps an owner"),
-        ("memberships", {"id": "mg", "allow": ["No"]}, "memberships[0].allow[0]: No is no group of project mind_games"),
+        ("memberships", {"id": "mg", "allow": ["No"]}, "memberships[0].allow[0]: No is no group of project"),
         (
             "service_accounts",
             {"project_id": "mg", "name": "ci", "roles": ["project_owner"]},
@@ -456,7 +421,7 @@ async def test_a_removed_project_or_application_does_not_come_back(bench: Bench)
 class Overtaken(ProvisionStorage):
     """Somebody changes something just before the first write."""
 
-    def __init__(self, storage: Storage, act: Any) -> None:  # noqa: ANN401 - a coroutine function
+    def __init__(self, storage: Storage, act: Any) -> None:
         super().__init__(storage.runner)
         self._act = act
 
@@ -471,10 +436,10 @@ async def test_changes_of_others_that_meet_a_file_are_kept(bench: Bench, storage
     await bench.apply(**FILE, environment=ENVIRONMENT)
 
     async def somebody() -> None:
-        def retitled(model: Any) -> Edited[Any]:  # noqa: ANN401
+        def retitled(model: Any) -> Edited[Any]:
             return Edited(replace(model, project=replace(model.project, title="Renamed")), ())
 
-        def sold(record: Any) -> Edited[Any]:  # noqa: ANN401
+        def sold(record: Any) -> Edited[Any]:
             return Edited(replace(record, login={"can": {"value": False}}), ())
 
         await storage.projects.edit_project("mind_games", retitled)

@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "restore": "gatehouse.cli.restore:restore",
     "serve": "gatehouse.cli.serve:serve",
     "service-token": "gatehouse.cli.service_token:service_token",
+    "test": "gatehouse.cli.test:test",
     "user": "gatehouse.cli.user:user",
     "version": "gatehouse.cli.version:version",
 }

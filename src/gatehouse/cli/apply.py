@@ -82,7 +82,6 @@ def provisioning_of(house: House) -> Provisioning:
         masters=house.masters,
         passwords=house.passwords,
         rules=house.password_rules,
-        clients=house.clients,
         recorder=house.recorder,
         clock=house.clock,
         reachable=house.settings.outbound.allow,

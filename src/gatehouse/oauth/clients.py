@@ -60,13 +60,17 @@ class Clients:
         return await self._store.clients()
 
     def kept_secret(self, client: Client, secret: str) -> ClientSecret:
-        """The form in which a secret is stored: sealed where the proof needs it, else a digest (R3)."""
-        if client.profile is Profile.NATIVE:
-            kind = SecretKind.SEALED
-            kept = self._master_keys.seal(secret.encode(), purpose=sealed_for(client.client_id))
-        else:
-            kind, kept = SecretKind.SHA256, sha256(secret)
-        return ClientSecret(kind=kind, secret=kept, created_at=self._clock.now())
+        return kept_secret(client, secret, masters=self._master_keys, now=self._clock.now())
+
+
+def kept_secret(client: Client, secret: str, *, masters: MasterKeys, now: int) -> ClientSecret:
+    """The form in which a secret is stored: sealed where the proof needs it, else a digest (R3)."""
+    if client.profile is Profile.NATIVE:
+        kind = SecretKind.SEALED
+        kept = masters.seal(secret.encode(), purpose=sealed_for(client.client_id))
+    else:
+        kind, kept = SecretKind.SHA256, sha256(secret)
+    return ClientSecret(kind=kind, secret=kept, created_at=now)
 
 
 def sealed_for(client_id: str) -> str:

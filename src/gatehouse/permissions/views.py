@@ -1,7 +1,7 @@
 """What a user's schema looks like to whoever asks for it: its shape, and the sections he may see (interface §4.5)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -14,11 +14,11 @@ from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
 from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ResourceKind, Scope
-from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.model.user_record import Holdings, UserRecord
 from gatehouse.permissions.reading import Case, Reading
 from gatehouse.permissions.records import first_end, record_document
 from gatehouse.permissions.secret_data import Part
-from gatehouse.permissions.shapes import NOWHERE, Shape, ShapeOptions, asked_scopes, render
+from gatehouse.permissions.shapes import EVERYWHERE, NOWHERE, Shape, ShapeOptions, asked_scopes, render
 from gatehouse.permissions.standing import CallerKind
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
@@ -134,7 +134,8 @@ class Views:
         held = self._reading.effective(sight.case, application_id, sight.address)
         shape = await self._shape_options(sight, kind, options)
         if kind is ViewType.TREE:
-            data: object = tree_of(record, sight.case.models[application_id], sight.parts)
+            asked = replace(record, scopes=told_scopes(record.scopes, shape))
+            data: object = tree_of(asked, sight.case.models[application_id], sight.parts)
         else:
             data = render(held, Shape(kind.value), shape, now)
         if options.with_roles or options.with_apps_data:
@@ -199,6 +200,15 @@ def readable(visit: Visit, user_id: str) -> frozenset[Part]:
     if account is not None and model is not None and model.application.project_id == account.project_id:
         own |= SERVICE_ACCOUNT_PARTS
     return frozenset(own)
+
+
+def told_scopes(scopes: Mapping[Scope, Holdings], shape: ShapeOptions) -> Mapping[Scope, Holdings]:
+    """Of a record what an answer with these options is about."""
+    return {
+        scope: held
+        for scope, held in scopes.items()
+        if scope.is_root or (not shape.hide_project_access and shape.project_id in (EVERYWHERE, scope.project_id))
+    }
 
 
 def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[Part]) -> dict[str, object]:

@@ -14,7 +14,6 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.oauth.clients import Clients
 from gatehouse.permissions.errors import LastOwner, RoleFull
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import Asked
@@ -56,7 +55,6 @@ class Provisioning:
         masters: MasterKeys,
         passwords: Passwords,
         rules: PasswordRules,
-        clients: Clients,
         recorder: Recorder,
         clock: Clock,
         reachable: Sequence[Network] = (),
@@ -68,7 +66,6 @@ class Provisioning:
         self._masters = masters
         self._passwords = passwords
         self._rules = rules
-        self._clients = clients
         self._recorder = recorder
         self._clock = clock
 
@@ -138,6 +135,5 @@ class Provisioning:
             seal=FileSeal(self._masters),
             passwords=self._passwords,
             rules=self._rules,
-            clients=self._clients,
             now=self._clock.now(),
         )

@@ -1,6 +1,7 @@
 """Carries configuration files out (provision/store.py): verbs of other rooms, many of them in one transaction."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlalchemy import and_, bindparam, delete, select
 
@@ -29,6 +30,7 @@ from gatehouse.storage.accounts import (
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import state_once
 from gatehouse.storage.oauth import add_client, all_clients, change_client, removed_ids
+from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.provision import do as change_world
 from gatehouse.storage.permissions.provision import read_world
@@ -37,6 +39,8 @@ from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import role_assignments, roles, users
+
+LEAVES_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient)  # what projects and groups are not part of
 
 _ROLE = and_(
     role_assignments.c.application_id == CENTRAL,
@@ -84,6 +88,8 @@ def accounts(scope: Scope, administrators: frozenset[str]) -> Verb[Sequence[User
 
 
 def carry_out(acts: Sequence[Act], records: Sequence[Record], *, setup_closed: Record | None, now: int) -> Verb[None]:
+    if any(not isinstance(one, LEAVES_STRUCTURE) for one in acts):
+        yield from change_structure()  # before any row is held, as everywhere
     yield LOCK_ROLE()
     somebody_administered = yield ADMINISTERING(now=now)
     for one in acts:

@@ -13,6 +13,7 @@ from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.clients import Clients
 from gatehouse.oauth.errors import ClientChanged
 from gatehouse.oauth.model import Client
+from gatehouse.provision import outcome
 from gatehouse.provision.entries import Asked, read_entries
 from gatehouse.provision.given import SecretSources
 from gatehouse.provision.model import (
@@ -26,8 +27,8 @@ from gatehouse.provision.model import (
     RemoveUser,
     Scope,
     State,
+    World,
 )
-from gatehouse.provision.outcome import after_one
 from gatehouse.provision.provisioning import Provisioning
 from gatehouse.provision.sections.section import Terms
 from gatehouse.provision.sections.table import SECTIONS
@@ -88,7 +89,7 @@ class Ledger:
         )
 
     def do(self, act: Act, now: int) -> None:
-        self._world = after_one(State(world=self._world), act).world
+        self._world = outcome.after_one(State(world=self._world), act).world
         match act:
             case AddUser(user, administrator):
                 self._add_user(user)
@@ -146,13 +147,17 @@ class Bench:
             masters=self.masters,
             passwords=PASSWORDS,
             rules=PasswordRules(),
-            clients=self.clients,
             recorder=RECORDER,
             clock=CLOCK,
         )
 
     async def state(self) -> State:
         return await self._store.state(EVERYTHING, NOW)
+
+    async def foreseen(self, **given: object) -> World:
+        """What a plan says will be stored, starting from everything that is."""
+        plan, state = await self.plan(**given), await self.state()
+        return outcome.after(state, [act for change in plan.changes for act in change.acts]).world
 
     async def plan(self, **given: object) -> Plan:
         return await self.provisioning.plan(*split(given))

@@ -211,8 +211,12 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
     said = await studio.ok("application/tags", ask, who.headers)
     assert said["data"] == {"application_id": shop, "tags": ["a:b", "c"], "version": 3}
     assert (await get(studio, who, shop))["service_meta"] == {"name": "Shop", "tags": ["a:b", "c"]}
-    for bad in (["a", "a"], ["a-b"], [5], ["t" * 65], [f"t{n}" for n in range(11)], None, "a"):
+    for bad in (["a", "a"], ["a-b"], [5], ["t" * 65], [f"t{n}" for n in range(11)], "a"):
         await studio.refused(400, "application/tags", {**ask, "data": {"tags": bad}}, who.headers)
+    await studio.refused(409, "application/tags", {**ask, "data": {"tags": [], "version": 2}}, who.headers)
+    cleared = await studio.ok("application/tags", {**ask, "data": {"tags": None, "version": 3}}, who.headers)
+    assert cleared["data"] == {"application_id": shop, "tags": [], "version": 4}
+    assert "colour" in await studio.refused(400, "application/tags", {**ask, "data": {"colour": 1}}, who.headers)
     assert await audited(studio, Event.APPLICATION_TAGGED)
 
 
@@ -271,7 +275,7 @@ async def test_keys_are_kept_by_a_save_without_them_and_cleared_by_null(studio: 
 async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
     pem = public_pem(application_private_key().public_key())
-    for key in ({"public_key": pem}, {"private_key": CANARY}, {"public_key": None}, {"private_key": None}):
+    for key in ({"public_key": pem}, {"private_key": CANARY}):
         await studio.refused(403, "application", saving(application_id=shop, service_meta=key), who.headers)
     scopes = {
         ROOT: rules("can_publish_services"),
@@ -279,7 +283,20 @@ async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) 
     }
     keeper = await someone(studio, scopes)
     await save(studio, keeper, application_id=shop, service_meta={"public_key": pem, "private_key": CANARY})
-    await studio.refused(403, "application", saving(application_id=shop, service_meta=None), who.headers)
+    for keys in ({"public_key": None}, {"private_key": None}, {"private_key": CANARY}, None):
+        await studio.refused(403, "application", saving(application_id=shop, service_meta=keys), who.headers)
+    await save(studio, who, application_id=shop, service_meta={"name": "Shop", "public_key": pem})
+
+
+async def test_a_record_can_be_saved_back_as_it_was_told(studio: Studio) -> None:
+    shop, boss = studio.shop.application_id, await administrator(studio)
+    meta = {"name": "Shop", "public_key": public_pem(application_private_key().public_key())}
+    await save(studio, boss, application_id=shop, service_meta=meta, settings={"restricted_domains": ["a.example"]})
+    manager = await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    told = await get(studio, manager, shop)
+    saved = await save(studio, manager, **{**told, "description": "Sells"})
+    assert (saved["description"], saved["version"]) == ("Sells", told["version"] + 1)
+    assert (await get(studio, manager, shop))["service_meta"] == meta
 
 
 async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio) -> None:

@@ -97,6 +97,8 @@ async def test_each_act_needs_its_own_right(studio: Studio) -> None:
     tags = {"group_id": made["id"], "data": {"tags": ["project", "x"]}}
     await studio.refused(403, "group/tags", tags, manager.headers)
     assert (await studio.ok("group/tags", tags, keeper.headers))["data"]["tags"] == ["project", "x"]
+    old = {"group_id": made["id"], "data": {"tags": None, "version": 1}}
+    await studio.refused(409, "group/tags", old, keeper.headers)
     delete = {"action": "delete", "group_id": made["id"]}
     await studio.refused(403, "group", delete, manager.headers)
     await studio.ok("group", delete, keeper.headers)

@@ -143,6 +143,8 @@ async def test_tags_of_a_project_are_replaced_with_can_manage_project(studio: St
     assert (await studio.ok("project/tags", body, manager.headers))["data"]["tags"] == ["a:b"]
     assert (await get(studio, studio.owner))["tags"] == ["a:b"]
     await studio.refused(400, "project/tags", {"data": {"id": PROJECT, "tags": ["a-b"]}}, manager.headers)
+    old = {"data": {"id": PROJECT, "tags": [], "version": 1}}
+    await studio.refused(409, "project/tags", old, manager.headers)
 
 
 async def test_pa_13_an_unknown_project_is_no_different_from_a_foreign_one(studio: Studio) -> None:

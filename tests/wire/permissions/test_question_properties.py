@@ -68,7 +68,7 @@ condition = st.recursive(
 )
 plain_condition = condition.filter(lambda one: "ip" not in str(one))
 rules = st.dictionaries(st.sampled_from(["kick", "ban"]), st.booleans())
-some_people = st.lists(st.sampled_from(EVERYBODY), unique=True, max_size=2)
+some_people = st.lists(st.sampled_from(EVERYBODY[1:]), unique=True, max_size=2)
 grants = st.lists(
     st.tuples(st.lists(st.sampled_from(ROLES), unique=True, min_size=1), st.sampled_from(list(GrantAction))),
     max_size=2,
@@ -104,17 +104,22 @@ def a_role(name: str, fields: tuple[Any, ...]) -> Role:
     )
 
 
+seldom = st.sampled_from([False, False, False, True])
 role_fields = st.tuples(
-    rules, st.booleans(), st.booleans(), st.none() | condition, st.sampled_from(list(ConditionMode))
+    rules, seldom, seldom, st.none() | condition, st.sampled_from([ConditionMode.GRANT, ConditionMode.REQUIRE])
 )
+plain_role = st.just(({"kick": True}, False, False, None, ConditionMode.GRANT))
 a_world = st.builds(
     World,
-    roles=st.fixed_dictionaries({}, optional={name: role_fields.map(partial(a_role, name)) for name in ROLES}),
+    roles=st.fixed_dictionaries(
+        {"one": (plain_role | role_fields).map(partial(a_role, "one"))},
+        optional={name: role_fields.map(partial(a_role, name)) for name in ROLES[1:]},
+    ),
     defaults=rules,
-    members=some_people,
+    members=st.just([ANN]) | some_people,
     conditions=st.lists(plain_condition, max_size=1),
     grants=grants,
-    lists=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    lists=st.tuples(seldom, seldom, seldom),
     held=st.dictionaries(
         st.sampled_from(EVERYBODY[1:]),
         st.dictionaries(st.sampled_from([ROOT, P, ON_GROUP]), st.tuples(assigned, rules), max_size=2),
@@ -126,9 +131,10 @@ a_change: st.SearchStrategy[AnyProposal] = st.one_of(
         lambda name, values, fields: RoleProposal(
             data=RoleDraft(name=name, meta={"private_data": tree(values)}, **fields)
         ),
-        st.sampled_from([*ROLES, "new"]),
-        rules,
-        st.fixed_dictionaries(
+        st.sampled_from(["one", "one", *ROLES, "new"]),
+        st.just({"ban": True}) | rules,
+        st.just({})
+        | st.fixed_dictionaries(
             {},
             optional={
                 "protected": st.booleans(),
@@ -146,8 +152,8 @@ a_change: st.SearchStrategy[AnyProposal] = st.one_of(
             group_id=GROUP,
             data=AccessDraft(users=users, conditions=[{"title": "t", "condition": one} for one in conditions]),
         ),
-        some_people,
-        st.lists(plain_condition, max_size=1),
+        st.just([]) | some_people,
+        st.lists(plain_condition, min_size=1, max_size=2),
     ),
     st.builds(
         lambda domains: ProjectProposal(
@@ -317,7 +323,7 @@ def by_default_or_condition(path: Any) -> bool:
     return any(way.kind in ("default_role", "condition_of_role") for way in path)
 
 
-@drawn(60)
+@drawn(100)
 @given(world=a_world, change=a_change)
 async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: World, change: AnyProposal) -> None:
     await prepared(studio)

@@ -339,6 +339,14 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
         assert answer.json()["data"] == root
     assert len({answer.content for answer in answers}) == 1
     assert await get(studio, who, who.user_id, "list_short") == root
+    for options, projects in (
+        ({}, [PROJECT]),
+        ({"project_id": "unheard_of"}, []),
+        ({"project_id": "elsewhere"}, []),
+        ({"hide_project_access": True}, []),
+    ):
+        tree = await get(studio, who, who.user_id, "tree", **options)
+        assert list(tree["private_data"].get("projectAccess", {})) == projects
     for strange in ("Minds", "", 5, ["minds"], "a/b"):
         body = reading(studio, who.user_id, "list_short", project_id=strange)
         await studio.refused(400, "meta/data", body, who.headers)

@@ -12,6 +12,7 @@ from gatehouse.audit.model import Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions import grammar
@@ -19,6 +20,7 @@ from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.application_keys import new_service_key
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import live_project
+from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
 from gatehouse.permissions.guard import About, Operation, is_open, require
@@ -107,14 +109,15 @@ class Applications:
 
         return await self._store.edit_application(application_id, change)
 
-    async def save_tags(self, actor: Actor, application_id: int, tags: object) -> Application:
+    async def save_tags(self, actor: Actor, application_id: int, draft: TagsDraft) -> Application:
         application = await self._find(application_id)
         require(actor.rights, Operation.APPLICATION_TAGS, about(application_id, application))
-        seen, wanted = found(application), grammar.check_tags(tags, place="data.tags")
+        seen, wanted = found(application), draft.wanted
 
         def change(state: Application) -> Edited[Application]:
             refuse_moved(state, seen)
             refuse_removed(state)
+            refuse_old_version(draft.version, state.version)
             meta = {**state.service_meta, "tags": list(wanted)}
             details = difference({"tags": state.service_meta.get("tags", [])}, {"tags": list(wanted)})
             record = self._record(Event.APPLICATION_TAGGED, actor, state.application_id, details)
@@ -190,9 +193,10 @@ class Applications:
             settings = grammar.check_application_settings(draft.settings or {}, "data.settings", self._reachable)
             after = replace(after, settings=settings)
         if draft.service_meta is not UNSET:
-            require_publishing(may_publish=may_publish)
             given = without_keys(state) if draft.service_meta is None else draft.service_meta
-            after = self._with_service_meta(actor, after, given)
+            described = self._with_service_meta(actor, after, given)
+            require_publishing(may_publish=may_publish or described == after)  # it may be saved back as it is
+            after = described
         return after
 
     def _with_service_meta(self, actor: Actor, state: Application, given: Mapping[str, object]) -> Application:
@@ -201,8 +205,6 @@ class Applications:
             place="data.service_meta",
         )
         private, public = given.get("private_key", UNSET), given.get("public_key", UNSET)
-        if private is not UNSET or public is not UNSET:
-            self._refuse_keys(actor, state)
         sealed, key = state.sealed_private_key, state.service_key
         if private is not UNSET:
             sealed = None if private is None else self._sealed(grammar.check_private_key(private))
@@ -210,6 +212,8 @@ class Applications:
             key = None
         elif public is not UNSET:
             key = new_service_key(public, application_id=state.application_id, now=self._clock.now(), before=key)
+        if (sealed, key) != (state.sealed_private_key, state.service_key):
+            self._refuse_keys(actor, state)
         shown = {} if key is None else {"public_key": key.pem}
         return replace(state, service_meta={**meta, **shown}, sealed_private_key=sealed, service_key=key)
 
@@ -299,6 +303,11 @@ def creators_record(application: Application, user_id: str) -> UserRecord:
     return UserRecord(application_id=CENTRAL_ID, user_id=user_id, scopes={scope: Holdings(roles=roles)})
 
 
+def fingerprint(sealed: bytes) -> str:
+    """Tells one sealed key from the next, and nothing of either."""
+    return sha256(sealed).hex()[:8]
+
+
 def audited(application: Application) -> Mapping[str, object]:
     return {
         "name": application.name,
@@ -306,5 +315,7 @@ def audited(application: Application) -> Mapping[str, object]:
         "project_id": application.project_id,
         "settings": application.settings,
         "service_meta": application.service_meta,
-        "private_key": "changed" if application.sealed_private_key else None,
+        "private_key": None
+        if application.sealed_private_key is None
+        else fingerprint(application.sealed_private_key),
     }

@@ -16,6 +16,7 @@ from gatehouse.permissions import grammar
 from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import live_project, project_named
+from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.conditions import Everyone, parse_condition, tests_in
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight
@@ -105,11 +106,12 @@ class Groups:
 
         return await self._store.edit_group(group_id, change)
 
-    async def save_tags(self, actor: Actor, group_id: str, tags: object) -> Group:
+    async def save_tags(self, actor: Actor, group_id: str, draft: TagsDraft) -> Group:
         await self._managed(actor, group_id, Operation.GROUP_TAGS)
-        wanted = grammar.check_tags(tags, "data.tags")
+        wanted = draft.wanted
 
         def change(state: Group) -> Edited[Group]:
+            refuse_old_version(draft.version, state.version)
             details = difference({"tags": list(state.tags)}, {"tags": list(wanted)})
             return Edited(replace(state, tags=wanted), (self._record(Event.GROUP_TAGGED, actor, state, details),))
 

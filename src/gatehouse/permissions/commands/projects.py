@@ -15,6 +15,7 @@ from gatehouse.permissions import grammar
 from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import project_named
+from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.facts import ApplicationModel, ProjectModel
@@ -85,11 +86,14 @@ class Projects:
 
         await self._store.edit_project(seen.project.project_id, change)
 
-    async def save_tags(self, actor: Actor, name: str, tags: object) -> Project:
-        seen = await self._opened(actor, name, Operation.PROJECT_TAGS)
-        wanted = grammar.check_tags(tags, "data.tags")
+    async def save_tags(self, actor: Actor, draft: TagsDraft) -> Project:
+        seen = await self._opened(actor, draft.id, Operation.PROJECT_TAGS)
+        wanted = draft.wanted
 
         def change(state: ProjectModel) -> Edited[ProjectModel]:
+            if state.project.removed:
+                raise ProjectRemoved
+            refuse_old_version(draft.version, state.project.version)
             details = difference({"tags": list(state.project.tags)}, {"tags": list(wanted)})
             record = self._record(Event.PROJECT_TAGGED, actor, state.project, details)
             return Edited(replace(state, project=replace(state.project, tags=wanted)), (record,))

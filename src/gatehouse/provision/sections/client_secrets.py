@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 from gatehouse.kernel.digests import same_secret, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.ids import new_secret
-from gatehouse.oauth.clients import sealed_for
+from gatehouse.oauth.clients import kept_secret, sealed_for
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import SECRETS_MOST, Client, ClientSecret, Profile, SecretKind
 from gatehouse.provision.document import Document
@@ -67,7 +67,7 @@ def kept_or_generated(found: FoundClient, tools: Tools) -> WantedClient:
         return WantedClient(found=found, secrets=())
     if before is None or before.public:
         secret = new_secret()
-        kept = tools.clients.kept_secret(after, secret)
+        kept = kept_secret(after, secret, masters=tools.masters, now=tools.now)
         return WantedClient(found=found, secrets=(kept,), generated_secret=secret)
     if before.secrets and before.profile is not after.profile:
         raise BadClient(f"must be given again: profile {after.profile} keeps it in another form")
@@ -82,7 +82,7 @@ async def replaced(found: FoundClient, secret: str, tools: Tools, terms: Terms) 
     if found.after.profile is Profile.OIDC and len(secret) < STRONG:
         hashed = await tools.passwords.hash(secret)
         return (ClientSecret(kind=SecretKind.ARGON2, secret=hashed.encode(), created_at=tools.now),)
-    return (tools.clients.kept_secret(found.after, secret),)
+    return (kept_secret(found.after, secret, masters=tools.masters, now=tools.now),)
 
 
 async def is_newest(secret: str, client: Client, profile: Profile, tools: Tools) -> bool:

@@ -11,7 +11,6 @@ from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.kernel.addresses import Network
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.oauth.clients import Clients
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.provision.document import Document
 from gatehouse.provision.given import GivenSecret, Revealed, SecretSources
@@ -53,7 +52,6 @@ class Tools:
     seal: FileSeal
     passwords: Passwords
     rules: PasswordRules
-    clients: Clients
     reachable: tuple[Network, ...] = ()  # what outbound requests may reach though it is not public
     issue_token: IssueToken = no_token  # the JWT of a service account that is about to be made
     file: File = field(default_factory=File)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.permissions import grammar
 from gatehouse.permissions.commands.applications import ApplicationDraft, Applications
+from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.credentials import ABOUT_APPLICATION, ORDINARY
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
@@ -29,14 +30,9 @@ class ApplicationRequest(Asked, frozen=True, kw_only=True):
     options: ApplicationOptions = ApplicationOptions()
 
 
-class TagsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    tags: list[object]
-    id: str = ""  # of a project
-
-
 class ApplicationTagsRequest(Asked, frozen=True, kw_only=True):
     application_id: int | str
-    data: TagsData
+    data: TagsDraft
 
 
 class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -81,7 +77,7 @@ class ApplicationEndpoints:
         ask = await read_json(request, ApplicationTagsRequest)
         application_id = grammar.parse_application_id(ask.application_id)
         actor = await self._desk.actor(request, ask, ORDINARY, application_id=application_id)
-        saved = await self._applications.save_tags(actor, application_id, ask.data.tags)
+        saved = await self._applications.save_tags(actor, application_id, ask.data)
         return answer(
             {"application_id": saved.application_id, "tags": saved.service_meta["tags"], "version": saved.version}
         )

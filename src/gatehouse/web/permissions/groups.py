@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.permissions.commands.groups import AccessDraft, GroupDraft, Groups
+from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.credentials import ORDINARY
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.group import USERS_MOST, Group
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.applications import TagsData
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, done, post
 from gatehouse.web.permissions.front_desk import FrontDesk
@@ -33,7 +33,7 @@ class GroupAccessRequest(Asked, frozen=True, kw_only=True):
 
 class GroupTagsRequest(Asked, frozen=True, kw_only=True):
     group_id: str
-    data: TagsData
+    data: TagsDraft
 
 
 class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class GroupEndpoints:
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, GroupTagsRequest)
         actor = await self._desk.actor(request, ask, ORDINARY)
-        saved = await self._groups.save_tags(actor, ask.group_id, ask.data.tags)
+        saved = await self._groups.save_tags(actor, ask.group_id, ask.data)
         return answer(record(saved))
 
     def endpoints(self) -> list[Endpoint]:

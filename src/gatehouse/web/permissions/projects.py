@@ -9,10 +9,10 @@ from starlette.responses import Response
 from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
 from gatehouse.permissions.commands.projects import ProjectDraft, Projects, settings_document
 from gatehouse.permissions.commands.publish import Publishing
+from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.credentials import ORDINARY
 from gatehouse.permissions.model.project import Project
 from gatehouse.web.parse import read_json
-from gatehouse.web.permissions.applications import TagsData
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, done, post
 from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
@@ -30,7 +30,7 @@ class ProjectRequest(Asked, frozen=True, kw_only=True):
 
 
 class ProjectTagsRequest(Asked, frozen=True, kw_only=True):
-    data: TagsData
+    data: TagsDraft
 
 
 class MembershipRequest(Asked, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class ProjectEndpoints:
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ProjectTagsRequest)
         actor = await self._desk.actor(request, ask, ORDINARY)
-        saved = await self._projects.save_tags(actor, ask.data.id, ask.data.tags)
+        saved = await self._projects.save_tags(actor, ask.data)
         return answer(record(saved))
 
     async def membership(self, request: Request) -> Response:

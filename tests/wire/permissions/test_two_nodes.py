@@ -1,0 +1,157 @@
+"""Two nodes of one service on one database: races between them, and how soon one hears of the other's changes."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatehouse.permissions.model.scope import ROOT
+from tests.support.builders import a_record
+from tests.support.permission_builders import GROUP, a_group, a_person
+from tests.support.processes import free_port
+from tests.support.service import running_service
+from tests.support.studio import PROJECT, Person, Studio, a_studio, own_record
+from tests.support.studio_people import IN_PROJECT, bearing, rules, someone, with_passkey
+
+Nodes = tuple[Studio, Studio]
+
+
+@pytest.fixture
+async def nodes(migrated_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
+    """Each with connections and caches of its own; the second sees the studio that the first made."""
+    environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
+    async with (
+        running_service(migrated_postgres_url, tmp_path, environment=environment) as first,
+        running_service(migrated_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
+    ):
+        studio = await a_studio(first)
+        yield studio, replace(studio, service=second)
+
+
+async def race(nodes: Nodes, path: str, bodies: list[Mapping[str, object]], who: Person) -> Counter[int]:
+    """Post them all at once, to the one node and the other in turn."""
+    answers = await asyncio.gather(
+        *(nodes[number % 2].post(path, body, who.headers) for number, body in enumerate(bodies))
+    )
+    return Counter(answer.status_code for answer in answers)
+
+
+async def schema_of(studio: Studio) -> Any:
+    ask = {"action": "get", "application_id": studio.shop.application_id}
+    return (await studio.ok("meta/schema", ask, studio.owner.headers))["data"]
+
+
+async def test_ap_12_of_parallel_creates_of_one_name_in_a_project_one_succeeds(nodes: Nodes) -> None:
+    body = {"action": "save", "data": {"name": "Wanted", "project_id": PROJECT}}
+    assert await race(nodes, "application", [body] * 20, nodes[0].owner) == {200: 1, 409: 19}
+
+
+async def test_ap_13_parallel_saves_of_different_fields_are_both_kept(nodes: Nodes) -> None:
+    shop, owner = nodes[0].shop.application_id, nodes[0].owner
+    fields = ({"name": "Market"}, {"description": "Sells"}) * 5
+    bodies = [{"action": "save", "data": {"application_id": shop, **field}} for field in fields]
+    assert await race(nodes, "application", bodies, owner) == {200: 10}
+    ask = {"action": "get", "data": {"application_id": shop}}
+    now = (await nodes[1].ok("application", ask, owner.headers))["data"]
+    assert (now["name"], now["description"], now["version"]) == ("Market", "Sells", 11)
+
+
+async def test_pr_05_of_colliding_parallel_publishes_one_succeeds(nodes: Nodes) -> None:
+    author = await with_passkey(nodes[0], await someone(nodes[0], {ROOT: rules("can_create_projects")}))
+    bodies = [{"project": ("My Project", "my_project", "MY PROJECT")[number % 3]} for number in range(20)]
+    assert await race(nodes, "publish", bodies, author) == {200: 1, 409: 19}
+    ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
+    held = (await nodes[1].ok("meta/data", ask, author.headers))["data"]
+    assert held == ["my_project/project_administrator", "my_project/project_owner"]
+
+
+async def test_gr_03_parallel_saves_never_make_more_than_a_hundred_members(nodes: Nodes) -> None:
+    storage, owner = nodes[0].service.house.storage, nodes[0].owner
+    await storage.groups.create_group(a_group(), [a_record()])
+    ids = [str(3_000_000_000 + number) for number in range(120)]
+    for user_id in ids:
+        await a_person(storage, user_id)
+    bodies = [{"group_id": GROUP, "data": {"users": part}} for part in (ids[:60], ids[60:])]
+    assert await race(nodes, "group/access", bodies, owner) == {200: 2}
+    ask = {"action": "get", "data": {"project_id": PROJECT}}
+    (group,) = (await nodes[1].ok("group", ask, owner.headers))["data"]["groups"]
+    assert group["users"] in (ids[:60], ids[60:])
+
+
+async def test_ro_21_of_parallel_saves_of_one_version_of_a_role_one_wins_whole(nodes: Nodes) -> None:
+    shop, owner = nodes[0].shop.application_id, nodes[0].owner
+
+    def saving(**data: object) -> dict[str, object]:
+        return {"action": "save", "application_id": shop, "data": {"name": "Moderator", **data}}
+
+    drafts = [saving(description=f"d{number}", params=f"p{number}", version=0) for number in range(10)]
+    assert await race(nodes, "roles", drafts, owner) == {200: 1, 409: 9}
+    role = (await schema_of(nodes[1]))["roles"]["Moderator"]
+    assert (role["version"], role["description"][1:]) == (1, role["params"][1:])
+
+
+async def test_sc_02_versions_count_the_saves_of_all_nodes(nodes: Nodes) -> None:
+    shop, owner = nodes[0].shop.application_id, nodes[0].owner
+
+    def saving(**data: object) -> dict[str, object]:
+        return {"action": "save", "application_id": shop, "data": {"public_data": {"x": {"value": True}}, **data}}
+
+    assert await race(nodes, "meta/schema", [saving() for _ in range(50)], owner) == {200: 50}
+    assert (await schema_of(nodes[1]))["version"] == 51
+    assert await race(nodes, "meta/schema", [saving(version=51) for _ in range(20)], owner) == {200: 1, 409: 19}
+    assert (await schema_of(nodes[0]))["version"] == 52
+
+
+async def test_gr_08_who_leaves_a_group_on_one_node_has_left_it_on_the_other(nodes: Nodes) -> None:
+    one, two = nodes
+    member = await someone(one, {IN_PROJECT: rules("project.can_view_project")})
+    group = a_group(users=(member.user_id,))
+    await one.service.house.storage.groups.create_group(group, [a_record()])
+    view = {"action": "get", "data": {"id": PROJECT}}
+    allow = {"action": "save", "data": {"id": PROJECT, "allow": [GROUP]}}
+    await one.ok("project/membership", allow, one.owner.headers)
+    for studio in nodes:
+        await studio.ok("project", view, member.headers)
+    await one.ok("group/access", {"group_id": GROUP, "data": {"users": []}}, one.owner.headers)
+    await two.refused(403, "project", view, member.headers)
+    await two.ok("group/access", {"group_id": GROUP, "data": {"users": [member.user_id]}}, two.owner.headers)
+    await one.ok("project", view, member.headers)
+
+
+async def test_pr_11_a_project_removed_on_one_node_is_removed_on_the_other(nodes: Nodes) -> None:
+    one, two = nodes
+    key, jwt = await one.access_key(), await one.service_jwt()
+    view = {"action": "get", "data": {"id": PROJECT}}
+    beside = bearing(one.owner.jwt, Service_Jwt=jwt)
+    with_key = own_record(one.shop, jwt=one.owner.jwt)
+    for studio in nodes:
+        await studio.ok("project", view, one.owner.headers)
+        await studio.ok("meta/data", own_record(one.shop), beside)
+        await studio.ok("meta/data", with_key, bearing(key))
+    await one.ok("project", {"action": "delete", "data": {"id": PROJECT}}, one.owner.headers)
+    await two.refused(403, "project", view, one.owner.headers)
+    await two.refused(401, "meta/data", own_record(one.shop), beside)
+    await two.refused(401, "meta/data", with_key, bearing(key))
+
+
+async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_nobody(nodes: Nodes) -> None:
+    one, two = nodes
+    shop, who = one.shop.application_id, one.visitor
+    role = {"name": "Moderator", "meta": {"private_data": {"kick": {"value": True}}}}
+    save = {"action": "save", "application_id": shop, "data": role}
+    await one.ok("roles", save, one.owner.headers)
+    record = {"action": "save", "application_id": shop, "data": {"user_id": who.user_id, "roles": ["Moderator"]}}
+    await two.ok("meta/data", record, one.owner.headers)
+    mine = own_record(one.shop, data={"type": "list_short"})
+    for studio in nodes:
+        assert (await studio.ok("meta/data", mine, who.headers))["data"] == ["kick"]
+    await two.ok(
+        "roles", {"action": "delete", "application_id": shop, "data": {"name": "moderator"}}, one.owner.headers
+    )
+    assert (await one.ok("meta/data", mine, who.headers))["data"] == []
+    await two.ok("roles", save, one.owner.headers)
+    assert (await one.ok("meta/data", mine, who.headers))["data"] == []

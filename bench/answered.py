@@ -21,8 +21,8 @@ def permission_answers(program: Program, scratch: Path, url: str, kind: str) -> 
     data = scratch / "data"
     (scratch / "model.json").write_text(json.dumps(the_file()))
     command(data, url, ["apply", "--allow-weak", str(scratch / "model.json")])
-    jwt = command(data, url, ["user", "token", USER, "--factor", FACTOR]).strip()
     with program.serving(data, url) as server:
+        jwt = command(data, url, ["user", "token", USER, "--factor", FACTOR]).strip()  # of the address served now
         requests = {name: written(scratch / f"{name}.http", name, jwt) for name in ("list", "list_short")}
         rounds = [{name: load(server.port, f"@{path}") for name, path in requests.items()} for _ in range(ROUNDS)]
     return [

@@ -110,6 +110,7 @@ TABLE: Final[Mapping[str, tuple[set[str], ...]]] = {
     "meta/data save secret_data": ({"write:secret"},),
     "meta/data save login": ({"write:secret"},),
     "meta/data save projectAccess": ({"project:can_manage_project"},),
+    "meta/data save nothing in projectAccess": ({"project:can_manage_project"}, {"write:private"}, *USERS),
     "user/info": (set(),),
     "user/tags": (),
     "user/purchases": (),
@@ -248,6 +249,12 @@ async def project_access(world: World, place: Place, _opens: bool) -> Request:  
     return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
 
 
+async def nothing_in_projects(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    """Of someone who holds nothing in any: it changes nothing, and is a save all the same."""
+    data = {"user_id": world.studio.owner.user_id, "private_data": {"projectAccess": {place.project_id: {}}}}
+    return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
+
+
 async def info(_world: World, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
     return "user/info", {}
 
@@ -302,6 +309,7 @@ ASKS: Final[Mapping[str, Ask]] = {
     "meta/data save secret_data": of_user("save", secret_data={}),
     "meta/data save login": of_user("save", login={}),
     "meta/data save projectAccess": project_access,
+    "meta/data save nothing in projectAccess": nothing_in_projects,
     "user/info": info,
     "user/tags": of_account("user/tags", "tags"),
     "user/purchases": of_account("user/purchases", "purchases"),

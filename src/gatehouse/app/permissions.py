@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gatehouse.app.callers import Proofs, open_endpoints, proofs
 from gatehouse.app.house import House
+from gatehouse.app.questions import question_endpoints
 from gatehouse.permissions.access_keys import AccessKeys
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.commands.applications import Applications
@@ -16,12 +17,6 @@ from gatehouse.permissions.commands.service_accounts import ServiceAccounts
 from gatehouse.permissions.commands.user_schemas import UserSchemas
 from gatehouse.permissions.custom_keys import CustomKeys
 from gatehouse.permissions.desk import Desk
-from gatehouse.permissions.questions.check import Checks
-from gatehouse.permissions.questions.explanations import Explanations
-from gatehouse.permissions.questions.members import MemberSearch
-from gatehouse.permissions.questions.proposals import Rehearsals
-from gatehouse.permissions.questions.sight import Sights
-from gatehouse.permissions.questions.simulate import Simulation
 from gatehouse.permissions.views import Views
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
 from gatehouse.web.permissions.applications import ApplicationEndpoints
@@ -29,10 +24,8 @@ from gatehouse.web.permissions.front_desk import FrontDesk
 from gatehouse.web.permissions.groups import GroupEndpoints
 from gatehouse.web.permissions.keys import CustomKeyEndpoint
 from gatehouse.web.permissions.projects import ProjectEndpoints
-from gatehouse.web.permissions.questions import QuestionEndpoints
 from gatehouse.web.permissions.schemas import SchemaEndpoints
 from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
-from gatehouse.web.permissions.simulation import SimulationEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
 from gatehouse.web.permissions.users import UserEndpoints
 from gatehouse.web.routes.table import Endpoint
@@ -128,43 +121,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         ).endpoints(),
         ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
         *question_endpoints(house, rooms.desk),
-        SimulationEndpoint(simulation=simulation(house), desk=rooms.desk).endpoint(),
     ]
-
-
-def question_endpoints(house: House, desk: Desk) -> list[Endpoint]:
-    sights = Sights(desk=desk, reading=house.reading)
-    return QuestionEndpoints(
-        checks=Checks(sights=sights, reading=house.reading, clock=house.clock),
-        explanations=Explanations(
-            sights=sights,
-            desk=desk,
-            reading=house.reading,
-            applications=house.storage.applications,
-            projects=house.storage.projects,
-            clock=house.clock,
-        ),
-        members=member_search(house),
-        desk=desk,
-        max_age=house.settings.permissions.max_age_seconds,
-    ).endpoints()
-
-
-def member_search(house: House) -> MemberSearch:
-    return MemberSearch(crowds=house.storage.crowds, projects=house.storage.projects, clock=house.clock)
-
-
-def simulation(house: House) -> Simulation:
-    storage = house.storage
-    rehearsals = Rehearsals(
-        store=storage.rehearsals,
-        people=storage.permissions,
-        groups=storage.groups,
-        projects=storage.projects,
-        recorder=house.recorder,
-        clock=house.clock,
-    )
-    return Simulation(rehearsals=rehearsals, crowds=storage.crowds, clock=house.clock)
 
 
 def service_accounts(house: House) -> ServiceAccounts:

@@ -24,7 +24,7 @@ WRITERS: Final = {"yaml": write_yaml, "json": write_json}
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file, for you alone."
 )
 def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path | None) -> None:
-    """Print every user and client as `gatehouse apply` reads them.
+    """Print the installation as `gatehouse apply` reads it: people, clients, and who may do what.
 
     Secrets are sealed under the master key: they are of use to an installation that has the same key, and to
     nobody else. Two exports of an unchanged installation are equal, byte for byte.

@@ -28,6 +28,12 @@ class Unsettled(Conflict):
     public = "The same records are being changed by others; nothing was applied, try again."
 
 
+class Consequence(str):
+    """A complaint that may only follow from another one."""
+
+    __slots__ = ()
+
+
 class Problems:
     """Collects what is wrong, so that its author can mend it all at once."""
 

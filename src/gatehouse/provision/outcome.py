@@ -1,12 +1,14 @@
-"""What will be stored once changes are made: what the next section of a file builds on. Pure."""
+"""What will be stored once changes are made: what the next section of a file builds on. Pure.
+
+As exact as it can be told: also what an act takes along is foreseen, such as the assignments of a role that goes.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from gatehouse.accounts.model import ADMINISTRATOR, User
+from gatehouse.accounts.model import ADMINISTRATOR
 from gatehouse.permissions.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import GroupGrant, Project
@@ -44,101 +46,139 @@ V = TypeVar("V")
 
 def after(state: State, acts: Iterable[Act]) -> State:
     """Clients are left as they are: nothing builds on them."""
+    users = {user.user_id: user for user in state.users}
+    ledger = Ledger(state.world)
     for act in acts:
-        state = after_one(state, act)
-    return state
+        match act:
+            case AddUser(user, administrator) | ChangeUser(user, administrator, _):
+                users[user.user_id] = user
+                if administrator is not None:
+                    ledger.give_administrator(user.user_id, holds=administrator)
+            case RemoveUser(user):
+                users.pop(user.user_id, None)
+                ledger.remove_user(user.user_id)
+            case AddClient() | ChangeClient():
+                pass
+            case _:
+                ledger.do(act)
+    return replace(state, users=tuple(users.values()), world=ledger.world())
 
 
-def after_one(state: State, act: Act) -> State:
-    match act:
-        case AddUser(user, administrator) | ChangeUser(user, administrator, _):
-            others = tuple(one for one in state.users if one.user_id != user.user_id)
-            world = state.world if administrator is None else with_administrator(state.world, user, administrator)
-            return replace(state, users=(*others, user), world=world)
-        case RemoveUser(user):
-            left = tuple(one for one in state.users if one.user_id != user.user_id)
-            return replace(state, users=left, world=without_user(state.world, user.user_id))
-        case AddClient() | ChangeClient():
-            return state
-        case _:
-            return replace(state, world=world_after(state.world, act))
+class Ledger:
+    """A world that changes."""
 
+    def __init__(self, world: World) -> None:
+        self._projects = dict(world.projects)
+        self._applications = dict(world.applications)
+        self._spent = set(world.spent_application_ids)
+        self._access_keys = dict(world.access_keys)
+        self._public_keys = dict(world.public_keys)
+        self._accounts = dict(world.service_accounts)
+        self._records = dict(world.records)
 
-def world_after(world: World, act: WorldAct) -> World:
-    match act:
-        case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
-            return structure_after(world, act)
-        case AddApplication() | ChangeApplication() | ChangeSchema() | PutAccessKey() | AddPublicKey():
-            return applications_after(world, act)
-        case ChangeRecords(_, after_all):
-            changed = {(one.application_id, one.user_id): one for one in after_all}
-            return replace(world, records={**world.records, **changed})
-        case AddServiceAccount(account) | ChangeServiceAccount(_, account):
-            return replace(world, service_accounts=put(world.service_accounts, account.user_id, account))
-        case _:
-            assert_never(act)
+    def world(self) -> World:
+        return World(
+            projects=self._projects,
+            applications=self._applications,
+            spent_application_ids=frozenset(self._spent),
+            access_keys=self._access_keys,
+            public_keys=self._public_keys,
+            service_accounts=self._accounts,
+            records=self._records,
+        )
 
+    def do(self, act: WorldAct) -> None:
+        match act:
+            case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
+                self._change_structure(act)
+            case AddApplication() | ChangeApplication() | ChangeSchema() | PutAccessKey() | AddPublicKey():
+                self._change_application(act)
+            case ChangeRecords(_, records):
+                for record in records:
+                    self._records[record.application_id, record.user_id] = record
+            case AddServiceAccount(account) | ChangeServiceAccount(_, account):
+                self._accounts[account.user_id] = account
+            case _:
+                assert_never(act)
 
-def structure_after(world: World, act: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> World:
-    match act:
-        case AddProject(project) | ChangeProject(_, project):
-            return with_project(world, project)
-        case AddGroup(group) | ChangeGroup(_, group):
-            return with_groups(world, group.project_id, lambda groups: put(groups, group.group_id, group))
-        case RemoveGroup(group):
-            left = with_project(world, without_group(world.projects[group.project_id].project, group.group_id))
-            left = with_groups(left, group.project_id, lambda groups: without(groups, group.group_id))
-            gone = group_scope(group.project_id, group.group_id)
-            return with_records(left, lambda record: replace(record, scopes=without(record.scopes, gone)))
-        case _:
-            assert_never(act)
+    def give_administrator(self, user_id: str, *, holds: bool) -> None:
+        place = (CENTRAL_ID, user_id)
+        record = self._records.get(place) or UserRecord(application_id=CENTRAL_ID, user_id=user_id)
+        kept = tuple(one for one in record.root.roles if one.role != ADMINISTRATOR)
+        if holds or kept != record.root.roles:
+            roles = (*kept, Assignment(role=ADMINISTRATOR)) if holds else kept
+            self._records[place] = with_holdings(record, ROOT, replace(record.root, roles=roles))
 
+    def remove_user(self, user_id: str) -> None:
+        for number in self._applications:
+            self._records.pop((number, user_id), None)
+        for project_id, model in self._projects.items():
+            if any(user_id in group.users for group in model.groups.values()):
+                groups = {key: without_member(group, user_id) for key, group in model.groups.items()}
+                self._projects[project_id] = replace(model, groups=groups)
 
-def applications_after(
-    world: World, act: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey
-) -> World:
-    match act:
-        case AddApplication(model):
-            number = model.application.application_id
-            return replace(
-                world,
-                applications=put(world.applications, number, model),
-                spent_application_ids=world.spent_application_ids | {number},
-            )
-        case ChangeApplication(_, application):
-            model = replace(world.applications[application.application_id], application=application)
-            return replace(world, applications=put(world.applications, application.application_id, model))
-        case ChangeSchema(before, model):
-            return with_schema(world, before, model)
-        case PutAccessKey(before, key):
-            return replace(
-                world, access_keys=put(world.access_keys, key.application_id, keys_after(world, before, key))
-            )
-        case AddPublicKey(key):
-            keys = (*world.public_keys.get(key.application_id, ()), key)
-            return replace(world, public_keys=put(world.public_keys, key.application_id, keys))
-        case _:
-            assert_never(act)
+    def _change_structure(self, act: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> None:
+        match act:
+            case AddProject(project) | ChangeProject(_, project):
+                known = self._projects.get(project.project_id)
+                groups = {} if known is None else known.groups
+                self._projects[project.project_id] = ProjectModel(project=project, groups=groups)
+            case AddGroup(group) | ChangeGroup(_, group):
+                model = self._projects[group.project_id]
+                self._projects[group.project_id] = replace(model, groups={**model.groups, group.group_id: group})
+            case RemoveGroup(group):
+                self._remove_group(group)
+            case _:
+                assert_never(act)
 
+    def _remove_group(self, group: Group) -> None:
+        model = self._projects[group.project_id]
+        self._projects[group.project_id] = ProjectModel(
+            project=without_group(model.project, group.group_id), groups=without(model.groups, group.group_id)
+        )
+        gone = group_scope(group.project_id, group.group_id)
+        self._change_records(lambda record: replace(record, scopes=without(record.scopes, gone)))
 
-def put(found: Mapping[K, V], key: K, value: V) -> dict[K, V]:
-    return {**found, key: value}
+    def _change_application(
+        self, act: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey
+    ) -> None:
+        match act:
+            case AddApplication(model):
+                self._applications[model.application.application_id] = model
+                self._spent.add(model.application.application_id)
+            case ChangeApplication(_, application):
+                number = application.application_id
+                self._applications[number] = replace(self._applications[number], application=application)
+            case ChangeSchema(before, model):
+                self._change_schema(before, model)
+            case PutAccessKey(old, key):
+                kept = self._access_keys.get(key.application_id, ())
+                left = (one for one in kept if old is None or one.key_id != old.key_id)
+                self._access_keys[key.application_id] = (*left, key)
+            case AddPublicKey(public):
+                known = self._public_keys.get(public.application_id, ())
+                self._public_keys[public.application_id] = (*known, public)
+            case _:
+                assert_never(act)
+
+    def _change_schema(self, before: ApplicationModel, model: ApplicationModel) -> None:
+        """Roles that are gone are held by nobody, those that became protected by nobody in a project (§3)."""
+        number = model.application.application_id
+        self._applications[number] = model
+        gone = before.roles.keys() - model.roles.keys()
+        shut = {key for key, role in model.roles.items() if role.protected and is_public(before.roles.get(key))}
+        if gone | shut:
+            for project_id, one in self._projects.items():
+                project = without_grants(one.project, number, gone | shut)
+                self._projects[project_id] = replace(one, project=project)
+            self._change_records(lambda record: without_roles(record, number, gone, shut))
+
+    def _change_records(self, change: Callable[[UserRecord], UserRecord]) -> None:
+        self._records = {place: change(record) for place, record in self._records.items()}
 
 
 def without(found: Mapping[K, V], gone: K) -> dict[K, V]:
     return {key: value for key, value in found.items() if key != gone}
-
-
-def with_records(world: World, change: Callable[[UserRecord], UserRecord]) -> World:
-    return replace(world, records={place: change(record) for place, record in world.records.items()})
-
-
-def with_administrator(world: World, user: User, holds: bool) -> World:  # noqa: FBT001 - a value of the act
-    record = world.record(CENTRAL_ID, user.user_id)
-    kept = tuple(one for one in record.root.roles if one.role != ADMINISTRATOR)
-    roles = (*kept, Assignment(role=ADMINISTRATOR)) if holds else kept
-    changed = with_holdings(record, ROOT, replace(record.root, roles=roles))
-    return replace(world, records=put(world.records, (CENTRAL_ID, user.user_id), changed))
 
 
 def with_holdings(record: UserRecord, scope: Scope, held: Holdings) -> UserRecord:
@@ -147,32 +187,8 @@ def with_holdings(record: UserRecord, scope: Scope, held: Holdings) -> UserRecor
     return replace(record, scopes={place: one for place, one in scopes.items() if not one.is_empty})
 
 
-def without_user(world: World, user_id: str) -> World:
-    records = {place: record for place, record in world.records.items() if record.user_id != user_id}
-    projects = {
-        project_id: replace(
-            model,
-            groups={
-                key: replace(group, users=tuple(one for one in group.users if one != user_id))
-                for key, group in model.groups.items()
-            },
-        )
-        for project_id, model in world.projects.items()
-    }
-    return replace(world, records=records, projects=projects)
-
-
-def with_project(world: World, project: Project) -> World:
-    known = world.projects.get(project.project_id)
-    groups = {} if known is None else known.groups
-    model = ProjectModel(project=project, groups=groups)
-    return replace(world, projects=put(world.projects, project.project_id, model))
-
-
-def with_groups(world: World, project_id: str, change: Callable[[Mapping[str, Group]], Mapping[str, Group]]) -> World:
-    model = world.projects[project_id]
-    changed = replace(model, groups=change(model.groups))
-    return replace(world, projects=put(world.projects, project_id, changed))
+def without_member(group: Group, user_id: str) -> Group:
+    return replace(group, users=tuple(one for one in group.users if one != user_id))
 
 
 def without_group(project: Project, group_id: str) -> Project:
@@ -189,31 +205,16 @@ def without_group(project: Project, group_id: str) -> Project:
     )
 
 
-def with_schema(world: World, before: ApplicationModel, model: ApplicationModel) -> World:
-    """Roles that are gone are held by nobody, those that became protected by nobody in a project (interface §3)."""
-    number = model.application.application_id
-    gone = before.roles.keys() - model.roles.keys()
-    shut = {key for key, role in model.roles.items() if role.protected and is_public(before.roles.get(key))}
-    projects = {
-        project_id: replace(one, project=without_grants(one.project, number, gone | shut))
-        for project_id, one in world.projects.items()
-    }
-    changed = replace(world, applications=put(world.applications, number, model), projects=projects)
-    if not gone | shut:
-        return changed
-    return with_records(changed, lambda record: without_roles(record, number, gone, shut))
-
-
 def is_public(role: Role | None) -> bool:
     return role is not None and not role.protected
 
 
 def without_grants(project: Project, number: int, keys: Collection[str]) -> Project:
     grants = project.settings.services.get(number)
-    if not keys or grants is None or number == CENTRAL_ID:
+    if grants is None:
         return project
     left = tuple(one for grant in grants if (one := narrowed(grant, keys)).roles)
-    return replace(project, settings=replace(project.settings, services=put(project.settings.services, number, left)))
+    return replace(project, settings=replace(project.settings, services={**project.settings.services, number: left}))
 
 
 def narrowed(grant: GroupGrant, keys: Collection[str]) -> GroupGrant:
@@ -228,8 +229,3 @@ def without_roles(record: UserRecord, number: int, gone: Collection[str], shut: 
         roles = tuple(one for one in held.roles if one.role not in lost)
         record = with_holdings(record, scope, replace(held, roles=roles))
     return record
-
-
-def keys_after(world: World, before: AccessKey | None, key: AccessKey) -> tuple[AccessKey, ...]:
-    kept = world.access_keys.get(key.application_id, ())
-    return (*(one for one in kept if before is None or one.key_id != before.key_id), key)

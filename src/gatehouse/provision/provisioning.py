@@ -17,7 +17,7 @@ from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.errors import LastOwner, RoleFull
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import Asked
-from gatehouse.provision.errors import Unfit, Unsettled
+from gatehouse.provision.errors import Consequence, Unfit, Unsettled
 from gatehouse.provision.model import EVERYTHING, Action, AddUser, Change, ChangeUser, Plan, Scope, State
 from gatehouse.provision.outcome import after
 from gatehouse.provision.sealed import FileSeal
@@ -39,8 +39,9 @@ async def planned(file: File, state: State, tools: Tools, terms: Terms) -> tuple
             state = after(state, [act for change in draft.changes for act in change.acts])
             drafts.append(draft)
     problems = [problem for draft in drafts for problem in draft.problems]
-    if problems:
-        raise Unfit(dict.fromkeys(problems))
+    if problems:  # one mistake, one complaint, unless there are no others
+        own = [problem for problem in problems if not isinstance(problem, Consequence)]
+        raise Unfit(dict.fromkeys(own or problems))
     return Plan(
         changes=tuple(change for draft in drafts for change in draft.changes),
         spared=tuple(line for draft in drafts for line in draft.spared),

@@ -89,7 +89,7 @@ class Ledger:
         )
 
     def do(self, act: Act, now: int) -> None:
-        self._world = outcome.after_one(State(world=self._world), act).world
+        self._world = outcome.after(State(world=self._world), [act]).world
         match act:
             case AddUser(user, administrator):
                 self._add_user(user)

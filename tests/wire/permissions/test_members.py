@@ -11,7 +11,7 @@ from gatehouse.permissions.conditions import parse_condition
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment
-from tests.support.permission_builders import GROUP, a_person, holding
+from tests.support.permission_builders import GROUP, a_person, a_project, a_user_record, holding, publish
 from tests.support.questioned import (
     REQUIRE,
     P,
@@ -23,6 +23,7 @@ from tests.support.questioned import (
     leaf,
     put_group,
     put_roles,
+    write,
 )
 from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
 
@@ -57,12 +58,14 @@ async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) 
         giving("tagged", condition=parse_condition({"tag": "staff"})),
         giving("bought", condition=parse_condition({"purchase": "game"})),
         giving("local", condition=parse_condition({"domain": "studio.example"})),
+        giving("chosen", condition=parse_condition({"uid": [OWNER]})),
         giving("from_here", condition=parse_condition({"ip": "127.0.0.0/8"})),
     )
     await hold(studio, VISITOR, {ROOT: ["given"]})
     await hold_directly(studio, DAN, {ROOT: holding(private_data={"user": {"kick": {"value": True}}})})
     await hold_directly(studio, OWNER, {P: holding("given")})
     assert sources(await found(studio)) == {
+        OWNER: ["condition_of_role"],
         VISITOR: ["assigned_role"],
         ANN: ["condition_of_role"],
         BEN: ["condition_of_role"],
@@ -163,6 +166,16 @@ async def test_it_needs_to_read_everyone_and_to_see_the_roles(studio: Studio) ->
     await studio.refused(403, "members", ask, studio.visitor.headers)
 
 
+async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio) -> None:
+    await put_roles(studio, giving("given"))
+    await publish(studio.service.house.storage, a_project("Far Away"))
+    for project_id in ("far_away", "nowhere"):
+        assert await found(studio, project_id=project_id) == {}
+    await write(studio, a_user_record(VISITOR, {ROOT: ["administrator"]}))
+    ask = about(studio, rule="user.kick", project_id="nowhere")
+    assert "no such project" in await studio.refused(404, "members", ask, studio.visitor.headers)
+
+
 @pytest.mark.parametrize(
     ("data", "status", "said"),
     [
@@ -173,7 +186,6 @@ async def test_it_needs_to_read_everyone_and_to_see_the_roles(studio: Studio) ->
         ({"rule": "a", "after": "x"}, 400, "data.after"),
         ({"rule": "a b"}, 400, "data.rule"),
         ({"role": "ghost"}, 404, "no such role"),
-        ({"rule": "a", "project_id": "nowhere"}, 404, "no such project"),
     ],
 )
 async def test_malformed_questions_are_refused(studio: Studio, data: dict[str, Any], status: int, said: str) -> None:

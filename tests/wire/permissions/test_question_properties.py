@@ -9,7 +9,7 @@ from typing import Any, Final
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatehouse.app.permissions import member_search, simulation
+from gatehouse.app.questions import member_search, simulation
 from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft, Groups
 from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships

@@ -209,6 +209,9 @@ async def test_project_access_is_judged_project_by_project(studio: Studio) -> No
     boss = await administrator(studio)
     said = await studio.refused(400, "meta/data", saving(studio, other.user_id, private_data=there), boss.headers)
     assert "elsewhere" in said
+    for nothing in ({}, None, {PROJECT: {}}, {"unheard_of": {}}):
+        body = saving(studio, other.user_id, private_data={"projectAccess": nothing})
+        await studio.refused(403, "meta/data", body, studio.visitor.headers)
     unknown = {"projectAccess": {"unheard_of": {"roles": ["Mod"]}}}
     await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=unknown), manager.headers)
     root_too = {**KICK, **here}

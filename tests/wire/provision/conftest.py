@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import CommandLine, Place
+from tests.support.service import Service
+from tests.support.studio import Studio, a_studio
 
 FILE = """\
 users:
@@ -32,3 +34,8 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "studio.yaml"
     path.write_text(FILE)
     return path
+
+
+@pytest.fixture
+async def studio(service: Service) -> Studio:
+    return await a_studio(service)

@@ -1,5 +1,6 @@
 """Who may what, described in a file: applied, exported and used as an operator does (R7)."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from gatehouse.provision.given import SecretSources
 from gatehouse.provision.sections.section import Terms
 from gatehouse.provision.sections.table import SECTIONS
 from tests.support.builders import ORIGIN
-from tests.support.command_line import CommandLine, Place
+from tests.support.command_line import Place
 from tests.support.finding import ROOT
 from tests.support.service import Service
 
@@ -24,6 +25,7 @@ SECRETS = {
     "CI_KEY": CI_KEY,
 }
 R7 = ROOT / "tests" / "conformance" / "interface_r7.yaml"
+GUIDES = ROOT / "docs" / "guides"
 NOTHING = "Nothing to change.\n"
 
 
@@ -70,7 +72,7 @@ def test_changes_are_named_by_field_and_errors_by_place(place: Place, tmp_path: 
         "application_id": 50001,
         "description": "Sells",
         "roles": {"moderator": {"params": "a"}, "guest": {}},
-        "users": {"1001": {"roles": []}},
+        "users": {"1001": {"roles": ["guest"]}},
     }
     file.write_text(yaml.safe_dump({"applications": [change]}))
     assert gatehouse("apply", file).splitlines() == [
@@ -85,6 +87,48 @@ def test_changes_are_named_by_field_and_errors_by_place(place: Place, tmp_path: 
         "  applications[0].roles.moderator.meta.private_data.user.kick.value: true or false",
         "  groups[0].project_id: there is no project no",
     ]
+
+
+def test_the_files_of_the_guide_are_applied(place: Place, tmp_path: Path) -> None:
+    gatehouse = place.commands()
+    (tmp_path / "web-secret.txt").write_text(SECRETS["WEB_SECRET"])
+    (tmp_path / "web-secret.txt").chmod(0o600)
+    people, rights = yaml_in("apply.md")
+    file = tmp_path / "studio.yaml"
+    file.write_text(people + rights)
+    gatehouse("apply", file)
+    assert gatehouse("apply", file) == NOTHING
+    exported = tmp_path / "export.yaml"
+    gatehouse("export", "--output", exported)
+    assert gatehouse("apply", exported, "--dry-run", "--prune") == NOTHING
+
+
+def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: Place, tmp_path: Path) -> None:
+    secret = tmp_path / "harbour"
+    secret.write_text(SECRETS["WEB_SECRET"])
+    secret.chmod(0o600)
+    example = next(text for text in yaml_in("../interface.md") if text.startswith("users:"))
+    file = tmp_path / "harbour.yaml"
+    file.write_text(example.replace("/run/secrets/harbour_web", str(secret)))
+    keys = {"MIRA_PASSWORD": SECRETS["ANNA_PASSWORD"], "BUILD_KEY": CI_KEY}
+    assert "7 added, 0 changed, 0 removed." in place.commands()("apply", file, environment=keys)
+    assert place.commands()("apply", file, environment=keys) == NOTHING
+
+
+def test_the_test_of_the_guide_passes_and_fails_as_told(place: Place, tmp_path: Path) -> None:
+    gatehouse, file = place.commands(), tmp_path / "permissions.yaml"
+    example, *_ = yaml_in("test-permissions.md")
+    told = GUIDES.joinpath("test-permissions.md").read_text()
+    file.write_text(example)
+    assert gatehouse("test", file) in told
+    file.write_text(example.replace('title: Testers, users: ["1001"]', "title: Testers"))
+    failed = gatehouse.try_("test", file)
+    assert failed.code == 1
+    assert failed.out.replace(str(file), file.name) in told
+
+
+def yaml_in(page: str) -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```$", GUIDES.joinpath(page).read_text(), re.MULTILINE | re.DOTALL)
 
 
 async def applied(service: Service, document: Mapping[str, Any]) -> dict[str, str]:
@@ -114,15 +158,14 @@ async def test_what_is_applied_is_in_force_at_once(service: Service) -> None:
 
 async def test_an_access_key_of_a_file_opens_what_it_should(service: Service) -> None:
     await applied(service, yaml.safe_load(R7.read_text()))
-    key = await service.house.storage.application_keys.access_keys(50001)
-    assert [one.comment for one in key] == ["ci"]
-    body = {"jwt": "no.such.jwt"}
+    anna = await service.house.storage.accounts.user("1001")
+    jwt = await service.house.user_tokens.issue(anna, auth="login", factor="any")
+    body = {"action": "get", "data": {"type": "list_short"}, "jwt": jwt}
     answers = [
-        (
-            await service.client.post(
-                "/api/permissions/exchangeJwt", json=body, headers={"Authorization": f"Bearer {value}"}
-            )
-        ).status_code
+        await service.client.post(
+            "/api/permissions/meta/data", json=body, headers={"Authorization": f"Bearer {value}"}
+        )
         for value in (CI_KEY, "d2" * 32)
     ]
-    assert answers == [401, 401]
+    assert [answer.status_code for answer in answers] == [200, 401]
+    assert answers[0].json()["data"] == ["user.kick"]

@@ -16,11 +16,11 @@ from gatehouse.permissions.commands.applications import ApplicationRemoved
 from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.commands.versions import refuse_old_version
-from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
+from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound, ProjectNotFound
 from gatehouse.permissions.facts import ApplicationModel, Facts
-from gatehouse.permissions.fields import given_or
+from gatehouse.permissions.fields import given_or, read_members
 from gatehouse.permissions.granting import Granter, changed_entries, refuse_foreign_projects
-from gatehouse.permissions.guard import About, Operation, require
+from gatehouse.permissions.guard import About, Operation, is_open, require
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
@@ -99,11 +99,13 @@ class UserSchemas:
     ) -> UserRecord:
         """All or nothing (checklist SC-07)."""
         refuse_sections(actor, user_id, draft)
-        if model.application.removed:
-            raise ApplicationRemoved
         application_id = model.application.application_id
         before = (await self.person(actor, user_id, application_id)).records[application_id]
         wanted = read_draft(draft, expired)
+        if not actor.rights.writes(Part.PRIVATE, user_id) and isinstance(draft.private_data, Mapping):
+            await self._refuse_stranger(actor, before, draft.private_data)
+        if model.application.removed:
+            raise ApplicationRemoved
         if wanted.access is not UNSET:
             wanted = replace(wanted, access=await self._resolved(actor, model, wanted.access, before))
         granter = Granter(rights=actor.rights, model=model, now=self._clock.now())
@@ -126,6 +128,21 @@ class UserSchemas:
             return Edited(after, (record,))
 
         return await self._store.edit_record(application_id, user_id, change, self._clock.now())
+
+    async def _refuse_stranger(self, actor: Actor, before: UserRecord, given: Mapping[str, object]) -> None:
+        """Who writes nothing but projectAccess manages a project that it is about, whether it changes or not."""
+        named = read_members(given_or(given, PROJECT_ACCESS, {}), PROJECT_ACCESS)
+        for name in sorted({*named, *(scope.project_id for scope in below_root(before))}):
+            if await self._manages(actor, name):
+                return
+        raise NoRight(f"projectAccess of user {before.user_id}")
+
+    async def _manages(self, actor: Actor, name: str) -> bool:
+        try:
+            project = (await self._projects.project(name)).project
+        except ProjectNotFound:
+            return False
+        return is_open(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project.project_id))
 
     async def _resolved(
         self, actor: Actor, model: ApplicationModel, access: Mapping[Scope, Holdings], before: UserRecord

@@ -35,38 +35,15 @@ class ExplainDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ip: str | None = None  # as if he came from there
 
 
-class Explanations:
-    def __init__(
-        self,
-        *,
-        sights: Sights,
-        desk: Desk,
-        reading: Reading,
-        applications: ApplicationStore,
-        projects: ProjectStore,
-        clock: Clock,
-    ) -> None:
-        self._sights = sights
-        self._desk = desk
-        self._reading = reading
+class Explained:
+    """Explains a case to whoever may know it."""
+
+    def __init__(self, *, applications: ApplicationStore, clock: Clock) -> None:
         self._applications = applications
-        self._projects = projects
         self._clock = clock
 
-    async def explain(self, caller: Caller, user_id: str, question: Question, ip: str | None) -> Explanation:
-        case = await self._sights.case(caller, user_id)
-        visit = await self._desk.visit(caller)
-        if found := await self._visible_project(visit, question.scope.scope.project_id):
-            case = await self._reading.case(case.facts, projects=(found,))
-        own = user_id == caller.user_id
-        address = read_ip(ip) if ip is not None else caller.address if own else None
-        explanation = await self.explained(case, caller.application_id or 0, question, address)
-        return explanation if sees_roles(visit) else discreet(explanation)
-
-    async def explained(
-        self, case: Case, application_id: int, question: Question, address: Address | None
-    ) -> Explanation:
-        """Of one who may be asked about; the structure of the case knows the project, if anybody may."""
+    async def of(self, case: Case, application_id: int, question: Question, address: Address | None) -> Explanation:
+        """The structure of the case knows the project, if it may be known."""
         model, now = case.models[application_id], self._clock.now()
         limited = any(role.user_limit for role in model.roles.values())
         holders = await self._applications.role_holders(application_id, now) if limited else NOT_COUNTED
@@ -80,6 +57,28 @@ class Explanations:
             address=address,
             holders=holders,
         )
+
+
+class Explanations:
+    def __init__(
+        self, *, explained: Explained, sights: Sights, desk: Desk, reading: Reading, projects: ProjectStore
+    ) -> None:
+        self._explained = explained
+        self._sights = sights
+        self._desk = desk
+        self._reading = reading
+        self._projects = projects
+
+    async def explain(self, caller: Caller, user_id: str, question: Question, ip: str | None) -> Explanation:
+        """From `ip`, as if he came from there; else as his own record is read (R5)."""
+        case = await self._sights.case(caller, user_id)
+        visit = await self._desk.visit(caller)
+        if found := await self._visible_project(visit, question.scope.scope.project_id):
+            case = await self._reading.case(case.facts, projects=(found,))
+        own = caller.address if user_id == caller.user_id else None
+        address = own if ip is None else read_ip(ip)
+        explanation = await self._explained.of(case, caller.application_id or 0, question, address)
+        return explanation if sees_roles(visit) else discreet(explanation)
 
     async def _visible_project(self, visit: Visit, name: str) -> str | None:
         """Others hear of a project what they would hear if it did not exist (checklist PA-13)."""

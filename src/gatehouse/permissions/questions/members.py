@@ -98,8 +98,8 @@ class MemberSearch:
         self._projects = projects
         self._clock = clock
 
-    async def wanted(self, draft: MembersDraft) -> Wanted:
-        """Raises Malformed; ProjectNotFound to whoever may ask at all."""
+    async def wanted(self, draft: MembersDraft, *, tells: bool) -> Wanted:
+        """Raises Malformed. `tells`: whether the caller may hear that there is no such project (ProjectNotFound)."""
         scope = read_scope(draft.project_id, draft.resource, "data").scope
         if (draft.rule is None) == (draft.role is None):
             raise Malformed("data: either rule or role")
@@ -107,7 +107,7 @@ class MemberSearch:
             raise Malformed(f"data.limit: 1 to {LIMIT_MOST}")
         after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""
         if scope.project_id:
-            scope = Scope(await self._project_id(scope.project_id), scope.kind, scope.resource_id)
+            scope = Scope(await self._project_id(scope.project_id, tells=tells), scope.kind, scope.resource_id)
         if draft.rule is not None:
             rule = read_rule(draft.rule, "data.rule")
             return Wanted(rule=rule, scope=scope, after=after, limit=draft.limit)
@@ -137,11 +137,14 @@ class MemberSearch:
                 return crowd
         raise Unavailable("the permission model changes faster than it can be read")
 
-    async def _project_id(self, name: str) -> str:
-        project = (await self._projects.project(name)).project
-        if project.removed:
-            raise ProjectNotFound(f"project {project.project_id} is removed")
-        return project.project_id
+    async def _project_id(self, name: str, *, tells: bool) -> str:
+        """In one that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
+        try:
+            return (await self._projects.project(name)).project.project_id
+        except ProjectNotFound:
+            if tells:
+                raise
+            return name
 
 
 def candidates(outline: Outline, wanted: Wanted) -> Candidates:

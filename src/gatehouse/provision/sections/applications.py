@@ -41,7 +41,7 @@ from gatehouse.provision.sections.application_keys import (
 from gatehouse.provision.sections.application_rules import differing, rules_document, with_rules
 from gatehouse.provision.sections.application_users import users_document
 from gatehouse.provision.sections.projects import next_application_id
-from gatehouse.provision.sections.references import References, collected
+from gatehouse.provision.sections.references import References, collected, known_users
 from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
 
 FIELDS = ("name", "description", "project_id", "settings", "service_meta")
@@ -84,6 +84,7 @@ class Planning:
         self._tools = tools
         self._terms = terms
         self._places: dict[int, str] = {}
+        self._users = known_users(state, tools.file)
         self._named = {
             placed.entry.application_id
             for placed in tools.file.of("applications")
@@ -115,7 +116,7 @@ class Planning:
 
     def _found(self, placed: Placed[ApplicationEntry]) -> FoundApplication:
         place, entry = placed.place, placed.entry
-        references = References(self._state, self._tools.file)
+        references = References(self._state, self._tools.file, self._users)
         before = self._stored(entry, references, place)
         base = before or self._blank(entry, place)
         application = merged(entry, base.application, references, self._tools, place)

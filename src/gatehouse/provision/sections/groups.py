@@ -26,7 +26,7 @@ from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, AddGroup, Change, ChangeGroup, Note, RemoveGroup, Scope, State
 from gatehouse.provision.outcome import after
-from gatehouse.provision.sections.references import References, collected
+from gatehouse.provision.sections.references import References, collected, known_users
 from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
 
 Items = tuple[Any, ...] | UnsetType | None
@@ -89,6 +89,7 @@ class Planning:
         self._state = state
         self._tools = tools
         self._places: dict[str, str] = {}
+        self._users = known_users(state, tools.file)
         self._named = {
             placed.entry.group_id for placed in tools.file.of("groups") if placed.entry.group_id is not UNSET
         }
@@ -110,7 +111,7 @@ class Planning:
                     self.changes.append(removal(group))
 
     def _found(self, entry: GroupEntry, place: str) -> FoundGroup:
-        references = References(self._state, self._tools.file)
+        references = References(self._state, self._tools.file, self._users)
         project = references.project(entry.project_id, f"{place}.project_id")
         before = self._stored(entry, project, place)
         base = before or self._blank(entry, project, place)

@@ -9,7 +9,7 @@ from gatehouse.audit.events import Event
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.projects import read_services, settings_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.facts import ProjectModel
 from gatehouse.permissions.fields import given_or, read_members
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.project import GroupGrant, Project
@@ -53,7 +53,7 @@ def services_of(placed: Placed[ProjectEntry], model: ProjectModel, references: R
     services = read_services(with_ids(given, model, references, place), place)
     for number, grants in services.items():
         if model.project.settings.services.get(number) != grants:  # what is there can be written back as it is
-            refuse_unfit(number, grants, references.application(number), model, f"{place}.{number}")
+            refuse_unfit(number, grants, model, references, f"{place}.{number}")
     return services
 
 
@@ -79,12 +79,12 @@ def with_id(grant: object, model: ProjectModel, references: References, place: s
 
 
 def refuse_unfit(
-    number: int, grants: Sequence[GroupGrant], found: ApplicationModel | None, model: ProjectModel, place: str
+    number: int, grants: Sequence[GroupGrant], model: ProjectModel, references: References, place: str
 ) -> None:
     """Its own or a published one, never application 1; roles that can be held in a project (R5)."""
-    project_id = model.project.project_id
+    project_id, found = model.project.project_id, references.application(number)
     if found is None or number == CENTRAL_ID:
-        raise Malformed(f"{place}: there is no application {number} that can be connected")
+        raise references.absent(number, f"{place}: there is no application {number} that can be connected")
     if found.application.project_id != project_id and not found.application.is_published:
         raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
     for grant in grants:

@@ -43,7 +43,7 @@ from gatehouse.provision.sections.project_entry import (
     stored_project,
     with_people,
 )
-from gatehouse.provision.sections.references import References, collected
+from gatehouse.provision.sections.references import References, collected, known_users
 from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools
 
 
@@ -87,6 +87,7 @@ class Planning:
         self._tools = tools
         self._terms = terms
         self._places: dict[str, str] = {}
+        self._users = known_users(state, tools.file)
 
     @property
     def _world(self) -> World:
@@ -99,7 +100,7 @@ class Planning:
             raise Malformed(f"{placed.place}: is the same project as {first}")
         self._refuse_taken_names(found)
         people = self._people(found)
-        change = added(found, people, self._tools.now) if found.before is None else changed(found, people)
+        change = added(found, people) if found.before is None else changed(found, people)
         if change is not None:
             self._make(change)
         if found.before is None:
@@ -157,7 +158,7 @@ class Planning:
 
     def _people(self, found: FoundProject) -> Mapping[str, ChangeRecords]:
         """What becomes of the records of owners and administrators, by the field that says so."""
-        references, project_id = References(self._state, self._tools.file), found.after.project_id
+        references, project_id = References(self._state, self._tools.file, self._users), found.after.project_id
         changes: dict[str, ChangeRecords] = {}
         state = self._state
         for name, role in PEOPLE.items():
@@ -219,8 +220,7 @@ def records_changed(before: Mapping[str, UserRecord], after_all: Mapping[str, Us
     )
 
 
-def added(found: FoundProject, people: Mapping[str, ChangeRecords], now: int) -> Change:
-    del now
+def added(found: FoundProject, people: Mapping[str, ChangeRecords]) -> Change:
     given = found.entry.application_id
     project = replace(found.after, application_id=None if given is UNSET else given)
     return Change(

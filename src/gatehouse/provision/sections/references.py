@@ -1,6 +1,7 @@
 """What a record of a file may name: whatever there is once the stages before it are done."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from msgspec import UNSET
@@ -16,9 +17,13 @@ from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
 from gatehouse.permissions.rules import refuse_collisions
-from gatehouse.provision.errors import Problems, one_line
+from gatehouse.provision.errors import Consequence, Problems, one_line
 from gatehouse.provision.model import State
 from gatehouse.provision.sections.section import File
+
+
+class Absent(Malformed):
+    """Something is not there though the file brings it along: its own record was refused."""
 
 
 @contextmanager
@@ -26,17 +31,28 @@ def collected(problems: Problems) -> Iterator[None]:
     """The permission room's complaints name their place themselves."""
     try:
         yield
+    except Absent as error:
+        problems.lines.append(Consequence(one_line(str(error))))
     except BadInput as error:
         problems.lines.append(one_line(str(error)))
 
 
+def known_users(state: State, file: File) -> AbstractSet[str]:
+    named = {placed.entry.user_id for placed in file.of("users") if placed.entry.user_id is not UNSET}
+    return {user.user_id for user in state.users} | named | state.world.service_accounts.keys()
+
+
 class References:
-    def __init__(self, state: State, file: File) -> None:
-        self._state = state
+    """`users`: those known_users tells, for whoever asks again and again."""
+
+    def __init__(self, state: State, file: File, users: AbstractSet[str] | None = None) -> None:
         self._world = state.world
-        # A record that is refused for something else is there all the same: one mistake, one complaint.
-        named = {placed.entry.user_id for placed in file.of("users") if placed.entry.user_id is not UNSET}
-        self._users = {user.user_id for user in state.users} | named | self._world.service_accounts.keys()
+        self._file = file
+        self._users = known_users(state, file) if users is None else users
+
+    def absent(self, name: object, words: str) -> Malformed:
+        """The complaint about something that is not there."""
+        return Absent(words) if str(name) in names_in(self._file) else Malformed(words)
 
     def user(self, user_id: object, place: str) -> str:
         checked = grammar.check_user_id(user_id, place)
@@ -60,7 +76,7 @@ class References:
         """By id or alias, if it is not removed."""
         found = self._world.project(grammar.check_project_id(name, place))
         if found is None:
-            raise Malformed(f"{place}: there is no project {shown(name)}")
+            raise self.absent(name, f"{place}: there is no project {shown(name)}")
         if found.project.removed:
             raise Malformed(f"{place}: the project {shown(name)} is removed")
         return found
@@ -72,7 +88,7 @@ class References:
             found = project.groups.get(name) or by_title.get(name.lower().replace(" ", "_"))
             if found is not None:
                 return found
-        raise Malformed(f"{place}: {shown(name)} is no group of project {project.project.project_id}")
+        raise self.absent(name, f"{place}: {shown(name)} is no group of project {project.project.project_id}")
 
     def application(self, application_id: int) -> ApplicationModel | None:
         """If it is live."""
@@ -82,9 +98,8 @@ class References:
     def refuse_unknown_resources(self, scopes: Iterable[Scope], place: str) -> None:
         for scope in scopes:
             if not self._world.has(scope):
-                raise Malformed(
-                    f"{place}: project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}"
-                )
+                words = f"project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}"
+                raise self.absent(scope.resource_id, f"{place}: {words}")
 
     def with_group_ids(self, document: object, project_name: object, place: str) -> object:
         """What is held in a project, with groups under their ids where the file names them by title."""
@@ -95,6 +110,18 @@ class References:
             self.group(project, name, f"{place}.groups").group_id: held for name, held in document["groups"].items()
         }
         return {**document, "groups": groups}
+
+
+def names_in(file: File) -> AbstractSet[str]:
+    """What projects, groups and applications are called in the file."""
+    projects = [placed.entry for placed in file.of("projects")]
+    groups = [placed.entry for placed in file.of("groups")]
+    given = [one.id for one in projects] + [one.title for one in (*projects, *groups)]
+    given += [one.group_id for one in groups]
+    given += [placed.entry.application_id for placed in file.of("applications")]
+    given += [alias for one in projects if one.aliases is not UNSET for alias in one.aliases or ()]
+    names = {str(name) for name in given if name is not UNSET}
+    return names | {grammar.project_id_of(name) for name in names}
 
 
 def refuse_holdings(

@@ -1,0 +1,82 @@
+"""`gatehouse simulate`: who would gain and who would lose what by a change."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from gatehouse.app.house import House
+from gatehouse.app.questions import simulation
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.house import in_house, operator
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.operator import operator as acting
+from gatehouse.permissions.questions.proposals import AnyProposal, Proposer
+from gatehouse.permissions.questions.simulate import Effect
+from gatehouse.provision.document import read_document
+
+STANDARD_INPUT: Final = Path("-")
+PAGE: Final = 1_000
+
+
+@click.command()
+@common_options
+@json_option
+@click.argument("application_id", type=click.IntRange(min=1))
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+def simulate(invocation: Invocation, *, application_id: int, file: Path, as_json: bool) -> None:
+    """Say what the change in FILE would do to whom in an application; nothing is saved.
+
+    FILE (.yaml, .toml or .json; - reads YAML from standard input) holds `kind` (role, schema, group, group_access,
+    project, membership or record) and the data of that save, as `change` of POST /api/permissions/simulate does.
+    """
+    change = read_change(file)
+    found = in_house(invocation, lambda house: effects(house, application_id, change))
+    if as_json:
+        print_json(found)
+        return
+    for line in (line for one in found for line in lines(one)):
+        click.echo(line)
+    click.echo(f"{len(found)} affected")
+
+
+def read_change(file: Path) -> AnyProposal:
+    try:
+        content = sys.stdin.buffer.read() if file == STANDARD_INPUT else file.read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be read: {error.strerror}") from error
+    suffix = ".yaml" if file == STANDARD_INPUT else file.suffix
+    try:
+        change: AnyProposal = msgspec.convert(read_document(content, suffix), AnyProposal, strict=True)
+    except msgspec.ValidationError as error:
+        raise Malformed(str(error)) from error
+    return change
+
+
+async def effects(house: House, application_id: int, change: AnyProposal) -> Sequence[Effect]:
+    models = await house.storage.permissions.application_models([CENTRAL_ID, application_id])
+    if application_id not in models:
+        raise ApplicationNotFound
+    actor = acting(models[CENTRAL_ID], operator(), house.clock.now())
+    by = Proposer(actor=actor, model=models[application_id], central=models[CENTRAL_ID])
+    found: list[Effect] = []
+    after: str | None = ""
+    while after is not None:
+        page = await simulation(house).run(change, by, after=after, limit=PAGE)
+        found += page.effects
+        after = page.after
+    return found
+
+
+def lines(one: Effect) -> Sequence[str]:
+    return [
+        one.user_id,
+        *(f"  + role {name}" for name in one.gains_roles),
+        *(f"  - role {name}" for name in one.loses_roles),
+        *(f"  + {rule}" for rule in one.gains),
+        *(f"  - {rule}" for rule in one.loses),
+    ]

@@ -1,0 +1,199 @@
+"""How explanations and members are told, in JSON and in CSV."""
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from gatehouse.permissions.contributions import Contribution, Membership, NamedGroup
+from gatehouse.permissions.missing import Missing
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.questions.members import Member, Way
+from gatehouse.permissions.reasons import Explanation
+from gatehouse.permissions.shapes import short_prefixes
+from gatehouse.permissions.wording import words
+from gatehouse.web.permissions.moments import moment
+
+CALCULATED: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
+
+
+class GroupName(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    title: str
+
+
+class FailedCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of a condition that does not hold, and what is the case instead."""
+
+    member: str
+    wanted: str
+    actual: str
+
+
+class ScopeName(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Nothing at all at the root."""
+
+    project_id: str = ""
+    kind: str = ""
+    id: str = ""
+
+
+class PathStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What gives or takes the rule: where it comes from, and when it ends."""
+
+    source: str
+    scope: ScopeName
+    value: bool | None = None
+    role: str = ""
+    group: GroupName | None = None
+    group_condition: str = ""  # title of the condition by which he belongs to the group
+    params: tuple[str, ...] = ()
+    expired: int = 0
+    ttl: int = 0
+
+
+class MissingFact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    kind: str
+    scope: ScopeName
+    role: str = ""
+    groups: tuple[GroupName, ...] = ()
+    since: int = 0  # when it expired
+    limit: int = 0  # how many users the role may have
+    failed: tuple[FailedCondition, ...] = ()
+
+
+class ExplanationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    allowed: bool
+    rule: str
+    scope: ScopeName
+    in_schema: bool
+    left: int  # seconds until it is no longer allowed, 0 for ever
+    sentences: tuple[str, ...]
+    path: tuple[PathStep, ...]  # what decides
+    overridden: tuple[PathStep, ...]
+    missing: tuple[MissingFact, ...]  # the nearest first
+
+
+class ExplainAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: ExplanationRecord
+    user_id: str
+
+
+class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
+    user_id: str
+    until: int  # Unix seconds, 0 for no end
+    path: tuple[PathStep, ...]
+
+
+class MembersPage(msgspec.Struct, frozen=True, kw_only=True):
+    members: tuple[MemberRecord, ...]
+    after: str | None  # for the next page; null when there is none
+
+
+class MembersAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: MembersPage
+
+
+def explained(one: Explanation) -> ExplanationRecord:
+    return ExplanationRecord(
+        allowed=one.allowed,
+        rule=str(one.rule),
+        scope=scope_name(one.scope),
+        in_schema=one.in_schema,
+        left=one.left,
+        sentences=tuple(words(one)),
+        path=tuple(contribution(each) for each in one.contributions if each.decides),
+        overridden=tuple(contribution(each) for each in one.contributions if not each.decides),
+        missing=tuple(map(missing, one.missing)),
+    )
+
+
+def contribution(one: Contribution) -> PathStep:
+    return PathStep(
+        source=one.kind.value,
+        scope=scope_name(one.scope),
+        value=one.value,
+        role=one.role,
+        group=group_of(one.membership),
+        group_condition=condition_of(one.membership),
+        params=one.params,
+        expired=one.end.expired,
+        ttl=one.end.ttl,
+    )
+
+
+def missing(one: Missing) -> MissingFact:
+    return MissingFact(
+        kind=one.kind.value,
+        scope=scope_name(one.scope),
+        role=one.role,
+        groups=tuple(map(group_name, one.groups)),
+        since=one.since,
+        limit=one.limit,
+        failed=tuple(
+            FailedCondition(member=test.member, wanted=test.wanted, actual=test.actual) for test in one.failed
+        ),
+    )
+
+
+def member(one: Member) -> MemberRecord:
+    return MemberRecord(user_id=one.user_id, until=one.until, path=tuple(map(way, one.path)))
+
+
+def way(one: Way) -> PathStep:
+    return PathStep(
+        source=one.kind.value,
+        scope=scope_name(one.scope),
+        role=one.role,
+        group=group_of(one.membership),
+        group_condition=condition_of(one.membership),
+        expired=one.end.expired,
+        ttl=one.end.ttl,
+    )
+
+
+def group_of(membership: Membership | None) -> GroupName | None:
+    return None if membership is None else group_name(membership.group)
+
+
+def condition_of(membership: Membership | None) -> str:
+    return "" if membership is None else membership.condition
+
+
+def group_name(group: NamedGroup) -> GroupName:
+    return GroupName(id=group.group_id, title=group.title)
+
+
+def scope_name(scope: Scope) -> ScopeName:
+    return ScopeName(
+        project_id=scope.project_id, kind="" if scope.kind is None else scope.kind.value, id=scope.resource_id
+    )
+
+
+def csv_text(members: Iterable[Member]) -> str:
+    """One line for each way."""
+    body = io.StringIO()
+    writer = csv.writer(body)
+    writer.writerow(("user_id", "until", "source", "scope", "role", "group_id", "group"))
+    for one in members:
+        writer.writerows(lines(one))
+    return body.getvalue()
+
+
+def lines(one: Member) -> Iterable[tuple[str, ...]]:
+    for each in one.path:
+        group = each.membership.group if each.membership else NamedGroup(group_id="")
+        cells = (
+            *(one.user_id, moment(one.until), each.kind.value, short_prefixes(each.scope)[0]),
+            *(each.role, group.group_id, group.title),
+        )
+        yield tuple(map(plain, cells))
+
+
+def plain(cell: str) -> str:
+    """Other people's words never become a formula in whoever's spreadsheet opens them."""
+    return f"'{cell}" if cell.startswith(CALCULATED) else cell

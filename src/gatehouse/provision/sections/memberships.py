@@ -31,8 +31,8 @@ from gatehouse.provision.model import (
     World,
 )
 from gatehouse.provision.outcome import with_holdings
+from gatehouse.provision.sections.project_changes import records_changed
 from gatehouse.provision.sections.project_entry import PEOPLE, ProjectEntry, holders, stored_project
-from gatehouse.provision.sections.projects import records_changed
 from gatehouse.provision.sections.references import (
     References,
     central,

@@ -5,35 +5,33 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
-from gatehouse.audit.events import Event
 from gatehouse.permissions import grammar
-from gatehouse.permissions.changes import difference
-from gatehouse.permissions.commands.projects import settings_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.model.application import CENTRAL_ID, FIRST_GENERATED_ID, Application
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import Scope as Held
-from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (
-    Act,
-    Action,
-    AddApplication,
-    AddProject,
     Change,
-    ChangeProject,
     ChangeRecords,
-    Note,
     Scope,
     State,
     World,
 )
 from gatehouse.provision.outcome import after
+from gatehouse.provision.sections.application_entry import ApplicationEntry
+from gatehouse.provision.sections.project_changes import (
+    added,
+    application_added,
+    changed,
+    document,
+    records_changed,
+    removal,
+)
 from gatehouse.provision.sections.project_entry import (
-    FIELDS,
     PEOPLE,
     FoundProject,
     ProjectEntry,
@@ -100,16 +98,22 @@ class Planning:
             raise Malformed(f"{placed.place}: is the same project as {first}")
         self._refuse_taken_names(found)
         people = self._people(found)
-        change = added(found, people) if found.before is None else changed(found, people)
-        if change is not None:
+        for change in self._added(found, people) if found.before is None else changed(found, found.before, people):
             self._make(change)
-        if found.before is None:
-            self._make_application(found)
 
     def remove_unnamed(self) -> None:
         for project_id, model in self._world.projects.items():
             if project_id not in self._places and not model.project.removed:
                 self._make(removal(model.project))
+
+    def _added(self, found: FoundProject, people: Mapping[str, ChangeRecords]) -> list[Change]:
+        model = self._application(found)
+        if model is None:
+            listed = {entry.application_id for entry in self._listed(found)} & {found.entry.application_id}
+            number = next((number for number in listed if isinstance(number, int)), None)
+            return [added(replace(found.after, application_id=number), people)]
+        number = model.application.application_id
+        return [added(replace(found.after, application_id=number), people), application_added(model)]
 
     def _make(self, change: Change) -> None:
         self.changes.append(change)
@@ -178,25 +182,22 @@ class Planning:
                 state = after(state, [step])
         return changes
 
-    def _make_application(self, found: FoundProject) -> None:
+    def _application(self, found: FoundProject) -> ApplicationModel | None:
         """A project made by a file gets the application of its name only if the file lists none for it (R7)."""
-        project, listed = found.after, self._tools.file.of("applications")
-        if any(one.entry.project_id in (project.project_id, *project.aliases) for one in listed):
-            return
-        if self._terms.prune and "applications" in self._tools.file.sections:
-            return  # the file says which applications there are
-        number = self._application_id(found)
+        if self._listed(found) or (self._terms.prune and "applications" in self._tools.file.sections):
+            return None
+        number, project = self._application_id(found), found.after
         application = Application(
             application_id=number, name=project.title, project_id=project.project_id, created_at=self._tools.now
         )
         schema = ApplicationSchema(application_id=number, updated_at=self._tools.now)
-        self._make(application_added(ApplicationModel(application=application, schema=schema, roles={})))
-        linked = replace(self._world.projects[project.project_id].project, application_id=number)
-        self.changes[-1] = replace(
-            self.changes[-1],
-            further=(ChangeProject(self._world.projects[project.project_id].project, linked),),
-        )
-        self._state = after(self._state, self.changes[-1].further)
+        return ApplicationModel(application=application, schema=schema, roles={})
+
+    def _listed(self, found: FoundProject) -> list[ApplicationEntry]:
+        """The applications that the file lists for the project."""
+        names = (found.after.project_id, *found.after.aliases)
+        given = (placed.entry for placed in self._tools.file.of("applications"))
+        return [entry for entry in given if entry.project_id in names]
 
     def _application_id(self, found: FoundProject) -> int:
         given = found.entry.application_id
@@ -209,111 +210,3 @@ class Planning:
 def next_application_id(world: World, reserved: set[int]) -> int:
     """Ids the file names are reserved before any is made up (R7)."""
     return max({FIRST_GENERATED_ID - 1} | world.spent_application_ids | reserved) + 1
-
-
-def records_changed(before: Mapping[str, UserRecord], after_all: Mapping[str, UserRecord]) -> ChangeRecords | None:
-    touched = [user_id for user_id in sorted(before) if before[user_id] != after_all[user_id]]
-    if not touched:
-        return None
-    return ChangeRecords(
-        tuple(before[user_id] for user_id in touched), tuple(after_all[user_id] for user_id in touched)
-    )
-
-
-def added(found: FoundProject, people: Mapping[str, ChangeRecords]) -> Change:
-    given = found.entry.application_id
-    project = replace(found.after, application_id=None if given is UNSET else given)
-    return Change(
-        action=Action.ADD,
-        kind="project",
-        name=project.project_id,
-        act=AddProject(project),
-        further=tuple(people.values()),
-        subject=f"project {project.project_id}",
-        notes=(Note(event=Event.PROJECT_PUBLISHED, details={"title": project.title}), *notes_of(people, project)),
-    )
-
-
-def changed(found: FoundProject, people: Mapping[str, ChangeRecords]) -> Change | None:
-    before, project = found.before, found.after
-    if before is None:
-        return None
-    fields = [name for name in FIELDS if getattr(before, name) != getattr(project, name)]
-    if before.settings != project.settings:
-        fields.append("settings.allowed_domains")
-    acts: list[Act] = [ChangeProject(before, project)] if fields else []
-    acts += people.values()
-    if not acts:
-        return None
-    note = Note(event=Event.PROJECT_CHANGED, details=difference(audited(before), audited(project)))
-    return Change(
-        action=Action.CHANGE,
-        kind="project",
-        name=project.project_id,
-        fields=(*fields, *people),
-        act=acts[0],
-        further=tuple(acts[1:]),
-        subject=f"project {project.project_id}",
-        notes=(*([note] if fields else []), *notes_of(people, project)),
-    )
-
-
-def notes_of(people: Mapping[str, ChangeRecords], project: Project) -> list[Note]:
-    return [
-        Note(
-            event=Event.USER_SCHEMA_SAVED,
-            subject=record.user_id,
-            details={"application_id": CENTRAL_ID, "project_id": project.project_id, "field": name},
-        )
-        for name, step in people.items()
-        for record in step.after
-    ]
-
-
-def application_added(model: ApplicationModel) -> Change:
-    application = model.application
-    return Change(
-        action=Action.ADD,
-        kind="application",
-        name=str(application.application_id),
-        act=AddApplication(model),
-        subject=f"application {application.application_id}",
-        notes=(
-            Note(
-                event=Event.APPLICATION_CREATED,
-                details={"name": application.name, "project_id": application.project_id},
-            ),
-        ),
-    )
-
-
-def removal(project: Project) -> Change:
-    return Change(
-        action=Action.REMOVE,
-        kind="project",
-        name=project.project_id,
-        act=ChangeProject(project, replace(project, removed=True)),
-        subject=f"project {project.project_id}",
-        notes=(Note(event=Event.PROJECT_REMOVED),),
-    )
-
-
-def audited(project: Project) -> Mapping[str, object]:
-    return {
-        **{name: getattr(project, name) for name in FIELDS},
-        "allowed_domains": project.settings.allowed_domains,
-    }
-
-
-def document(project: Project, world: World, now: int) -> Document:
-    return {
-        "id": project.project_id,
-        "title": project.title,
-        "description": project.description,
-        **{name: list(holders(world, project.project_id, role, now)) for name, role in PEOPLE.items()},
-        "aliases": list(project.aliases),
-        "tags": list(project.tags),
-        "settings": settings_document(project.settings),
-        "author": project.author,
-        **({} if project.application_id is None else {"application_id": project.application_id}),
-    }

@@ -10,7 +10,8 @@ from gatehouse.provision.sections.memberships import MembershipSection
 from gatehouse.provision.sections.project_services import ProjectServices
 from gatehouse.provision.sections.projects import ProjectSection
 from gatehouse.provision.sections.section import Section, Stage
-from gatehouse.provision.sections.service_accounts import ServiceAccountRights, ServiceAccountSection
+from gatehouse.provision.sections.service_account_rights import ServiceAccountRights
+from gatehouse.provision.sections.service_accounts import ServiceAccountSection
 from gatehouse.provision.sections.users import UserSection
 
 USERS: Final = UserSection()

@@ -1,0 +1,132 @@
+"""The changes of a project, as a plan tells them and the audit log keeps them; and a project as a file writes it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gatehouse.audit.events import Event
+from gatehouse.permissions.changes import difference
+from gatehouse.permissions.commands.projects import settings_document
+from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.provision.document import Document
+from gatehouse.provision.model import (
+    Act,
+    Action,
+    AddApplication,
+    AddProject,
+    Change,
+    ChangeProject,
+    ChangeRecords,
+    Note,
+    World,
+)
+from gatehouse.provision.sections.project_entry import FIELDS, PEOPLE, FoundProject, holders
+
+
+def records_changed(before: Mapping[str, UserRecord], after_all: Mapping[str, UserRecord]) -> ChangeRecords | None:
+    touched = [user_id for user_id in sorted(before) if before[user_id] != after_all[user_id]]
+    if not touched:
+        return None
+    return ChangeRecords(
+        tuple(before[user_id] for user_id in touched), tuple(after_all[user_id] for user_id in touched)
+    )
+
+
+def added(project: Project, people: Mapping[str, ChangeRecords]) -> Change:
+    return Change(
+        action=Action.ADD,
+        kind="project",
+        name=project.project_id,
+        act=AddProject(project),
+        further=tuple(people.values()),
+        subject=f"project {project.project_id}",
+        notes=(Note(event=Event.PROJECT_PUBLISHED, details={"title": project.title}), *notes_of(people, project)),
+    )
+
+
+def changed(found: FoundProject, before: Project, people: Mapping[str, ChangeRecords]) -> list[Change]:
+    """One change, or none."""
+    project = found.after
+    fields = [name for name in FIELDS if getattr(before, name) != getattr(project, name)]
+    if before.settings != project.settings:
+        fields.append("settings.allowed_domains")
+    acts: list[Act] = [ChangeProject(before, project)] if fields else []
+    acts += people.values()
+    if not acts:
+        return []
+    note = Note(event=Event.PROJECT_CHANGED, details=difference(audited(before), audited(project)))
+    return [
+        Change(
+            action=Action.CHANGE,
+            kind="project",
+            name=project.project_id,
+            fields=(*fields, *people),
+            act=acts[0],
+            further=tuple(acts[1:]),
+            subject=f"project {project.project_id}",
+            notes=(*([note] if fields else []), *notes_of(people, project)),
+        )
+    ]
+
+
+def notes_of(people: Mapping[str, ChangeRecords], project: Project) -> list[Note]:
+    return [
+        Note(
+            event=Event.USER_SCHEMA_SAVED,
+            subject=record.user_id,
+            details={"application_id": CENTRAL_ID, "project_id": project.project_id, "field": name},
+        )
+        for name, step in people.items()
+        for record in step.after
+    ]
+
+
+def application_added(model: ApplicationModel) -> Change:
+    application = model.application
+    return Change(
+        action=Action.ADD,
+        kind="application",
+        name=str(application.application_id),
+        act=AddApplication(model),
+        subject=f"application {application.application_id}",
+        notes=(
+            Note(
+                event=Event.APPLICATION_CREATED,
+                details={"name": application.name, "project_id": application.project_id},
+            ),
+        ),
+    )
+
+
+def removal(project: Project) -> Change:
+    return Change(
+        action=Action.REMOVE,
+        kind="project",
+        name=project.project_id,
+        act=ChangeProject(project, replace(project, removed=True)),
+        subject=f"project {project.project_id}",
+        notes=(Note(event=Event.PROJECT_REMOVED),),
+    )
+
+
+def audited(project: Project) -> Mapping[str, object]:
+    return {
+        **{name: getattr(project, name) for name in FIELDS},
+        "allowed_domains": project.settings.allowed_domains,
+    }
+
+
+def document(project: Project, world: World, now: int) -> Document:
+    return {
+        "id": project.project_id,
+        "title": project.title,
+        "description": project.description,
+        **{name: list(holders(world, project.project_id, role, now)) for name, role in PEOPLE.items()},
+        "aliases": list(project.aliases),
+        "tags": list(project.tags),
+        "settings": settings_document(project.settings),
+        "author": project.author,
+        **({} if project.application_id is None else {"application_id": project.application_id}),
+    }

@@ -168,13 +168,13 @@ async def test_an_unknown_key_is_not_found(world: Storage) -> None:
     with pytest.raises(KeyNotFound):
         await world.application_keys.delete_application_key(SHOP, "k2", ())
     with pytest.raises(KeyNotFound):
-        await world.application_keys.revoke_service_token("jti", ())
+        await world.application_keys.revoke_service_token(50_001, "jti", ())
 
 
 async def test_a_service_token_is_live_until_it_is_revoked(world: Storage) -> None:
     await world.application_keys.add_service_token(TOKEN, ())
     assert await world.application_keys.service_token("jti") == TOKEN
-    await world.application_keys.revoke_service_token("jti", ())
+    await world.application_keys.revoke_service_token(50_001, "jti", ())
     assert await world.application_keys.service_token("jti") == replace(TOKEN, revoked=True)
     assert await world.application_keys.service_token("other") is None
 
@@ -183,7 +183,7 @@ async def test_service_tokens_are_listed_oldest_first_revoked_ones_too(world: St
     young = replace(TOKEN, jti="young", created_at=NOW + 5)
     for token in (young, TOKEN):
         await world.application_keys.add_service_token(token, ())
-    await world.application_keys.revoke_service_token("jti", ())
+    await world.application_keys.revoke_service_token(50_001, "jti", ())
     assert await world.application_keys.service_tokens(SHOP) == [replace(TOKEN, revoked=True), young]
     assert await world.application_keys.service_tokens(1) == []
 
@@ -265,7 +265,7 @@ async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
     await world.application_keys.add_application_key(a_public_key(), [a_record()])
     await world.application_keys.delete_application_key(SHOP, "k1", [a_record()])
     await world.application_keys.add_service_token(TOKEN, [a_record()])
-    await world.application_keys.revoke_service_token("jti", [a_record()])
+    await world.application_keys.revoke_service_token(50_001, "jti", [a_record()])
     await world.service_accounts.create_service_account(a_service_account(), [], [a_record()])
     await world.service_accounts.revoke_service_account("77", NOW, one)
     assert len(await world.audit.unsealed(100)) == before + 8

@@ -434,6 +434,37 @@ async def test_a_removed_project_or_application_does_not_come_back(bench: Bench)
         await bench.apply(projects=FILE["projects"])
 
 
+async def test_a_revoked_service_account_does_not_come_back(bench: Bench, storage: Storage) -> None:
+    account = {"project_id": "mg", "name": "ci"}
+    await bench.apply(**FILE, environment=ENVIRONMENT)
+    assert lines(await bench.apply(service_accounts=[{**account, "comment": "", "ip_ranges": ["::1/128"]}])) == [
+        "change service account ci of mind_games comment,ip_ranges"
+    ]
+    await bench.apply(service_accounts=[{**account, "revoked": True}])
+    (stored_account,) = await storage.service_accounts.service_accounts("mind_games")
+    assert (stored_account.revoked, stored_account.ip_ranges) == (True, ("::1/128",))
+    with pytest.raises(Unfit, match=r"service_accounts\[0\].revoked: an account that was revoked does not come back"):
+        await bench.apply(service_accounts=[{**account, "revoked": False}])
+
+
+async def test_what_is_held_where_nothing_is_any_more_is_neither_told_nor_touched(
+    bench: Bench, storage: Storage
+) -> None:
+    access = {"mind_games": {"roles": ["moderator"]}, "other": {"roles": ["moderator"]}}
+    shop = {"application_id": 50001, "service_meta": {"name": "Shop"}}
+    await bench.apply(**{**FILE, "projects": [*FILE["projects"], {"title": "Other"}]}, environment=ENVIRONMENT)
+    await bench.apply(applications=[{**shop, "users": {"1001": {"private_data": {"projectAccess": access}}}}])
+    await bench.apply(projects=[{"id": "mg"}], prune=True)
+    document = await bench.export()
+    exported = next(one for one in document["applications"] if one["application_id"] == 50001)
+    assert exported["users"]["1001"]["private_data"] == {"projectAccess": {"mind_games": {"roles": ["moderator"]}}}
+    assert lines(await bench.plan(**document, prune=True)) == []
+    emptied = {"private_data": {"projectAccess": None}}
+    await bench.apply(applications=[{**shop, "users": {"1001": emptied}}])
+    record = (await stored(storage)).world.record(50001, "1001")
+    assert set(record.scopes) == {ROOT, Scope("other")}
+
+
 class Overtaken(ProvisionStorage):
     """Somebody changes something just before the first write."""
 

@@ -67,10 +67,17 @@ def test(invocation: Invocation, *, files: tuple[Path, ...], report: Path | None
             click.echo(problem, err=True)
         sys.exit(UNREADABLE)
     if report is not None:
-        report.write_bytes(junit(results))
+        write_report(report, results)
     print_results(results, as_json=as_json)
     if failed(results):
         sys.exit(FAILED)
+
+
+def write_report(report: Path, results: list[Result]) -> None:
+    try:
+        report.write_bytes(junit(results))
+    except OSError as error:
+        raise click.ClickException(f"{report} cannot be written: {error.strerror}") from error
 
 
 def run(file: Path, sources: SecretSources) -> list[Result]:
@@ -114,7 +121,7 @@ async def served(suite: Suite, server: str, file: Path, sources: SecretSources) 
             body=msgspec.json.encode({**body, **credentials}),
         )
         reply = await transport.send(request)
-        answer = msgspec.json.decode(reply.body)
+        answer = decoded(reply.body, f"{server} answers {endpoint} with {reply.status}")
         if reply.status != OK or answer.get("status") != "OK":
             raise Malformed(f"{server} answers {endpoint} with {reply.status}: {answer.get('message', '')}")
         return answer["data"]
@@ -127,6 +134,13 @@ async def served(suite: Suite, server: str, file: Path, sources: SecretSources) 
         ]
     finally:
         await transport.close()
+
+
+def decoded(body: bytes, otherwise: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        raise Malformed(f"{otherwise}, and not in JSON") from None
 
 
 def told(token: Token, sources: SecretSources) -> tuple[dict[str, str], dict[str, str]]:

@@ -9,7 +9,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.application_keys import new_key
 from gatehouse.permissions.commands.applications import about
-from gatehouse.permissions.errors import ApplicationNotFound, KeyNotFound
+from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.guard import Operation, require
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
@@ -46,8 +46,7 @@ class CustomKeys:
 
     async def remove(self, actor: Actor, application_id: int, kid: str) -> None:
         """Raises KeyNotFound, also for a key of another application and for service_meta.public_key."""
-        if kid not in {key.kid for key in await self.list(actor, application_id)}:
-            raise KeyNotFound
+        await may_manage(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
         record = self._record(Event.APPLICATION_KEY_REMOVED, actor, application_id, kid)
         await self._store.delete_application_key(application_id, kid, (record,))
 

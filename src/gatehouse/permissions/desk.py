@@ -8,7 +8,6 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.caller import Caller, Callers
 from gatehouse.permissions.credentials import Credentials, Need
-from gatehouse.permissions.effective import Effective
 from gatehouse.permissions.errors import ApplicationNotFound, NoRight
 from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.guard import About, Operation, require
@@ -72,10 +71,9 @@ class Desk:
         also: Collection[int] = (),
     ) -> Visit:
         """Raises InvalidToken, WrongCredentials; NoRight when nobody but a service asks where a person must."""
-        caller = await self._callers.identify(credentials, need, application_id=application_id, also=also)
-        if caller.facts is None:
-            raise NoRight("a service asks for itself")
-        return await self.visit(caller)
+        return await self.visit(
+            await self._callers.identify(credentials, need, application_id=application_id, also=also)
+        )
 
     async def caller(self, credentials: Credentials, need: Need, *, application_id: int | None = None) -> Caller:
         """Whoever it is, a service alone too."""
@@ -107,10 +105,6 @@ class Desk:
             if is_shut(model, case) and not rights.administers:
                 secret = NO_SECRETS
         return Rights(user_id=caller.user_id, central=held, secret=secret, within=reach_of(caller, case))
-
-    def held(self, visit: Visit, application_id: int) -> Effective:
-        """What the caller himself holds in an application of his case."""
-        return self._reading.effective(visit.case, application_id, visit.caller.address)
 
 
 def is_shut(model: ApplicationModel, case: Case) -> bool:

@@ -1,6 +1,5 @@
 """Access keys as proofs: the key itself as Bearer, or a Signature made with it (interface §4.8, R6)."""
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +9,7 @@ from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import keyed_digest, same_secret, sha256
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions import grammar
 from gatehouse.permissions.credentials import Signed
 from gatehouse.permissions.model.access_key import AccessKey, access_key_purpose
 from gatehouse.permissions.store import ApplicationKeyStore
@@ -20,7 +20,6 @@ from gatehouse.tokens.errors import InvalidToken
 WINDOW: Final = 60  # seconds by which the `ts` of a Signature may differ from our time
 USE_NOTED_EVERY: Final = 60  # seconds
 NOTED_MOST: Final = 10_000
-APPLICATION_ID: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 # Nobody guesses 256 bits; this ends the noise, and a right key is served whatever its neighbours do.
 GUESSES: Final = GuessLimit(free=100, delay=30, longest=3_600, window=3_600)
 
@@ -69,7 +68,7 @@ class KeyProofs:
             await self._store.used_access_key(key.key_id, now, not_before=now - USE_NOTED_EVERY + 1)
 
     async def _signing_key(self, signed: Signed) -> AccessKey | None:
-        if not APPLICATION_ID.fullmatch(signed.application_id):
+        if not grammar.APPLICATION_ID.fullmatch(signed.application_id):
             return None
         keys = await self._store.access_keys(int(signed.application_id))
         made_it = [key for key in keys if self._made(key, signed)]

@@ -3,7 +3,6 @@
 Everything the guard asks is asked here, on typed scopes and rules.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,9 +65,6 @@ class Rights:
 
     def writes(self, part: Part, user_id: str) -> bool:
         return self._covers(self.secret.writes[part], user_id)
-
-    def reads_of_anyone(self, parts: Iterable[Part]) -> bool:
-        return all(self.secret.reads[part] is Extent.ALL for part in parts)
 
     @property
     def knows_who_exists(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.ends import stored_end
 from gatehouse.permissions.model.schema import APPLICATION_RULES, Tree
 
 
@@ -86,9 +86,6 @@ def branch(tree: Tree, name: str) -> Tree:
 
 def living_value(leaf: object, now: int) -> object:
     """The value of a leaf that is there and has not ended, else None."""
-    if not isinstance(leaf, Mapping):
-        return None
-    expired, ttl = leaf.get("expired", 0), leaf.get("ttl", 0)
-    if isinstance(expired, int) and isinstance(ttl, int) and End(expired=expired, ttl=ttl).is_past(now):
+    if not isinstance(leaf, Mapping) or stored_end(leaf).is_past(now):
         return None
     return leaf.get("value")

@@ -14,7 +14,7 @@ from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions import grammar
-from gatehouse.permissions.errors import KeyNotFound, Malformed
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.permissions.store import ApplicationKeyStore
 from gatehouse.tokens.claims import GeneratedServiceClaims, StaticServiceClaims
@@ -100,12 +100,10 @@ class ServiceTokens:
 
     async def revoke(self, application_id: int, jti: str, origin: Origin) -> None:
         """Refuse it from now on; raises KeyNotFound, also for one of another application."""
-        if jti not in {token.jti for token in await self.list(application_id)}:
-            raise KeyNotFound(f"application {application_id} has no service JWT {jti}")
         record = self._recorder.record(
             Event.SERVICE_TOKEN_REVOKED, origin, subject=f"application {application_id}", details={"jti": jti}
         )
-        await self._store.revoke_service_token(jti, (record,))
+        await self._store.revoke_service_token(application_id, jti, (record,))
 
     def _claims(self, token: ServiceToken) -> StaticServiceClaims:
         return StaticServiceClaims(

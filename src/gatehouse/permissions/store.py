@@ -213,8 +213,8 @@ class ApplicationKeyStore(Protocol):
     async def service_tokens(self, application_id: int) -> Sequence[ServiceToken]:
         """All that were ever issued and are still kept, revoked ones too; oldest first."""
 
-    async def revoke_service_token(self, jti: str, records: Sequence[Record]) -> None:
-        """Raises KeyNotFound."""
+    async def revoke_service_token(self, application_id: int, jti: str, records: Sequence[Record]) -> None:
+        """Raises KeyNotFound, also for one of another application."""
 
 
 class ServiceAccountStore(Protocol):

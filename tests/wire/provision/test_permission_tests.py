@@ -1,7 +1,11 @@
 """`gatehouse test`: cases put to a model and to a running service."""
 
 import asyncio
+import socket
+import threading
 from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -9,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from gatehouse.permissions.conditions import parse_condition
 from gatehouse.permissions.model.scope import ROOT
 from tests.support.command_line import CommandLine, Finished
 from tests.support.questioned import giving, hold, put_roles
@@ -204,6 +209,19 @@ async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_
     assert "The role moderator would give it, but it is not assigned at the root." in told.out.splitlines()[1]
 
 
+async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_path: Path) -> None:
+    office = replace(giving("office"), condition=parse_condition({"ip": "10.0.0.0/8"}))
+    await put_roles(studio, office)
+    by = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
+    cases = [
+        {"user": VISITOR, "may": ["user.kick"], "ip": "10.0.0.1"},
+        {"user": VISITOR, "may_not": ["user.kick"], "ip": "11.0.0.1"},
+        {"user": VISITOR, "may_not": ["user.kick"]},
+    ]
+    told = await tested(studio, tmp_path, *cases, **by)
+    assert (told.code, told.out) == (0, "3 cases, 0 failed.\n"), told.err
+
+
 @pytest.mark.parametrize(
     ("case", "problem"),
     [
@@ -227,3 +245,22 @@ async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_pa
     wrong = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
     assert wrong.code == 2
     assert "answers check with 401" in wrong.err
+
+
+def test_what_answers_without_json_is_no_test_result(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        answering = threading.Thread(target=answer_once, args=(listener,))
+        answering.start()
+        file = tmp_path / "cases.yaml"
+        server = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        file.write_text(yaml.safe_dump({"server": server, "cases": [{**SHOP, "user": "1", "may": ["a"]}]}))
+        commands = CommandLine(("--data", tmp_path), {"GATEHOUSE_TEST_JWT": "a.b.c"})
+        assert commands.refused("test", file, code=2).endswith("answers check with 502, and not in JSON\n")
+        answering.join()
+
+
+def answer_once(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\nConnection: close\r\n\r\noops")

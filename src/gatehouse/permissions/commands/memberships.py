@@ -35,7 +35,6 @@ from gatehouse.permissions.store import (
     UserRecordStore,
 )
 
-MEMBER: tuple[str, ...] = ("roles", "applications", "services", "groups")  # what R5 names of a member
 USERS_AT_ONCE = 200
 
 

@@ -106,7 +106,11 @@ CUSTOM_KEYS = Statement(
 INSERT_KEY = Statement(insert(application_keys))
 DELETE_KEY = Statement(
     delete(application_keys)
-    .where(application_keys.c.application_id == bindparam("of"), application_keys.c.kid == bindparam("key"))
+    .where(
+        application_keys.c.application_id == bindparam("of"),
+        application_keys.c.kid == bindparam("key"),
+        application_keys.c.source == KeySource.CUSTOM.value,  # the other one goes with service_meta
+    )
     .returning(application_keys.c.kid)
 )
 INSERT_TOKEN = Statement(insert(service_tokens))
@@ -126,7 +130,7 @@ TOKENS = Statement(
 )
 REVOKE_TOKEN = Statement(
     update(service_tokens)
-    .where(service_tokens.c.jti == bindparam("of"))
+    .where(service_tokens.c.application_id == bindparam("application"), service_tokens.c.jti == bindparam("of"))
     .values(revoked=True)
     .returning(service_tokens.c.jti)
 )
@@ -227,8 +231,8 @@ def tokens_of(application_id: int) -> Verb[Sequence[ServiceToken]]:
     return [ServiceToken(**row._asdict()) for row in rows]
 
 
-def revoke_service_token(jti: str, records: Sequence[Record]) -> Verb[None]:
-    if not (yield REVOKE_TOKEN(of=jti)):
+def revoke_service_token(application_id: int, jti: str, records: Sequence[Record]) -> Verb[None]:
+    if not (yield REVOKE_TOKEN(application=application_id, of=jti)):
         raise KeyNotFound
     yield from _record_all(records)
 

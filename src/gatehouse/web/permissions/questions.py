@@ -32,7 +32,6 @@ from gatehouse.web.routes.table import Endpoint
 SECTION: Final = "interface §4.14"
 CSV: Final = "text/csv"
 NEXT_AFTER: Final = "Next-After"
-CALCULATED: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
 
 
 class CheckRequest(Asked, frozen=True, kw_only=True):

@@ -121,6 +121,7 @@ def change(url: str, statements: Sequence[str]) -> None:
     """What someone with the database's password could do."""
     if url.startswith("sqlite:"):
         with apsw.Connection(url.removeprefix("sqlite:///")) as connection:
+            connection.set_busy_timeout(BUSY_MILLISECONDS)  # a server may be writing beside us
             for statement in statements:
                 connection.execute(statement)
     else:

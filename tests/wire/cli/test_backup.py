@@ -77,7 +77,7 @@ def elsewhere(lived_in: CommandLine, place: Place, tmp_path: Path, request: pyte
 
 def unfenced(held: Contents) -> Contents:
     """What a restore leaves alone."""
-    left = {"users": {"rev"}, "once": {"taken_at"}}
+    left = {"users": {"rev"}, "once": {"taken_at"}, "permission_clock": {"structure"}}
     records = [one for one in held["audit_events"] if one["event"] != "installation.restored"]
     facts = [one for one in held["installation"] if one["name"] != "epoch"]
     plain = {**held, "audit_events": records, "installation": facts}

@@ -233,7 +233,7 @@ def tokens_of(application_id: int) -> Verb[Sequence[ServiceToken]]:
 
 def revoke_service_token(application_id: int, jti: str, records: Sequence[Record]) -> Verb[None]:
     if not (yield REVOKE_TOKEN(application=application_id, of=jti)):
-        raise KeyNotFound
+        raise KeyNotFound(f"application {application_id} has no service JWT {jti}")
     yield from _record_all(records)
 
 

@@ -5,10 +5,11 @@ from typing import Final
 
 from bench.figures import Figure, cost
 
-from gatehouse.permissions.conditions import Subject, parse_condition
-from gatehouse.permissions.effective import Effective, evaluate
-from gatehouse.permissions.facts import ApplicationModel, Facts, ProjectModel, Structure
+from gatehouse.permissions.documents.conditions import Subject, parse_condition
+from gatehouse.permissions.evaluation.effective import Effective, evaluate
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.role import Role
@@ -16,7 +17,6 @@ from gatehouse.permissions.model.rule import Rule, Section
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
-from gatehouse.permissions.shapes import Shape, ShapeOptions, render
 
 NOW: Final = 1_800_000_000
 APPLICATION: Final = 50_001

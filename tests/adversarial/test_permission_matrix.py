@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import ENDLESS, End
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope, group_scope, service_scope

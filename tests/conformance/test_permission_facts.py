@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gatehouse.permissions.conditions import Subject, parse_condition
-from gatehouse.permissions.facts import ApplicationState
+from gatehouse.permissions.documents.conditions import Subject, parse_condition
+from gatehouse.permissions.model.facts import ApplicationState
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode

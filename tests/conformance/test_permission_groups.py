@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import GroupNotFound, NameTaken, ProjectNotFound, VersionConflict
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings

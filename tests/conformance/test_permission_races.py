@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatehouse.permissions.facts import Facts, Structure
+from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import ENDLESS
 from gatehouse.storage.opening import Storage, open_storage

@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, select, update
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken, UserNotFound
 from gatehouse.audit.model import Record
 from gatehouse.oauth.errors import ClientChanged, ClientNotFound
-from gatehouse.permissions import central
+from gatehouse.permissions.model import central
 from gatehouse.provision.errors import LastAdministrator, Unfit
 from gatehouse.provision.model import (
     Act,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gatehouse.permissions import central
+from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.model import central
 from gatehouse.permissions.model.rule import Rule, Section
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.reading import Reading
 from gatehouse.permissions.store import Edited
 from gatehouse.provision.document import write_yaml
 from gatehouse.provision.errors import Unfit

@@ -14,7 +14,7 @@ from gatehouse.app.rewrapping import SEALED, left_elsewhere, rewrap_all, rewrap_
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.sealing import key_id_of
 from gatehouse.oauth.model import SecretKind
-from gatehouse.permissions.access_keys import new_access_key
+from gatehouse.permissions.commands.access_keys import new_access_key
 from gatehouse.permissions.model.access_key import access_key_purpose
 from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR
 from tests.support.builders import ORIGIN, a_client, a_record, a_user

@@ -6,8 +6,8 @@ Shares nothing with the code it checks but the records and `holds`, which has te
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gatehouse.permissions.conditions import holds
-from gatehouse.permissions.facts import ProjectModel
+from gatehouse.permissions.documents.conditions import holds
+from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import End, Rule
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from gatehouse.permissions.documents.rules import leaves, meta_entries, section_entries
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, asked_scopes, render
+from gatehouse.permissions.explanation.wording import words
 from gatehouse.permissions.model.rule import Rule, Section
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.rules import leaves, meta_entries, section_entries
-from gatehouse.permissions.shapes import Shape, ShapeOptions, asked_scopes, render
-from gatehouse.permissions.wording import words
 from tests.scenarios.naive import Naive, list_short
 from tests.scenarios.world import World, a_world, parse_rule, parse_scope
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatehouse.kernel.addresses import Address, parse_address
-from gatehouse.permissions.conditions import Subject, stored_condition
-from gatehouse.permissions.effective import Effective, evaluate
-from gatehouse.permissions.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
+from gatehouse.permissions.documents.conditions import Subject, stored_condition
+from gatehouse.permissions.documents.records import parse_assignments
+from gatehouse.permissions.documents.rules import parse_entries, parse_meta, parse_schema_section
+from gatehouse.permissions.evaluation.effective import Effective, evaluate
+from gatehouse.permissions.explanation.reasons import Explanation, explain
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode, Role
@@ -19,9 +22,6 @@ from gatehouse.permissions.model.rule import End, Rule, Section
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.reasons import Explanation, explain
-from gatehouse.permissions.records import parse_assignments
-from gatehouse.permissions.rules import parse_entries, parse_meta, parse_schema_section
 
 USER = "1001"
 

@@ -9,18 +9,18 @@ from typing import Any, Final
 from gatehouse.audit.model import Record
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.digests import keyed_digest
-from gatehouse.permissions.access_keys import kept_access_key
-from gatehouse.permissions.caller import PRINCIPAL, Callers
-from gatehouse.permissions.conditions import Subject
-from gatehouse.permissions.credentials import Credentials, Signed
-from gatehouse.permissions.facts import Facts, ProjectModel, Structure
-from gatehouse.permissions.key_proofs import KeyProofs
+from gatehouse.permissions.callers.callers import PRINCIPAL, Callers
+from gatehouse.permissions.callers.credentials import Credentials, Signed
+from gatehouse.permissions.callers.key_proofs import KeyProofs
+from gatehouse.permissions.callers.service_jwts import ServiceJwts
+from gatehouse.permissions.callers.user_jwts import UserJwts
+from gatehouse.permissions.commands.access_keys import kept_access_key
+from gatehouse.permissions.documents.conditions import Subject
 from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.facts import Facts, ProjectModel, Structure
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.service_token import ServiceToken
-from gatehouse.permissions.service_tokens import ServiceJwts
-from gatehouse.permissions.user_jwts import UserJwts
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.throttle.model import GuessLimit
 from gatehouse.throttle.volume import Volume, VolumeLimit

@@ -24,6 +24,7 @@ from tests.support.processes import inherited_environment
 from tests.support.service import QUICK
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+BUSY_MILLISECONDS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

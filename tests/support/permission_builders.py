@@ -7,10 +7,10 @@ from typing import Any
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
-from gatehouse.permissions import central
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.model import central
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.role import Role

@@ -10,8 +10,8 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.errors import LastOwner
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.scope import ROOT

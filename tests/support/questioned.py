@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode, Role

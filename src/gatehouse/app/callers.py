@@ -6,13 +6,13 @@ from typing import Final
 
 from gatehouse.app.guessing import guesses
 from gatehouse.app.house import DAY, House
-from gatehouse.permissions.application_keys import ApplicationKeys
-from gatehouse.permissions.caller import PRINCIPAL, Callers
-from gatehouse.permissions.exchange import JwtExchange
-from gatehouse.permissions.key_files import KeyFiles
-from gatehouse.permissions.key_proofs import KeyProofs
-from gatehouse.permissions.service_tokens import ServiceJwts, ServiceTokens
-from gatehouse.permissions.user_jwts import UserJwts
+from gatehouse.permissions.callers.callers import PRINCIPAL, Callers
+from gatehouse.permissions.callers.exchange import JwtExchange
+from gatehouse.permissions.callers.key_proofs import KeyProofs
+from gatehouse.permissions.callers.service_jwts import ServiceJwts, ServiceTokens
+from gatehouse.permissions.callers.user_jwts import UserJwts
+from gatehouse.permissions.keys.files import KeyFiles
+from gatehouse.permissions.keys.published import ApplicationKeys
 from gatehouse.throttle.volume import Volume, VolumeLimit
 from gatehouse.tokens.verifying import Verifier
 from gatehouse.web.permissions.exchange import ExchangeJwtEndpoint

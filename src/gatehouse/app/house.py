@@ -29,10 +29,10 @@ from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.mail.outbox import Postman
 from gatehouse.oauth.clients import Clients
-from gatehouse.permissions import central
+from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.gdpr import DataDesk
 from gatehouse.permissions.gdpr_errands import DataErrands
-from gatehouse.permissions.reading import Reading
+from gatehouse.permissions.model import central
 from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.opening import Storage, connected

@@ -26,7 +26,7 @@ from gatehouse.interaction.account import AccountOccasion
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.keys.sealing import expand
 from gatehouse.mail.composer import Composer
-from gatehouse.permissions.login_rules import LoginRules
+from gatehouse.permissions.login import LoginRules
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.web.browser import Browsers

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from gatehouse.app.callers import Proofs, open_endpoints, proofs
 from gatehouse.app.house import House
 from gatehouse.app.questions import question_endpoints
-from gatehouse.permissions.access_keys import AccessKeys
+from gatehouse.permissions.callers.desk import Desk
+from gatehouse.permissions.commands.access_keys import AccessKeys
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.commands.applications import Applications
+from gatehouse.permissions.commands.custom_keys import CustomKeys
 from gatehouse.permissions.commands.groups import Groups
 from gatehouse.permissions.commands.memberships import Memberships
-from gatehouse.permissions.commands.people import People
 from gatehouse.permissions.commands.projects import Projects
 from gatehouse.permissions.commands.publish import Publishing
 from gatehouse.permissions.commands.service_accounts import ServiceAccounts
 from gatehouse.permissions.commands.user_schemas import UserSchemas
-from gatehouse.permissions.custom_keys import CustomKeys
-from gatehouse.permissions.desk import Desk
-from gatehouse.permissions.views import Views
+from gatehouse.permissions.commands.users import People
+from gatehouse.permissions.questions.user_schemas import Views
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
 from gatehouse.web.permissions.applications import ApplicationEndpoints
 from gatehouse.web.permissions.front_desk import FrontDesk

@@ -1,9 +1,9 @@
 """The part of the composition root that answers who may do what, and why."""
 
 from gatehouse.app.house import House
-from gatehouse.permissions.desk import Desk
+from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.questions.check import Checks
-from gatehouse.permissions.questions.explanations import Explained, Explanations
+from gatehouse.permissions.questions.explain import Explained, Explanations
 from gatehouse.permissions.questions.members import MemberSearch
 from gatehouse.permissions.questions.proposals import Rehearsals
 from gatehouse.permissions.questions.sight import Sights

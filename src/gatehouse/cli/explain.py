@@ -8,9 +8,9 @@ from gatehouse.app.questions import explained
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house
 from gatehouse.cli.questions import case_of, place_options, question_of
-from gatehouse.permissions.questions.explanations import read_ip
-from gatehouse.permissions.reasons import Explanation
-from gatehouse.permissions.wording import words
+from gatehouse.permissions.explanation.reasons import Explanation
+from gatehouse.permissions.explanation.wording import words
+from gatehouse.permissions.questions.explain import read_ip
 from gatehouse.web.permissions.question_records import explained as record
 
 

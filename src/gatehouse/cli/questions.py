@@ -8,9 +8,9 @@ import click
 from gatehouse.app.house import House
 from gatehouse.cli.people import find_user
 from gatehouse.permissions.errors import ApplicationNotFound, ProjectNotFound
+from gatehouse.permissions.evaluation.reading import Case
 from gatehouse.permissions.questions.asked import ResourceDraft, read_rule, read_scope
 from gatehouse.permissions.questions.check import Question
-from gatehouse.permissions.reading import Case
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

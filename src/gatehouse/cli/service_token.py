@@ -10,8 +10,8 @@ from gatehouse.app.house import House
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.output import moment, print_table
+from gatehouse.permissions.callers.service_jwts import DAYS_MOST, Issued
 from gatehouse.permissions.model.service_token import ServiceToken
-from gatehouse.permissions.service_tokens import DAYS_MOST, Issued
 
 LISTED: Final = ("jti", "comment", "created", "ends", "revoked")
 

@@ -14,9 +14,9 @@ from gatehouse.cli.common import Invocation, common_options, json_option, print_
 from gatehouse.cli.house import in_house, operator
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.operator import operator as acting
 from gatehouse.permissions.questions.proposals import AnyProposal, Proposer
 from gatehouse.permissions.questions.simulate import Effect
+from gatehouse.permissions.rights.operators import operator as acting
 from gatehouse.provision.document import read_document
 
 STANDARD_INPUT: Final = Path("-")

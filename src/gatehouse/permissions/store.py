@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from gatehouse.audit.model import Record
-from gatehouse.permissions.facts import ApplicationModel, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.gdpr import DataRequest, HeldCall, KeptAnswer
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project

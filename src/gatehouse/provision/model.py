@@ -9,10 +9,10 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details
 from gatehouse.oauth.model import Client
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from gatehouse.accounts.model import ADMINISTRATOR
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import GroupGrant, Project
 from gatehouse.permissions.model.role import Role

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from gatehouse.permissions.callers.service_jwts import DAY
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.service_tokens import DAY
 from gatehouse.tokens.claims import ServiceAccountClaims
 from gatehouse.tokens.signing import Signer
 

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from gatehouse.keys.material import public_der, public_pem
-from gatehouse.permissions.application_keys import ApplicationKeys, new_service_key, parse_public_key
 from gatehouse.permissions.errors import KeyNotFound, Malformed
-from gatehouse.permissions.key_files import KeyFiles, application_of
+from gatehouse.permissions.keys.files import KeyFiles, application_of
+from gatehouse.permissions.keys.published import ApplicationKeys, new_service_key, parse_public_key
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW, KeysInMemory, a_keyring, first_keys

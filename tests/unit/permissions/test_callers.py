@@ -13,8 +13,8 @@ from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import TooMany
 from gatehouse.keys.material import public_pem
 from gatehouse.keys.model import Algorithm, Purpose
-from gatehouse.permissions.caller import Caller
-from gatehouse.permissions.credentials import (
+from gatehouse.permissions.callers.callers import Caller
+from gatehouse.permissions.callers.credentials import (
     ABOUT_APPLICATION,
     EXCHANGE_JWT,
     ORDINARY,
@@ -25,8 +25,8 @@ from gatehouse.permissions.credentials import (
     Credentials,
     Need,
 )
+from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.errors import WrongCredentials
-from gatehouse.permissions.standing import CallerKind
 from gatehouse.tokens.claims import GeneratedServiceClaims, factor_digest
 from gatehouse.tokens.errors import InvalidToken
 from tests.support.callers import (

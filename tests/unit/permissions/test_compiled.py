@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from gatehouse.permissions.compiled import Kept, compiled_model
-from gatehouse.permissions.effective import evaluate
-from gatehouse.permissions.matching import group_handles, handles_of
+from gatehouse.permissions.evaluation.compiled import Kept, compiled_model
+from gatehouse.permissions.evaluation.effective import evaluate
+from gatehouse.permissions.evaluation.matching import group_handles, handles_of
 from gatehouse.permissions.model.rule import Rule, Section
 from gatehouse.permissions.model.scope import ROOT, Scope
 from tests.scenarios.world import a_group, a_world

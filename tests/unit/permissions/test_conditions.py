@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.kernel.addresses import parse_address
-from gatehouse.permissions.conditions import (
+from gatehouse.permissions.documents.conditions import (
     DEEPEST,
     NODES_MOST,
     USERS_MOST,

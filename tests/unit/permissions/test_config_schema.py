@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gatehouse.permissions.config_schema import CHARACTERS_MOST, DEEPEST, VALUES_MOST, check_config_schema
+from gatehouse.permissions.documents.config_schema import CHARACTERS_MOST, DEEPEST, VALUES_MOST, check_config_schema
 from gatehouse.permissions.errors import Malformed
 
 

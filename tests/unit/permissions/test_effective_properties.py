@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatehouse.permissions.effective import Effective
+from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, list_prefixes, render, short_prefixes
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.shapes import Shape, ShapeOptions, list_prefixes, render, short_prefixes
 from tests.scenarios.naive import Naive, list_short
 from tests.scenarios.world import World, a_world, parse_path, parse_scope
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gatehouse.kernel.addresses import parse_network
-from gatehouse.permissions import grammar
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 
 PLACE = "data.x"

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.permissions import central, records
-from gatehouse.permissions.ends import LATEST
+from gatehouse.permissions.documents import records
+from gatehouse.permissions.documents.ends import LATEST
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.model import central
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope, application_scope, group_scope, service_scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord

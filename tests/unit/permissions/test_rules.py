@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.permissions import central, rules
-from gatehouse.permissions.ends import LATEST, TTL_LONGEST
+from gatehouse.permissions.documents import rules
+from gatehouse.permissions.documents.ends import LATEST, TTL_LONGEST
+from gatehouse.permissions.documents.trees import LEAVES_MOST
 from gatehouse.permissions.errors import Malformed, TooMuch
+from gatehouse.permissions.model import central
 from gatehouse.permissions.model.rule import End, Entry, Leaf, Rule, Section
 from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT, ApplicationSchema, Tree
-from gatehouse.permissions.trees import LEAVES_MOST
 
 PRIVATE, PUBLIC = Section.PRIVATE, Section.PUBLIC
 ON: Tree = {"value": True}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatehouse.permissions.secret_data import NO_SECRETS, Extent, Part, living_value, overlaid
+from gatehouse.permissions.rights.secret_data import NO_SECRETS, Extent, Part, living_value, overlaid
 
 NOW = 1_000
 

@@ -4,7 +4,7 @@ import pytest
 from starlette.requests import Request
 
 from gatehouse.kernel.addresses import parse_address
-from gatehouse.permissions.credentials import Credentials
+from gatehouse.permissions.callers.credentials import Credentials
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.middleware.client_address import STATE_KEY, Caller
 from gatehouse.web.permissions.credentials import Asked, credentials_of

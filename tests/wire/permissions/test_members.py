@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment

@@ -14,15 +14,15 @@ from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft, Groups
 from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
 from gatehouse.permissions.commands.projects import ProjectDraft, Projects
-from gatehouse.permissions.conditions import parse_condition
-from gatehouse.permissions.effective import Effective, evaluate
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.evaluation.effective import Effective, evaluate
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, Scope, group_scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
-from gatehouse.permissions.operator import operator
 from gatehouse.permissions.questions.asked import read_rule
 from gatehouse.permissions.questions.members import Wanted
 from gatehouse.permissions.questions.proposals import (
@@ -34,7 +34,7 @@ from gatehouse.permissions.questions.proposals import (
     RoleProposal,
     SchemaProposal,
 )
-from gatehouse.permissions.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.permissions.rights.operators import operator
 from tests.support.builders import ORIGIN
 from tests.support.permission_builders import GROUP, a_person, becoming, edited_project
 from tests.support.questioned import leaf, put_group, put_roles, write

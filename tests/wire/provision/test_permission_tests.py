@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.scope import ROOT
 from tests.support.command_line import CommandLine, Finished
 from tests.support.questioned import giving, hold, put_roles

@@ -16,19 +16,20 @@ from gatehouse.audit.model import Details, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
-from gatehouse.permissions import central, grammar, rules
-from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.versions import refuse_old_version
-from gatehouse.permissions.conditions import Condition, parse_condition
+from gatehouse.permissions.documents import grammar, rules
+from gatehouse.permissions.documents.conditions import Condition, parse_condition
+from gatehouse.permissions.documents.fields import given_or
+from gatehouse.permissions.documents.rules import leaves, meta_entries, protected_among
 from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
-from gatehouse.permissions.facts import ApplicationModel
-from gatehouse.permissions.fields import given_or
-from gatehouse.permissions.guard import About, Operation, is_open, require
+from gatehouse.permissions.model import central
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
-from gatehouse.permissions.rules import leaves, meta_entries, protected_among
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.guard import About, Operation, is_open, require
 from gatehouse.permissions.store import ApplicationStore, Edited
 
 ROLES_MOST: Final = 1_000  # of one application

@@ -15,19 +15,19 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions import grammar
-from gatehouse.permissions.actor import Actor
-from gatehouse.permissions.application_keys import new_service_key
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
-from gatehouse.permissions.guard import About, Operation, is_open, require
+from gatehouse.permissions.keys.published import new_service_key
 from gatehouse.permissions.model.application import CENTRAL_ID, PRIVATE_KEY_SEALED_FOR, Application
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import application_scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.guard import About, Operation, is_open, require
 from gatehouse.permissions.store import ApplicationStore, Edited, NewApplication, ProjectStore
 
 CREATOR_ROLES: Final = ("app_developer", "app_users_manager")

@@ -1,8 +1,8 @@
 """Finding what a request names, without telling whoever has no right whether it is there (R6, checklist PA-13)."""
 
 from gatehouse.permissions.errors import NoRight, ProjectNotFound
-from gatehouse.permissions.facts import ProjectModel
-from gatehouse.permissions.rights import Rights
+from gatehouse.permissions.model.facts import ProjectModel
+from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.store import ProjectStore
 
 

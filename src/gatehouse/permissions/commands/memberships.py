@@ -9,23 +9,23 @@ from msgspec import UNSET, UnsetType
 from gatehouse.audit.events import Event
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions import grammar
-from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import project_named
 from gatehouse.permissions.commands.projects import ProjectRemoved
 from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.granting import Granter
-from gatehouse.permissions.guard import About, Operation, require
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import PROJECT_TAG
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.records import parse_project, project_document
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.granting import Granter
+from gatehouse.permissions.rights.guard import About, Operation, require
 from gatehouse.permissions.store import (
     ApplicationStore,
     Change,

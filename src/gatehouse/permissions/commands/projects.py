@@ -11,18 +11,18 @@ from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.errors import Conflict
-from gatehouse.permissions import grammar
-from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import project_named
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import given_or, read_list, read_members
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.fields import given_or, read_list, read_members
-from gatehouse.permissions.guard import About, Operation, require
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.guard import About, Operation, require
 from gatehouse.permissions.store import Edited, PermissionStore, ProjectStore
 
 SERVICES_MOST: Final = 200

@@ -9,17 +9,17 @@ from gatehouse.audit.model import Details, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Refused
-from gatehouse.permissions import grammar
-from gatehouse.permissions.actor import Actor
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import NoRight, PersonNotFound
-from gatehouse.permissions.facts import Facts
-from gatehouse.permissions.guard import Operation, require
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
-from gatehouse.permissions.rights import central
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.permissions.rights.rights import central
 from gatehouse.permissions.store import NewApplication, PermissionStore, ProjectStore
 
 OWNER: Final = "project_owner"

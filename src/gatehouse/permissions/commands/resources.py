@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from gatehouse.permissions import grammar
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
-from gatehouse.permissions.facts import ProjectModel
+from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.scope import ResourceKind, Scope
 from gatehouse.permissions.store import ApplicationStore
 

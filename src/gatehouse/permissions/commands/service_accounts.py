@@ -13,22 +13,22 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_user_id
-from gatehouse.permissions import grammar
-from gatehouse.permissions.actor import Actor
-from gatehouse.permissions.application_keys import parse_public_key
+from gatehouse.permissions.callers.service_jwts import DAY, DAYS_MOST, JTI_BYTES
 from gatehouse.permissions.commands.finding import live_project, project_named
 from gatehouse.permissions.commands.resources import refuse_unknown_resources
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import read_line, read_list
+from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed, NoRight, OwnerIsNoPerson, PersonNotFound
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.fields import read_line, read_list
-from gatehouse.permissions.granting import PROJECT_OWNER, Granter
-from gatehouse.permissions.guard import About, Operation, require
+from gatehouse.permissions.keys.published import parse_public_key
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.records import parse_project, project_document
-from gatehouse.permissions.service_tokens import DAY, DAYS_MOST, JTI_BYTES
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.granting import PROJECT_OWNER, Granter
+from gatehouse.permissions.rights.guard import About, Operation, require
 from gatehouse.permissions.store import (
     ApplicationStore,
     PermissionStore,

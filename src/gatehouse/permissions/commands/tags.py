@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.permissions import grammar
+from gatehouse.permissions.documents import grammar
 
 
 class TagsDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,23 +9,23 @@ from msgspec import UNSET, UnsetType
 from gatehouse.audit.events import Event
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions import grammar, rules
-from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.applications import ApplicationRemoved
 from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.documents import grammar, rules
+from gatehouse.permissions.documents.fields import given_or, read_members
+from gatehouse.permissions.documents.records import parse_assignments, parse_project_access, record_document
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound, ProjectNotFound
-from gatehouse.permissions.facts import ApplicationModel, Facts
-from gatehouse.permissions.fields import given_or, read_members
-from gatehouse.permissions.granting import Granter, changed_entries, refuse_foreign_projects
-from gatehouse.permissions.guard import About, Operation, is_open, require
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
-from gatehouse.permissions.records import parse_assignments, parse_project_access, record_document
-from gatehouse.permissions.secret_data import Part
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.granting import Granter, changed_entries, refuse_foreign_projects
+from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.permissions.rights.secret_data import Part
 from gatehouse.permissions.store import (
     ApplicationStore,
     Edited,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gatehouse.permissions.facts import ApplicationModel, Facts, Structure
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

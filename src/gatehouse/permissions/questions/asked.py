@@ -7,15 +7,15 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.permissions import grammar
-from gatehouse.permissions.effective import Effective
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import shown
+from gatehouse.permissions.documents.records import RESOURCE_IDS
+from gatehouse.permissions.documents.trees import DEEPEST, RESERVED, SEGMENT
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import Structure
-from gatehouse.permissions.fields import shown
+from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.rule import Rule, Section
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
-from gatehouse.permissions.records import RESOURCE_IDS
-from gatehouse.permissions.trees import DEEPEST, RESERVED, SEGMENT
 
 RULE_LONGEST: Final = 1_024
 

@@ -9,13 +9,13 @@ from msgspec import UNSET, UnsetType
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.caller import Caller
-from gatehouse.permissions.effective import Effective
+from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.reading import Case, Reading
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.asked import AskedRule, AskedScope, ResourceDraft, read_rule, read_scope
 from gatehouse.permissions.questions.sight import Sights
-from gatehouse.permissions.reading import Case, Reading
 
 CHECKS_MOST: Final = 100
 NOWHERE: Final[Address | None] = None  # a check knows no address (R5)

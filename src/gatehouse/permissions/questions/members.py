@@ -9,12 +9,10 @@ import msgspec
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions import grammar
-from gatehouse.permissions.contributions import Membership, contributions, membership
-from gatehouse.permissions.effective import evaluate
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed, ProjectNotFound, RoleNotFound
-from gatehouse.permissions.facts import Facts
-from gatehouse.permissions.gathering import (
+from gatehouse.permissions.evaluation.effective import evaluate
+from gatehouse.permissions.evaluation.gathering import (
     Gathered,
     Situation,
     SourceKind,
@@ -23,7 +21,9 @@ from gatehouse.permissions.gathering import (
     is_removed,
     situation,
 )
+from gatehouse.permissions.explanation.contributions import Membership, contributions, membership
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
+from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.rule import End, Rule
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, counting, read_rule, read_scope

@@ -8,19 +8,19 @@ from msgspec import UNSET
 
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions import fields, grammar
-from gatehouse.permissions.actor import Actor
 from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft, GroupDraft, Groups
 from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
 from gatehouse.permissions.commands.projects import ProjectDraft, Projects
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas
-from gatehouse.permissions.ends import LATEST
+from gatehouse.permissions.documents import fields, grammar
+from gatehouse.permissions.documents.ends import LATEST
 from gatehouse.permissions.errors import GroupNotFound, Malformed, ProjectNotFound
-from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.model.crowd import Rehearsed
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.scope import Scope, group_scope
 from gatehouse.permissions.questions.asked import about_whom
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.store import GroupStore, PermissionStore, ProjectStore, Rehearsal, RehearsalStore
 
 Action: TypeAlias = Literal["save", "delete"]

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from gatehouse.permissions.caller import Caller
-from gatehouse.permissions.desk import Desk, Visit
+from gatehouse.permissions.callers.callers import Caller
+from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound
-from gatehouse.permissions.guard import Operation, is_open, require
-from gatehouse.permissions.reading import Case, Reading
-from gatehouse.permissions.secret_data import Part
-from gatehouse.permissions.views import readable
+from gatehouse.permissions.evaluation.reading import Case, Reading
+from gatehouse.permissions.questions.user_schemas import readable
+from gatehouse.permissions.rights.guard import Operation, is_open, require
+from gatehouse.permissions.rights.secret_data import Part
 
 WHAT_PEOPLE_HOLD: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})
 

@@ -10,15 +10,15 @@ from typing import Final
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.compiled import compiled_model
-from gatehouse.permissions.effective import Effective, evaluate
-from gatehouse.permissions.facts import Facts, Structure
+from gatehouse.permissions.evaluation.compiled import compiled_model
+from gatehouse.permissions.evaluation.effective import Effective, evaluate
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
+from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.candidates import in_project, joined, nobody, touched_by_roles
 from gatehouse.permissions.questions.proposals import AnyProposal, Proposer, Reach, Rehearsals
-from gatehouse.permissions.shapes import DEFAULT_OPTIONS, Shape, render
 from gatehouse.permissions.store import CrowdStore
 
 CANDIDATES_MOST: Final = 10_000  # of one answer

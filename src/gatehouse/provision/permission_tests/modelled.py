@@ -12,21 +12,21 @@ from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions import central
-from gatehouse.permissions.conditions import Subject
-from gatehouse.permissions.effective import evaluate
+from gatehouse.permissions.documents.conditions import Subject
+from gatehouse.permissions.documents.records import parse_assignments
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel, ApplicationState, Facts, Structure
+from gatehouse.permissions.evaluation.effective import evaluate
+from gatehouse.permissions.evaluation.reading import Case as Bench
+from gatehouse.permissions.explanation.reasons import explain
+from gatehouse.permissions.explanation.wording import words
+from gatehouse.permissions.model import central
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, Structure
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
 from gatehouse.permissions.questions.asked import ResourceDraft, read_scope
-from gatehouse.permissions.questions.explanations import known_rules
-from gatehouse.permissions.reading import Case as Bench
-from gatehouse.permissions.reasons import explain
-from gatehouse.permissions.records import parse_assignments
-from gatehouse.permissions.wording import words
+from gatehouse.permissions.questions.explain import known_rules
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import read_entries
 from gatehouse.provision.given import SecretSources

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.kernel.addresses import Address, parse_address
-from gatehouse.permissions import grammar
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, read_rule
 from gatehouse.provision.document import Document

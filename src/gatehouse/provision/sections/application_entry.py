@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from gatehouse.permissions import grammar
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.provision.given import GivenSecret
 from gatehouse.provision.sections.references import References

@@ -9,10 +9,10 @@ from msgspec import UNSET
 
 from gatehouse.kernel.digests import same_secret, sha256
 from gatehouse.kernel.errors import BadInput
-from gatehouse.permissions import grammar
-from gatehouse.permissions.access_keys import kept_access_key, new_access_key
-from gatehouse.permissions.application_keys import new_key
+from gatehouse.permissions.commands.access_keys import kept_access_key, new_access_key
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.keys.published import new_key
 from gatehouse.permissions.model.access_key import KEYS_MOST, AccessKey, access_key_purpose
 from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR, Application
 from gatehouse.permissions.model.application_key import CUSTOM_MOST, KeySource

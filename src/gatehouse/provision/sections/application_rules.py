@@ -7,7 +7,6 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from gatehouse.kernel.errors import Refused
-from gatehouse.permissions import grammar, rules
 from gatehouse.permissions.commands.app_schemas import (
     CENTRAL_ROLES,
     ROLES_MOST,
@@ -16,10 +15,11 @@ from gatehouse.permissions.commands.app_schemas import (
     role_document,
     schema_document,
 )
-from gatehouse.permissions.conditions import parse_condition
+from gatehouse.permissions.documents import grammar, rules
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.documents.fields import read_members
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel
-from gatehouse.permissions.fields import read_members
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree

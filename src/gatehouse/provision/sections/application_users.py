@@ -8,16 +8,16 @@ from msgspec import UNSET
 
 from gatehouse.accounts.model import ADMINISTRATOR
 from gatehouse.audit.events import Event
-from gatehouse.permissions import rules
 from gatehouse.permissions.changes import difference
+from gatehouse.permissions.documents import rules
+from gatehouse.permissions.documents.fields import read_members, shown
+from gatehouse.permissions.documents.records import parse_assignments, parse_project, record_document
+from gatehouse.permissions.documents.trees import RESERVED as PROJECT_ACCESS
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel
-from gatehouse.permissions.fields import read_members, shown
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
-from gatehouse.permissions.records import parse_assignments, parse_project, record_document
-from gatehouse.permissions.trees import RESERVED as PROJECT_ACCESS
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, Change, ChangeRecords, Note, State, World

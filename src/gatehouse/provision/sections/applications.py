@@ -10,8 +10,8 @@ from gatehouse.audit.model import Details
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.app_schemas import role_event, role_facts, schema_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems

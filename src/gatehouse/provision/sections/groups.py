@@ -8,7 +8,6 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.audit.events import Event
-from gatehouse.permissions import grammar
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.groups import (
     CONDITIONS_MOST,
@@ -18,9 +17,10 @@ from gatehouse.permissions.commands.groups import (
     read_condition,
     words_of,
 )
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import read_list
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ProjectModel
-from gatehouse.permissions.fields import read_list
+from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems

@@ -8,15 +8,15 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.audit.events import Event
 from gatehouse.permissions.changes import difference
+from gatehouse.permissions.documents.fields import read_list, read_members, shown
+from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ProjectModel
-from gatehouse.permissions.fields import read_list, read_members, shown
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.group import PROJECT_TAG
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import Scope as Held
 from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
-from gatehouse.permissions.records import parse_project, project_access_document
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (

@@ -6,8 +6,8 @@ from dataclasses import replace
 from gatehouse.audit.events import Event
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.projects import settings_document
-from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.provision.document import Document

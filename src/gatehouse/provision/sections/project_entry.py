@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from gatehouse.permissions import grammar
-from gatehouse.permissions.fields import given_or, read_members
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import given_or, read_members
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import Scope

@@ -8,10 +8,10 @@ from msgspec import UNSET
 from gatehouse.audit.events import Event
 from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.projects import read_services, settings_document
+from gatehouse.permissions.documents.fields import given_or, read_members
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ProjectModel
-from gatehouse.permissions.fields import given_or, read_members
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.project import GroupGrant, Project
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, Change, ChangeProject, Note, State

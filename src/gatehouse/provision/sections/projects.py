@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
-from gatehouse.permissions import grammar
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel
 from gatehouse.permissions.model.application import CENTRAL_ID, FIRST_GENERATED_ID, Application
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import Scope as Held

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from msgspec import UNSET
 
 from gatehouse.kernel.errors import BadInput
-from gatehouse.permissions import grammar
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import shown
+from gatehouse.permissions.documents.rules import refuse_collisions
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.fields import shown
-from gatehouse.permissions.granting import changed_entries
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
-from gatehouse.permissions.rules import refuse_collisions
+from gatehouse.permissions.rights.granting import changed_entries
 from gatehouse.provision.errors import Consequence, Problems, one_line
 from gatehouse.provision.model import State
 from gatehouse.provision.sections.section import File

@@ -7,12 +7,12 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from gatehouse.audit.events import Event
+from gatehouse.permissions.documents.records import parse_project
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.scope import Scope as Held
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.user_record import Holdings
-from gatehouse.permissions.records import parse_project
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, Change, ChangeRecords, Note, State
 from gatehouse.provision.outcome import with_holdings

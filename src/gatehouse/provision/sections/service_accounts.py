@@ -10,16 +10,16 @@ from msgspec import UNSET, Struct, UnsetType
 from gatehouse.audit.events import Event
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.kernel.ids import new_user_id
-from gatehouse.permissions import grammar
-from gatehouse.permissions.application_keys import parse_public_key
+from gatehouse.permissions.callers.service_jwts import JTI_BYTES
 from gatehouse.permissions.commands.service_accounts import NAME_LONGEST, RANGE_LONGEST, RANGES_MOST
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.facts import ProjectModel
-from gatehouse.permissions.fields import read_line, read_list
+from gatehouse.permissions.keys.published import parse_public_key
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.scope import Scope as Held
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.service_tokens import JTI_BYTES
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (

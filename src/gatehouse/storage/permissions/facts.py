@@ -6,8 +6,8 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Select, Text, bindparam, exists, func, select
 
 from gatehouse.accounts.model import User
-from gatehouse.permissions.conditions import Subject
-from gatehouse.permissions.facts import ApplicationState, Facts
+from gatehouse.permissions.documents.conditions import Subject
+from gatehouse.permissions.model.facts import ApplicationState, Facts
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.storage.permissions import clock
 from gatehouse.storage.permissions.central import (

@@ -9,8 +9,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
 from gatehouse.permissions.errors import LimitReached, NameTaken, ProjectNotFound
-from gatehouse.permissions.facts import ProjectModel
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind, Scope
 from gatehouse.permissions.model.user_record import UserRecord

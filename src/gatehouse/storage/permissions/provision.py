@@ -8,10 +8,10 @@ from typing import TypeVar, assert_never
 from sqlalchemy import ColumnElement, Table, select, union
 
 from gatehouse.permissions.errors import VersionConflict
-from gatehouse.permissions.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
 from gatehouse.permissions.model.application_key import ApplicationKey
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Change, Edited, NewApplication

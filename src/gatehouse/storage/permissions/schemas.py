@@ -6,9 +6,9 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from gatehouse.permissions.conditions import stored_condition
+from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.errors import ApplicationNotFound
-from gatehouse.permissions.facts import ApplicationModel
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.store import Change

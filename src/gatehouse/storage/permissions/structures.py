@@ -6,9 +6,9 @@ from typing import Final
 
 from sqlalchemy import bindparam, select
 
-from gatehouse.permissions.conditions import stored_condition
+from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.errors import GroupNotFound, ProjectNotFound
-from gatehouse.permissions.facts import ProjectModel, Structure
+from gatehouse.permissions.model.facts import ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import Project, ProjectSettings
 from gatehouse.storage.permissions import clock

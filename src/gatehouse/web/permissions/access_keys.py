@@ -6,8 +6,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.access_keys import AccessKeys
-from gatehouse.permissions.credentials import ORDINARY
+from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.commands.access_keys import AccessKeys
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked

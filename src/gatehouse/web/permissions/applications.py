@@ -7,10 +7,10 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions import grammar
+from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ORDINARY
 from gatehouse.permissions.commands.applications import ApplicationDraft, Applications
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.credentials import ABOUT_APPLICATION, ORDINARY
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.web.parse import read_json

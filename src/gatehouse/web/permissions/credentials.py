@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from starlette.requests import Request
 
-from gatehouse.permissions.credentials import Credentials, Signed
+from gatehouse.permissions.callers.credentials import Credentials, Signed
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.parse import query_pairs, raw_body

@@ -6,7 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.exchange import JwtExchange
+from gatehouse.permissions.callers.exchange import JwtExchange
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked, credentials_of

@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from starlette.requests import Request
 
-from gatehouse.permissions.actor import Actor
-from gatehouse.permissions.credentials import Need
-from gatehouse.permissions.desk import Desk, Visit
+from gatehouse.permissions.callers.credentials import Need
+from gatehouse.permissions.callers.desk import Desk, Visit
+from gatehouse.permissions.rights.actor import Actor
 from gatehouse.web.origin import origin_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
 

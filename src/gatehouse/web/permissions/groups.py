@@ -6,9 +6,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.permissions.callers.credentials import ORDINARY
 from gatehouse.permissions.commands.groups import AccessDraft, GroupDraft, Groups
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.credentials import ORDINARY
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.group import USERS_MOST, Group
 from gatehouse.web.parse import read_json

@@ -6,12 +6,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions import grammar
-from gatehouse.permissions.application_keys import ApplicationKeys
-from gatehouse.permissions.credentials import ORDINARY
-from gatehouse.permissions.custom_keys import CustomKeys
+from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.commands.custom_keys import CustomKeys
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import KeyNotFound, Malformed
-from gatehouse.permissions.key_files import PublishedKey
+from gatehouse.permissions.keys.files import PublishedKey
+from gatehouse.permissions.keys.published import ApplicationKeys
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked

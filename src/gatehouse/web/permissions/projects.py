@@ -6,11 +6,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.permissions.callers.credentials import ORDINARY
 from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
 from gatehouse.permissions.commands.projects import ProjectDraft, Projects, settings_document
 from gatehouse.permissions.commands.publish import Publishing
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.credentials import ORDINARY
 from gatehouse.permissions.model.project import Project
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked

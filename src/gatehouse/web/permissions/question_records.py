@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.permissions.contributions import Contribution, Membership, NamedGroup
-from gatehouse.permissions.missing import Missing
+from gatehouse.permissions.evaluation.shapes import short_prefixes
+from gatehouse.permissions.explanation.contributions import Contribution, Membership, NamedGroup
+from gatehouse.permissions.explanation.missing import Missing
+from gatehouse.permissions.explanation.reasons import Explanation
+from gatehouse.permissions.explanation.wording import words
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.members import Member, Way
-from gatehouse.permissions.reasons import Explanation
-from gatehouse.permissions.shapes import short_prefixes
-from gatehouse.permissions.wording import words
 from gatehouse.web.permissions.moments import moment
 
 CALCULATED: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula

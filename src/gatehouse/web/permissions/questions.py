@@ -6,12 +6,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON
-from gatehouse.permissions.desk import Desk
+from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON
+from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.questions.asked import about_whom, read_rule, read_scope
 from gatehouse.permissions.questions.check import Checks, ChecksDraft, Question, read_questions
-from gatehouse.permissions.questions.explanations import ExplainDraft, Explanations
+from gatehouse.permissions.questions.explain import ExplainDraft, Explanations
 from gatehouse.permissions.questions.members import Members, MembersDraft, MemberSearch
 from gatehouse.permissions.questions.sight import refuse_about_everybody
 from gatehouse.web.parse import read_json

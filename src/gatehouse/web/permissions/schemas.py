@@ -9,18 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions import grammar
+from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION
 from gatehouse.permissions.commands.app_schemas import (
     AppSchemas,
     RoleDraft,
     role_document,
     schema_document,
 )
-from gatehouse.permissions.credentials import ABOUT_APPLICATION
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed, RoleNotFound
-from gatehouse.permissions.facts import ApplicationModel
-from gatehouse.permissions.guard import Operation, is_open
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.permissions.store import ApplicationStore
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked

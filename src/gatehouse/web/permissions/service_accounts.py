@@ -6,8 +6,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.permissions.callers.credentials import ORDINARY
 from gatehouse.permissions.commands.service_accounts import HOLDS, Listed, ServiceAccountDraft, ServiceAccounts
-from gatehouse.permissions.credentials import ORDINARY
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, done, post

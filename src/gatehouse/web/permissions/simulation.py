@@ -6,9 +6,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions import grammar
-from gatehouse.permissions.credentials import ABOUT_APPLICATION, ORDINARY
-from gatehouse.permissions.desk import Desk
+from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ORDINARY
+from gatehouse.permissions.callers.desk import Desk
+from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.questions.proposals import AnyProposal, OfApplication, Proposer
 from gatehouse.permissions.questions.sight import refuse_about_everybody

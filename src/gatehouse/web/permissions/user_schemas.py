@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions import grammar
+from gatehouse.permissions.callers.credentials import RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET
+from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas, target_of
-from gatehouse.permissions.credentials import RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET
-from gatehouse.permissions.desk import Desk
-from gatehouse.permissions.ends import parse_expired
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.ends import parse_expired
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
-from gatehouse.permissions.views import View, ViewOptions, Views, ViewType, saved_view
+from gatehouse.permissions.questions.user_schemas import View, ViewOptions, Views, ViewType, saved_view
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked, credentials_of
 from gatehouse.web.permissions.envelope import post, tagged

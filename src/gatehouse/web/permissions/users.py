@@ -4,8 +4,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.people import People
-from gatehouse.permissions.credentials import ORDINARY, USER_INFO
+from gatehouse.permissions.callers.credentials import ORDINARY, USER_INFO
+from gatehouse.permissions.commands.users import People
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked

@@ -1,0 +1,1 @@
+"""Who is calling a permission endpoint, and by whose word."""

@@ -1,0 +1,43 @@
+"""exchangeJwt: a user JWT becomes one that is good for a single application (R6)."""
+
+import msgspec
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.callers.callers import Callers
+from gatehouse.permissions.callers.credentials import EXCHANGE_JWT, Credentials
+from gatehouse.tokens.claims import UserClaims
+from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.signing import Signer
+
+
+class JwtExchange:
+    def __init__(self, *, callers: Callers, signer: Signer, clock: Clock) -> None:
+        self._callers = callers
+        self._signer = signer
+        self._clock = clock
+
+    async def exchange(self, credentials: Credentials) -> str:
+        """Raises InvalidToken, WrongCredentials. The new JWT ends with the one it was made from."""
+        if not credentials.access_key:
+            raise InvalidToken("the Bearer is no access key")
+        caller = await self._callers.identify(credentials, EXCHANGE_JWT)
+        if not isinstance(caller.claims, UserClaims) or caller.service is None:
+            raise InvalidToken("not a user JWT")
+        return await self._signer.sign(
+            exchanged(caller.claims, caller.service, with_factor=bool(credentials.factor), now=self._clock.now())
+        )
+
+
+def exchanged(source: UserClaims, application_id: int, *, with_factor: bool, now: int) -> UserClaims:
+    """`fac` goes along only when the factor was shown; permissions only when they are about this application."""
+    about_it = source.app_perm == application_id
+    return msgspec.structs.replace(
+        source,
+        iat=now,
+        kid="",
+        aud=str(application_id),
+        fac=source.fac if with_factor else None,
+        app_perm=source.app_perm if about_it else None,
+        perm=source.perm if about_it else None,
+        perm_exp=source.perm_exp if about_it else None,
+    )

@@ -1,0 +1,115 @@
+"""Service JWTs: an application proves itself by one (R2).
+
+Static ones are issued here by an administrator and can be revoked. Generated ones an application signs itself;
+they live for minutes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Final
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.store import ApplicationKeyStore
+from gatehouse.tokens.claims import GeneratedServiceClaims, StaticServiceClaims
+from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.signing import Signer
+from gatehouse.tokens.verifying import Verifier
+
+DAY: Final = 86_400
+DAYS_MOST: Final = 365
+JTI_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issued:
+    token: ServiceToken
+    jwt: str = field(repr=False)
+
+
+class ServiceJwts:
+    """Whose a service JWT is."""
+
+    def __init__(self, *, store: ApplicationKeyStore, verifier: Verifier) -> None:
+        self._store = store
+        self._verifier = verifier
+
+    async def application_of(self, jwt: str) -> int:
+        """Raise InvalidToken, also for one that was revoked or whose application or project is removed."""
+        claims = await self._verifier.verify_service(jwt)
+        if isinstance(claims, GeneratedServiceClaims):
+            return int(claims.iss)  # its key was found, so the application is there
+        token = await self._store.service_token(claims.jti)
+        if token is None or token.revoked or token.application_id != int(claims.aud):
+            raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application removed")
+        return token.application_id
+
+
+class ServiceTokens:
+    """Static service JWTs, for whoever administers the installation."""
+
+    def __init__(
+        self,
+        *,
+        store: ApplicationKeyStore,
+        signer: Signer,
+        recorder: Recorder,
+        clock: Clock,
+        issuer: str,
+        days: int,
+    ) -> None:
+        self._store = store
+        self._signer = signer
+        self._recorder = recorder
+        self._clock = clock
+        self._issuer = issuer
+        self._days = days
+
+    async def issue(
+        self, application_id: int, *, days: int | None = None, comment: str = "", origin: Origin
+    ) -> Issued:
+        """Issue one for so many days; recorded before it is signed. Raises ApplicationNotFound, Malformed."""
+        days = self._days if days is None else days
+        if not 1 <= days <= DAYS_MOST:
+            raise Malformed(f"days: 1 to {DAYS_MOST}")
+        now = self._clock.now()
+        token = ServiceToken(
+            jti=token_hex(JTI_BYTES),
+            application_id=application_id,
+            comment=grammar.check_comment(comment, place="comment"),
+            created_at=now,
+            ends_at=now + days * DAY,
+        )
+        record = self._recorder.record(
+            Event.SERVICE_TOKEN_MADE,
+            origin,
+            subject=f"application {application_id}",
+            details={"jti": token.jti, "days": days, "comment": token.comment},
+        )
+        await self._store.add_service_token(token, (record,))
+        return Issued(token=token, jwt=await self._signer.sign(self._claims(token)))
+
+    async def list(self, application_id: int) -> Sequence[ServiceToken]:
+        return await self._store.service_tokens(application_id)
+
+    async def revoke(self, application_id: int, jti: str, origin: Origin) -> None:
+        """Refuse it from now on; raises KeyNotFound, also for one of another application."""
+        record = self._recorder.record(
+            Event.SERVICE_TOKEN_REVOKED, origin, subject=f"application {application_id}", details={"jti": jti}
+        )
+        await self._store.revoke_service_token(application_id, jti, (record,))
+
+    def _claims(self, token: ServiceToken) -> StaticServiceClaims:
+        return StaticServiceClaims(
+            iss=self._issuer,
+            iat=token.created_at,
+            exp=token.ends_at,
+            aud=str(token.application_id),
+            jti=token.jti,
+        )

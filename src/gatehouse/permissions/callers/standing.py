@@ -1,0 +1,63 @@
+"""Which application vouches for a request, and by what: a service JWT, an access key, a Signature (R6)."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.callers.credentials import Credentials
+from gatehouse.permissions.callers.key_proofs import SignedBy
+from gatehouse.permissions.errors import WrongCredentials
+from gatehouse.permissions.model.access_key import AccessKey
+
+
+class CallerKind(StrEnum):
+    """What vouches for the caller."""
+
+    FACTOR = "factor"
+    SERVICE_JWT = "service_jwt"
+    ACCESS_KEY = "access_key"
+    SIGNATURE = "signature"
+    SERVICE_ACCOUNT = "service_account"
+    EXCHANGED = "exchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The application that vouches for the request, by whatever means."""
+
+    application_id: int
+    by_jwt: bool = False
+    key: AccessKey | None = None
+    signed: SignedBy | None = None
+
+    @property
+    def kind(self) -> CallerKind:
+        if self.by_jwt:
+            return CallerKind.SERVICE_JWT
+        return CallerKind.SIGNATURE if self.key is None else CallerKind.ACCESS_KEY
+
+
+def together(found: Collection[Standing]) -> Standing | None:
+    if len({standing.application_id for standing in found}) > 1:
+        raise WrongCredentials("two applications vouch for one request")
+    whole: Standing | None = None
+    for one in found:
+        whole = one if whole is None else merged(whole, one)
+    return whole
+
+
+def merged(first: Standing, second: Standing) -> Standing:
+    return Standing(
+        application_id=first.application_id,
+        by_jwt=first.by_jwt or second.by_jwt,
+        key=first.key or second.key,
+        signed=first.signed or second.signed,
+    )
+
+
+def address_of(credentials: Credentials, standing: Standing | None) -> Address | None:
+    """A service's own address says nothing about the person: only one that it signed does (R5)."""
+    if standing is None:
+        return credentials.address
+    return None if standing.signed is None else standing.signed.address

@@ -1,0 +1,96 @@
+"""Access keys of an application: made, shown once, listed, removed (interface §4.8, R6)."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_key_id
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions.commands.custom_keys import may_manage
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.model.access_key import AccessKey, access_key_purpose
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.permissions.store import ApplicationKeyStore, ApplicationStore
+
+VALUE_BYTES: Final = 32  # 64 hex characters (R6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAccessKey:
+    key: AccessKey
+    value: str = field(repr=False)  # never shown again
+
+
+def new_access_key(application_id: int, comment: str, *, masters: MasterKeys, now: int) -> NewAccessKey:
+    return kept_access_key(secrets.token_hex(VALUE_BYTES), application_id, comment, masters=masters, now=now)
+
+
+def kept_access_key(value: str, application_id: int, comment: str, *, masters: MasterKeys, now: int) -> NewAccessKey:
+    """The form in which a value is stored: a digest to find it by, and sealed for Signature."""
+    key_id = new_key_id()
+    key = AccessKey(
+        key_id=key_id,
+        application_id=application_id,
+        digest=sha256(value),
+        sealed=masters.seal(value.encode(), purpose=access_key_purpose(key_id)),
+        comment=comment,
+        created_at=now,
+        modified_at=now,
+    )
+    return NewAccessKey(key=key, value=value)
+
+
+class AccessKeys:
+    def __init__(
+        self,
+        *,
+        store: ApplicationKeyStore,
+        applications: ApplicationStore,
+        masters: MasterKeys,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._applications = applications
+        self._masters = masters
+        self._recorder = recorder
+        self._clock = clock
+
+    async def list(self, actor: Actor, application_id: int) -> Sequence[AccessKey]:
+        await may_manage(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        return await self._store.access_keys(application_id)
+
+    async def create(self, actor: Actor, application_id: int, comment: object) -> NewAccessKey:
+        """Raises LimitReached when the application has two."""
+        await may_manage(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        new = new_access_key(
+            application_id,
+            grammar.check_comment(comment, place="data.comment"),
+            masters=self._masters,
+            now=self._clock.now(),
+        )
+        record = self._recorder.record(
+            Event.ACCESS_KEY_MADE,
+            actor.origin,
+            subject=f"application {application_id}",
+            details={"key_id": new.key.key_id, "comment": new.key.comment},
+        )
+        await self._store.add_access_key(new.key, (record,))
+        return new
+
+    async def delete(self, actor: Actor, application_id: int, key_id: str) -> None:
+        """Raises AccessKeyNotFound, also for a key of another application (AK-05)."""
+        await may_manage(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        record = self._recorder.record(
+            Event.ACCESS_KEY_REMOVED,
+            actor.origin,
+            subject=f"application {application_id}",
+            details={"key_id": key_id},
+        )
+        await self._store.delete_access_key(application_id, key_id, (record,))

@@ -1,0 +1,281 @@
+"""How ids, names, titles, aliases and tags are written (interface §2.3 to §2.7, §8, R5). Pure.
+
+Patterns are ASCII and match whole: a `$` would let a trailing newline pass (checklist PR-02).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gatehouse.kernel.addresses import Network, contains, is_public_address
+from gatehouse.kernel.urls import URL_LONGEST, WebUrl, parse_web_url
+from gatehouse.permissions.documents.config_schema import check_config_schema
+from gatehouse.permissions.documents.fields import (
+    read_line,
+    read_lines,
+    read_list,
+    read_members,
+    read_number,
+    refuse_repeated,
+)
+from gatehouse.permissions.errors import Malformed
+
+HIGHEST_ID: Final = 2**63 - 1
+HIGHEST_COUNT: Final = 2**31 - 1
+
+NAME_LONGEST: Final = 128  # of an application
+DESCRIPTION_LONGEST: Final = 1_024
+COMMENT_LONGEST: Final = 256
+ENV_LONGEST: Final = 64
+PRIVATE_KEY_LONGEST: Final = 16_384
+TITLE_LONGEST: Final = 32
+ROLE_NAME_LONGEST: Final = 64
+DOMAIN_LONGEST: Final = 253
+ALIASES_MOST: Final = 10
+TAGS_MOST: Final = 10
+DOMAINS_MOST: Final = 100
+SOURCES_MOST: Final = 20
+USERS_MOST: Final = 100  # listed in a group; interface §8
+
+RESERVED: Final = frozenset({"internal", "game"})  # interface §2.4
+
+APPLICATION_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+GROUP_ID: Final = re.compile(r"[0-9a-f]{24}", re.ASCII)
+PROJECT_ID: Final = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
+TITLE: Final = re.compile(r"[A-Za-z0-9_]+( [A-Za-z0-9_]+)*", re.ASCII)
+ROLE_NAME: Final = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*", re.ASCII)
+SERVICE_NAME: Final = re.compile(r"[A-Za-z0-9 _.]{0,32}", re.ASCII)
+TAG: Final = re.compile(r"[A-Za-z0-9:_]{1,64}", re.ASCII)
+LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+DOMAIN: Final = re.compile(rf"{LABEL}(\.{LABEL})*", re.ASCII)
+
+
+def parse_application_id(value: object, place: str = "application_id") -> int:
+    """An integer, or exactly the digits that an integer is shown with: one id, one spelling (checklist AP-02)."""
+    if isinstance(value, str) and APPLICATION_ID.fullmatch(value):
+        number: object = int(value)
+    else:
+        number = value
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= HIGHEST_ID:
+        raise Malformed(f"{place}: a positive integer, or one as text")
+    return number
+
+
+def check_project_id(value: object, place: str) -> str:
+    """The id of a project, or an alias: they are written alike."""
+    return _matching(value, PROJECT_ID, place, "lower case letters, digits and underscores, at most 32")
+
+
+def check_group_id(value: object, place: str) -> str:
+    return _matching(value, GROUP_ID, place, "24 hexadecimal digits")
+
+
+def check_user_id(value: object, place: str) -> str:
+    return _matching(value, USER_ID, place, "a user id, as a string of digits")
+
+
+def parse_user_ids(value: object, place: str, most: int = USERS_MOST) -> tuple[str, ...]:
+    """Distinct users in the order given; who is named twice counts once (checklist GR-03)."""
+    if not isinstance(value, list | tuple):
+        raise Malformed(f"{place}: a list of user ids")
+    ids = tuple(dict.fromkeys(check_user_id(one, f"{place}[{index}]") for index, one in enumerate(value)))
+    if len(ids) > most:
+        raise Malformed(f"{place}: at most {most} users")
+    return ids
+
+
+def project_id_of(title: str) -> str:
+    """Interface §2.4; titles are ASCII, so lower() is exact."""
+    return title.lower().replace(" ", "_")
+
+
+def check_title(value: object, place: str) -> str:
+    """The title of a project."""
+    title = check_group_title(value, place)
+    if project_id_of(title) in RESERVED:
+        raise Malformed(f"{place}: the id {project_id_of(title)} is reserved")
+    return title
+
+
+def check_group_title(value: object, place: str) -> str:
+    words = "1 to 32 letters, digits, underscores and single spaces between them"
+    return _matching(value, TITLE, place, words, TITLE_LONGEST)
+
+
+def check_alias(value: object, place: str) -> str:
+    alias = check_project_id(value, place)
+    if alias in RESERVED:
+        raise Malformed(f"{place}: {alias} is reserved")
+    return alias
+
+
+def check_aliases(value: object, place: str) -> tuple[str, ...]:
+    aliases = read_list(value, place, ALIASES_MOST)
+    checked = tuple(check_alias(alias, f"{place}[{index}]") for index, alias in enumerate(aliases))
+    refuse_repeated(checked, place)
+    return checked
+
+
+def check_role_name(value: object, place: str) -> str:
+    words = "1 to 64 letters, digits, underscores, hyphens and single spaces between them"
+    return _matching(value, ROLE_NAME, place, words, ROLE_NAME_LONGEST)
+
+
+def check_user_limit(value: object, place: str) -> int:
+    """How many users a role may have; 0 is no limit (interface §2.7)."""
+    return read_number(value, place, HIGHEST_COUNT)
+
+
+def check_tags(value: object, place: str) -> tuple[str, ...]:
+    """Tags of a service, a project or a group (interface §2.3)."""
+    tags = read_list(value, place, TAGS_MOST)
+    words = "1 to 64 of A-Z a-z 0-9 : _"
+    checked = tuple(_matching(tag, TAG, f"{place}[{index}]", words) for index, tag in enumerate(tags))
+    refuse_repeated(checked, place)
+    return checked
+
+
+def check_name(value: object, place: str) -> str:
+    """The name of an application or a service account."""
+    name = read_line(value, place, NAME_LONGEST, shortest=1)
+    if name != name.strip():
+        raise Malformed(f"{place}: no spaces around it")
+    return name
+
+
+def check_description(value: object, place: str) -> str:
+    return read_lines(value, place, DESCRIPTION_LONGEST)
+
+
+def check_comment(value: object, place: str) -> str:
+    return read_line(value, place, COMMENT_LONGEST)
+
+
+def parse_domain(value: object, place: str) -> str:
+    """A domain of login addresses, as these are compared: ASCII, lower case."""
+    # Asked before lower(): that would turn the Kelvin sign into a plain k, another domain under the same name.
+    text = value.lower() if isinstance(value, str) and value.isascii() else None
+    return _matching(text, DOMAIN, place, "a domain such as studio.example", DOMAIN_LONGEST)
+
+
+def parse_allowed_domains(value: object, place: str) -> tuple[str, ...]:
+    """Domains of login addresses, each once: allowed_domains of a project, restricted_domains of an application."""
+    domains = read_list(value, place, DOMAINS_MOST)
+    return tuple(dict.fromkeys(parse_domain(domain, f"{place}[{index}]") for index, domain in enumerate(domains)))
+
+
+def check_service_meta(document: object, place: str) -> dict[str, object]:
+    """The members of interface §2.3, to the character; null counts as absent. The keys have rules of their own."""
+    given = read_members(document, place, SERVICE_MEMBERS)
+    return {
+        name: check(given[name], f"{place}.{name}")
+        for name, check in SERVICE_MEMBERS.items()
+        if given.get(name) is not None
+    }
+
+
+def check_private_key(value: object, place: str = "data.service_meta.private_key") -> str:
+    """It is the application's own and never used here: text that can be sealed and that is not endless."""
+    if not isinstance(value, str) or not 0 < len(value) <= PRIVATE_KEY_LONGEST or not value.isascii():
+        raise Malformed(f"{place}: a PEM text of at most {PRIVATE_KEY_LONGEST} characters")
+    return value
+
+
+def check_application_settings(document: object, place: str, allowed: tuple[Network, ...] = ()) -> dict[str, object]:
+    """Interface §2.3; `allowed` are the addresses that outbound requests may reach although they are not public."""
+    given = read_members(document, place, ("gdpr", "restricted_domains"))
+    checked: dict[str, object] = {}
+    if given.get("gdpr") is not None:
+        checked["gdpr"] = _gdpr(given["gdpr"], f"{place}.gdpr", allowed)
+    if given.get("restricted_domains") is not None:
+        domains = parse_allowed_domains(given["restricted_domains"], f"{place}.restricted_domains")
+        checked["restricted_domains"] = list(domains)
+    return checked
+
+
+def _gdpr(document: object, place: str, allowed: tuple[Network, ...]) -> dict[str, object]:
+    given = read_members(document, place, ("char_sources", "data_sources"))
+    checked: dict[str, object] = {}
+    if given.get("char_sources") is not None:
+        where = f"{place}.char_sources"
+        urls = read_list(given["char_sources"], where, SOURCES_MOST)
+        checked["char_sources"] = [
+            check_outbound_url(url, f"{where}[{index}]", allowed) for index, url in enumerate(urls)
+        ]
+    if given.get("data_sources") is not None:
+        where = f"{place}.data_sources"
+        sources = read_list(given["data_sources"], where, SOURCES_MOST)
+        checked["data_sources"] = [
+            _data_source(source, f"{where}[{index}]", allowed) for index, source in enumerate(sources)
+        ]
+    return checked
+
+
+def _data_source(document: object, place: str, allowed: tuple[Network, ...]) -> dict[str, str]:
+    """Both are required: data that can be fetched and not removed would be forgotten on the day it matters."""
+    given = read_members(document, place, DATA_SOURCE)
+    return {name: check_outbound_url(given.get(name), f"{place}.{name}", allowed) for name in DATA_SOURCE}
+
+
+def check_outbound_url(value: object, place: str, allowed: tuple[Network, ...] = ()) -> str:
+    """An address we are to call: https, and nowhere inside (R6, checklist AP-08).
+
+    What a name leads to is decided again when it is called. Where the installation allows more, http and inner
+    names pass here and are decided there.
+    """
+    url = parse_web_url(value) if isinstance(value, str) else None
+    if url is None or url.fragment:
+        raise Malformed(f"{place}: an https address of at most {URL_LONGEST} characters, without fragment")
+    if not _leads_outside(url, allowed):
+        raise Malformed(f"{place}: private and local addresses are not called")
+    if url.scheme != "https" and not allowed:
+        raise Malformed(f"{place}: https only")
+    return str(value)
+
+
+def _leads_outside(url: WebUrl, allowed: tuple[Network, ...]) -> bool:
+    if url.address is None:
+        return bool(allowed) or not url.is_home_name
+    return is_public_address(url.address) or contains(allowed, url.address)
+
+
+def _service_name(value: object, place: str) -> str:
+    name = _matching(value, SERVICE_NAME, place, "at most 32 of A-Z a-z 0-9 space _ .")
+    if name.isspace():
+        raise Malformed(f"{place}: more than spaces")
+    return name
+
+
+def _service_tags(value: object, place: str) -> list[str]:
+    return list(check_tags(value, place))
+
+
+def _env(value: object, place: str) -> str:
+    return read_line(value, place, ENV_LONGEST)
+
+
+def _link(value: object, place: str) -> str:
+    """A link that people follow, not we: it may lead anywhere, also inside."""
+    if value != "" and (not isinstance(value, str) or parse_web_url(value) is None):
+        raise Malformed(f"{place}: an http or https address of at most {URL_LONGEST} characters")
+    return str(value)
+
+
+def _matching(value: object, pattern: re.Pattern[str], place: str, words: str, longest: int = 64) -> str:
+    # The length first: a pattern takes its time over a megabyte.
+    if not isinstance(value, str) or len(value) > longest or not pattern.fullmatch(value):
+        raise Malformed(f"{place}: {words}")
+    return value
+
+
+DATA_SOURCE: Final = ("fetch", "remove")
+SERVICE_MEMBERS: Final[Mapping[str, Callable[[object, str], object]]] = {
+    "name": _service_name,
+    "description": check_description,
+    "doc": _link,
+    "url": _link,
+    "env": _env,
+    "tags": _service_tags,
+    "config_schema": check_config_schema,
+}

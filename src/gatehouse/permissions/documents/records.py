@@ -1,0 +1,174 @@
+"""A user's record as it travels, and as it is typed (interface §2.7, §2.9, R5). Pure.
+
+`private_data.projectAccess` holds what is held in projects and on their resources; typed, each of these is a scope.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gatehouse.permissions.documents.ends import end_members, parse_end
+from gatehouse.permissions.documents.fields import given_or, read_list, read_members, shown
+from gatehouse.permissions.documents.grammar import (
+    check_group_id,
+    check_project_id,
+    check_role_name,
+    parse_application_id,
+)
+from gatehouse.permissions.documents.rules import parse_entries, refuse_doubled, section_entries
+from gatehouse.permissions.documents.trees import RESERVED as PROJECT_ACCESS
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.rule import ENDLESS, Section
+from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.scope import ResourceKind, Scope
+from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
+
+ROLES_MOST: Final = 1_000  # in one scope
+ASSIGNMENT: Final = ("name", "expired", "ttl")
+HOLDINGS: Final = ("roles", "private_data", "public_data")
+IN_PROJECT: Final = (*HOLDINGS, *(kind.value for kind in ResourceKind))
+
+Scopes = Mapping[Scope, Holdings]
+
+
+def parse_assignments(document: object, *, place: str, expired: int = 0) -> tuple[Assignment, ...]:
+    """Roles given to a user, in their order; `expired` is the end of those that say nothing of theirs."""
+    items = read_list(document, place, ROLES_MOST)
+    found: dict[str, Assignment] = {}
+    for index, item in enumerate(items):
+        assignment = _assignment(item, f"{place}[{index}]", expired)
+        if assignment.role in found:
+            raise Malformed(f"{place}[{index}]: the role {assignment.role} stands there twice")
+        found[assignment.role] = assignment
+    return tuple(found.values())
+
+
+def parse_private_data(document: object, *, place: str, expired: int = 0) -> tuple[Tree, Scopes | None]:
+    """What is held at the root, and what in projects: None when the document does not speak of these."""
+    members = read_members(document, place)
+    root = {name: node for name, node in members.items() if name != PROJECT_ACCESS}
+    tree = parse_entries(root, Section.PRIVATE, place=place, expired=expired)
+    if PROJECT_ACCESS not in members:
+        return tree, None
+    access = given_or(members, PROJECT_ACCESS, {})
+    return tree, parse_project_access(access, place=f"{place}.{PROJECT_ACCESS}", expired=expired)
+
+
+def parse_project_access(document: object, *, place: str, expired: int = 0) -> Scopes:
+    """All that is held in projects; scopes in which nothing is held are left out."""
+    found: dict[Scope, Holdings] = {}
+    for project_id, access in read_members(document, place).items():
+        where = f"{place}.{shown(project_id)}"
+        found.update(parse_project(access, check_project_id(project_id, where), place=where, expired=expired))
+    return found
+
+
+def parse_project(document: object, project_id: str, *, place: str, expired: int = 0) -> Scopes:
+    """What is held in one project and on its resources; also one user of a membership."""
+    given = read_members(document, place, IN_PROJECT)
+    own = {name: given[name] for name in HOLDINGS if name in given}
+    found = {Scope(project_id): parse_holdings(own, place=place, expired=expired)}
+    for kind in ResourceKind:
+        where = f"{place}.{kind}"
+        for resource_id, document_there in read_members(given_or(given, kind.value, {}), where).items():
+            here = f"{where}.{shown(resource_id)}"
+            scope = Scope(project_id, kind, RESOURCE_IDS[kind](resource_id, here))
+            found[scope] = parse_holdings(document_there, place=here, expired=expired)
+    return {scope: holdings for scope, holdings in found.items() if not holdings.is_empty}
+
+
+def parse_holdings(document: object, *, place: str, expired: int = 0) -> Holdings:
+    """`{roles, private_data, public_data}` of one scope."""
+    given = read_members(document, place, HOLDINGS)
+    sections = {
+        section: parse_entries(given_or(given, section, {}), section, place=f"{place}.{section}", expired=expired)
+        for section in Section
+    }
+    refuse_doubled(sections[Section.PRIVATE], sections[Section.PUBLIC], place=place)
+    return Holdings(
+        roles=parse_assignments(given_or(given, "roles", ()), place=f"{place}.roles", expired=expired),
+        private_data=sections[Section.PRIVATE],
+        public_data=sections[Section.PUBLIC],
+    )
+
+
+def record_document(record: UserRecord, role_names: Mapping[str, str]) -> dict[str, object]:
+    """The shape `tree`: the record as stored, ended things too, nothing merged (R5)."""
+    root = holdings_document(record.root, role_names)
+    private = dict(record.root.private_data)
+    access = project_access_document(record.scopes, role_names)
+    return {
+        "login": record.login,
+        "private_data": {**private, PROJECT_ACCESS: access} if access else private,
+        "public_data": root.get("public_data", {}),
+        "roles": root.get("roles", []),
+        "secret_data": record.secret_data,
+    }
+
+
+def first_end(record: UserRecord, now: int) -> int:
+    """The earliest end of any unexpired role or entry of the record, 0 for none (interface §2.7)."""
+    ends = [one.end for held in record.scopes.values() for one in held.roles]
+    for held in record.scopes.values():
+        ends += [entry.end for entry in section_entries(held.private_data, Section.PRIVATE).values()]
+        ends += [entry.end for entry in section_entries(held.public_data, Section.PUBLIC).values()]
+    return min((end.shown(now) for end in ends if end != ENDLESS and not end.is_past(now)), default=0)
+
+
+def project_document(record: UserRecord, project_id: str, model: ApplicationModel) -> Mapping[str, object]:
+    """What the record holds in one project and on its resources, as `parse_project` reads it."""
+    scopes = {scope: held for scope, held in record.scopes.items() if scope.project_id == project_id}
+    names = {key: role.name for key, role in model.roles.items()}
+    return project_access_document(scopes, names).get(project_id, {})
+
+
+def project_access_document(scopes: Scopes, role_names: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    projects: dict[str, dict[str, object]] = {}
+    resources: dict[tuple[str, ResourceKind], dict[str, object]] = {}
+    for scope in sorted((scope for scope in scopes if not scope.is_root), key=_written_order):
+        project = projects.setdefault(scope.project_id, {})
+        held = holdings_document(scopes[scope], role_names)
+        if scope.kind is None:
+            project.update(held)
+            continue
+        of_kind = resources.setdefault((scope.project_id, scope.kind), {})
+        of_kind[scope.resource_id] = held
+        project[scope.kind.value] = of_kind
+    return projects
+
+
+def holdings_document(holdings: Holdings, role_names: Mapping[str, str]) -> dict[str, object]:
+    """What is held in one scope, without what is not there."""
+    members = {
+        "roles": [_assignment_document(assignment, role_names) for assignment in holdings.roles],
+        "private_data": holdings.private_data,
+        "public_data": holdings.public_data,
+    }
+    return {name: held for name, held in members.items() if held}
+
+
+def _assignment(item: object, place: str, expired: int) -> Assignment:
+    given = {"name": item} if isinstance(item, str) else read_members(item, place, ASSIGNMENT)
+    name = check_role_name(given.get("name"), f"{place}.name")
+    return Assignment(role=name.lower(), end=parse_end(given, place, expired))
+
+
+def _assignment_document(assignment: Assignment, role_names: Mapping[str, str]) -> str | dict[str, object]:
+    name = role_names.get(assignment.role, assignment.role)
+    return name if assignment.end == ENDLESS else {"name": name, **end_members(assignment.end)}
+
+
+def _written_order(scope: Scope) -> tuple[str, str, int, str]:
+    """Resources by number where they have one: 9 before 10."""
+    return scope.project_id, scope.kind or "", len(scope.resource_id), scope.resource_id
+
+
+def _application_id(value: object, place: str) -> str:
+    return str(parse_application_id(value, place))
+
+
+RESOURCE_IDS: Final[Mapping[ResourceKind, Callable[[object, str], str]]] = {
+    ResourceKind.APPLICATION: _application_id,
+    ResourceKind.SERVICE: _application_id,
+    ResourceKind.GROUP: check_group_id,
+}

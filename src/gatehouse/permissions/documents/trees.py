@@ -1,0 +1,86 @@
+"""A tree of rules: nodes by segment, leaves told by their member `value` (R5). Pure.
+
+Reading makes the one canonical form, without branches that hold nothing, so that equal trees are equal.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from gatehouse.permissions.documents.fields import read_members, shown
+from gatehouse.permissions.errors import Malformed, TooMuch
+from gatehouse.permissions.model.schema import Tree
+
+SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+DEEPEST: Final = 8  # segments of a path
+LEAVES_MOST: Final = 10_000  # of a schema, a role or one scope of a record
+RESERVED: Final = "projectAccess"  # where a record keeps what is held in projects
+
+ReadLeaf = Callable[[Mapping[str, object], str], Tree]
+
+
+def read_tree(document: object, place: str, read_leaf: ReadLeaf) -> Tree:
+    """Read a section; what a leaf may say is up to `read_leaf`. Raises Malformed, TooMuch."""
+    return _TreeReader(read_leaf).read(document, place)
+
+
+def walk(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Every leaf of a canonical tree with its dotted path, in the order of the tree."""
+    for segment, node in tree.items():
+        if not isinstance(node, Mapping):
+            continue
+        path = f"{prefix}{segment}"
+        if "value" in node:
+            yield path, node
+        else:
+            yield from walk(node, f"{path}.")
+
+
+class _TreeReader:
+    """Reads one tree; bounded, so that the time it takes grows with its size only (checklist SC-16)."""
+
+    def __init__(self, read_leaf: ReadLeaf) -> None:
+        self._read_leaf = read_leaf
+        self._leaves = 0
+
+    def read(self, document: object, place: str) -> Tree:
+        section = read_members(document, place)
+        if "value" in section:
+            raise Malformed(f"{place}.value: a rule has a name")
+        if RESERVED in section:
+            raise Malformed(f"{place}.{RESERVED}: the name is reserved")
+        return self._branch(section, place, depth=1)
+
+    def _branch(self, members: Mapping[str, object], place: str, depth: int) -> Tree:
+        if members and depth > DEEPEST:
+            raise Malformed(f"{place}: a rule has at most {DEEPEST} segments")
+        read = {segment: self._node(segment, node, place, depth) for segment, node in members.items()}
+        return {segment: node for segment, node in read.items() if node}
+
+    def _node(self, segment: str, document: object, place: str, depth: int) -> Tree:
+        where = f"{place}.{segment}"
+        if not SEGMENT.fullmatch(segment):
+            raise Malformed(f"{place}.{shown(segment)}: 1 to 64 of A-Z a-z 0-9 _ -")
+        members = read_members(document, where)
+        return self._leaf(members, where) if "value" in members else self._branch(members, where, depth + 1)
+
+    def _leaf(self, members: Mapping[str, object], place: str) -> Tree:
+        self._leaves += 1
+        if self._leaves > LEAVES_MOST:
+            raise TooMuch(f"{place}: at most {LEAVES_MOST} rules")
+        return self._read_leaf(members, place)
+
+
+def paths_of(tree: Tree) -> set[str]:
+    return {path for path, _ in walk(tree)}
+
+
+def prefixes_of(paths: Iterable[str]) -> set[str]:
+    """Every branch on the way to these leaves."""
+    found: set[str] = set()
+    for path in paths:
+        branch = path.rpartition(".")[0]
+        while branch and branch not in found:
+            found.add(branch)
+            branch = branch.rpartition(".")[0]
+    return found

@@ -1,0 +1,223 @@
+"""What a person holds in an application at one moment: the evaluation of R5. Pure."""
+
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Final, TypeAlias
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.evaluation.gathering import (
+    Gathered,
+    HeldRole,
+    Situation,
+    Tiers,
+    gather_below,
+    gather_root,
+    is_removed,
+    situation,
+)
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
+from gatehouse.permissions.model.rule import ENDLESS, Rule, Section
+from gatehouse.permissions.model.scope import ROOT, Scope
+
+Spoken: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
+
+FOREVER: Final = sys.maxsize
+CAN_ADMINISTER: Final = Rule(Section.PRIVATE, "can_administer")
+REMEMBERED_MOST: Final = 64  # lists of one person: few shapes, few projects asked for
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRule:
+    """A rule that is true."""
+
+    rule: Rule
+    scope: "ScopeHeld"
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        return self.scope.params.get(self.rule, ())
+
+    def left(self, now: int) -> int:
+        """Seconds until it is no longer held if nobody changes anything, 0 for ever."""
+        return self.scope.lefts({self.rule}, now).get(self.rule, 0)
+
+
+class ScopeHeld(Mapping[Rule, HeldRule]):
+    """The rules that are true in one scope."""
+
+    def __init__(self, gathered: Gathered) -> None:
+        self.gathered = gathered
+
+    def __contains__(self, rule: object) -> bool:
+        return rule in self.held
+
+    def __getitem__(self, rule: Rule) -> HeldRule:
+        if rule not in self.held:
+            raise KeyError(rule)
+        return HeldRule(rule, self)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.held)
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @cached_property
+    def held(self) -> AbstractSet[Rule]:
+        return true_rules(self.gathered.tiers)
+
+    @cached_property
+    def params(self) -> Mapping[Rule, tuple[str, ...]]:
+        """Of every true contribution, also of one that a higher tier would not have needed (R5)."""
+        merged: dict[Rule, dict[str, None]] = {}
+        for voice in chain.from_iterable(self.gathered.tiers):
+            for rule, params in voice.says.params.items():
+                merged.setdefault(rule, {}).update(dict.fromkeys(params))
+        return {rule: tuple(params) for rule, params in merged.items()}
+
+    def each(self, rule: Rule) -> list[tuple[str, ...]]:
+        """The parameters of every true contribution by itself: a limit is read from each (interface §5.6)."""
+        voices = chain.from_iterable(self.gathered.tiers)
+        return [voice.says.params.get(rule, ()) for voice in voices if rule in voice.says.yes]
+
+    def lefts(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
+        """Seconds until each of these held rules is no longer held; those that stay are left out.
+
+        An entry that ends may uncover a role that still gives the rule, or a false below it.
+        """
+        lost = {rule: loss(spoken) for rule, spoken in self._spoken(rules & self._ending(), now).items()}
+        closes = self.gathered.closes.shown(now)
+        if closes:
+            lost = {rule: min(lost.get(rule, FOREVER), closes) for rule in rules}
+        return {rule: moment - now for rule, moment in lost.items() if moment != FOREVER}
+
+    def _ending(self) -> set[Rule]:
+        """The rules about which something stops being said one day."""
+        voices = (one for one in chain.from_iterable(self.gathered.tiers) if one.end != ENDLESS)
+        return {rule for voice in voices for rule in chain(voice.says.yes, voice.says.no)}
+
+    def _spoken(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, Spoken]:
+        spoken: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
+        for tier, voices in enumerate(self.gathered.tiers):
+            for voice in voices if rules else ():
+                until = voice.end.shown(now) or FOREVER
+                for value, said in ((True, voice.says.yes), (False, voice.says.no)):
+                    for rule in said & rules:
+                        mine = spoken[rule]
+                        mine[tier, value] = max(until, mine.get((tier, value), 0))
+        return spoken
+
+
+class Effective:
+    """What a person holds in one application. True until `until`, as long as what it was made from is."""
+
+    def __init__(self, application_id: int, held: Mapping[Scope, ScopeHeld]) -> None:
+        self.application_id = application_id
+        self._held = held
+        self._remembered: dict[Hashable, tuple[str, ...]] = {}
+
+    @property
+    def open_scopes(self) -> Iterable[Scope]:
+        """All in which something may be held, the root first."""
+        return self._held.keys()
+
+    @cached_property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Those in which a rule or a role is held."""
+        return tuple(scope for scope, one in self._held.items() if one.gathered.roles or one.held)
+
+    @cached_property
+    def until(self) -> int:
+        """When time alone may change any of this, 0 for never. What has a ttl never ends by it (R5)."""
+        ends = (end for one in self._held.values() for end in (*one.gathered.ends, one.gathered.closes))
+        return min((end.expired for end in ends if end.expired and not end.ttl), default=0)
+
+    def rules(self, scope: Scope) -> ScopeHeld:
+        """Those that are true exactly there."""
+        return self._held.get(scope, EMPTY)
+
+    def assigned(self, scope: Scope) -> Mapping[str, HeldRole]:
+        """Roles given there, by assignment or to a group, by key."""
+        return self.rules(scope).gathered.roles
+
+    def allows(self, scope: Scope, rule: Rule) -> bool:
+        return any(rule in self.rules(place).held for place in self.counting(scope, rule))
+
+    def counting(self, scope: Scope, rule: Rule) -> Iterator[Scope]:
+        """Where a rule has to be held to count in a scope: there, or in the project around it.
+
+        At the root it counts nowhere below, but for can_administer (R5).
+        """
+        yield scope
+        if scope.kind is not None:
+            yield scope.project
+        if self.application_id == CENTRAL_ID and not scope.is_root and rule == CAN_ADMINISTER:
+            yield ROOT
+
+    def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
+        """The earliest end that a list made now tells of, of any role or entry in these scopes, 0 for none."""
+        ends = (end for scope in scopes for end in self.rules(scope).gathered.ends)
+        return min((end.shown(now) for end in ends), default=0)
+
+    def remember(self, key: Hashable, make: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """Something made from this, made once."""
+        found = self._remembered.get(key)
+        if found is None:
+            if len(self._remembered) >= REMEMBERED_MOST:
+                self._remembered.clear()
+            found = self._remembered[key] = make()
+        return found
+
+
+def evaluate(
+    model: ApplicationModel, facts: Facts, structure: Structure, *, now: int, address: Address | None
+) -> Effective:
+    application_id = model.application.application_id
+    if is_removed(model, facts):
+        return Effective(application_id, {})
+    this = situation(model, facts, structure, now=now, address=address)
+    return Effective(application_id, {ROOT: ScopeHeld(gather_root(this)), **dict(_below(this))})
+
+
+def _below(this: Situation) -> Iterator[tuple[Scope, ScopeHeld]]:
+    scopes = {scope for scope in this.holdings if not scope.is_root}
+    scopes |= {Scope(project_id) for project_id in this.projects_reached()}
+    gates = {project_id: this.gate(project_id) for project_id in {scope.project_id for scope in scopes}}
+    for scope in sorted(scopes, key=scope_order):
+        gate = gates[scope.project_id]
+        if gate.is_open:
+            yield scope, ScopeHeld(gather_below(this, scope, gate.closes))
+
+
+def true_rules(tiers: Tiers) -> set[Rule]:
+    """A tier overrides those below it; within one tier false beats true (R5)."""
+    held: set[Rule] = set()
+    for tier in tiers:
+        for voice in tier:
+            held |= voice.says.yes
+        for voice in tier:
+            held -= voice.says.no
+    return held
+
+
+def loss(spoken: Spoken) -> int:
+    """The first moment at which a rule of which this is said is no longer true."""
+    return next((moment for moment in sorted(spoken.values()) if not is_true(spoken, moment)), FOREVER)
+
+
+def is_true(spoken: Spoken, moment: int) -> bool:
+    """What the highest tier that will still speak says, false before true."""
+    speaking = [(tier, not value) for (tier, value), until in spoken.items() if until > moment]
+    return bool(speaking) and not max(speaking)[1]
+
+
+def scope_order(scope: Scope) -> tuple[str, str, str]:
+    return scope.project_id, scope.kind or "", scope.resource_id
+
+
+EMPTY: Final = ScopeHeld(Gathered(tiers=(), roles={}))

@@ -1,0 +1,65 @@
+"""Whether a person can hold anything at all in a project: removed, disallow, allow, allowed_domains (R5)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gatehouse.permissions.evaluation.compiled import CompiledProject
+from gatehouse.permissions.evaluation.matching import Handle, Matcher, is_member
+from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.model.rule import ENDLESS, End
+
+
+class Barrier(StrEnum):
+    PROJECT_UNKNOWN = "project_unknown"
+    PROJECT_REMOVED = "project_removed"
+    IN_DISALLOWED_GROUP = "in_disallowed_group"
+    IN_NO_ALLOWED_GROUP = "in_no_allowed_group"
+    DOMAIN_NOT_ALLOWED = "domain_not_allowed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    barrier: Barrier | None = None
+    groups: tuple[str, ...] = ()  # those that shut it, by id
+    closes: End = ENDLESS  # when only being an owner holds it open
+
+    @property
+    def is_open(self) -> bool:
+        return self.barrier is None
+
+
+OPEN = Gate()
+
+
+def gate(project: CompiledProject | None, facts: Facts, handles: Iterable[Handle], now: int) -> Gate:
+    """Owners pass whatever the lists say, but nobody gets into a project that was removed."""
+    if project is None:
+        return Gate(barrier=Barrier.PROJECT_UNKNOWN)
+    if project.model.project.removed:
+        return Gate(barrier=Barrier.PROJECT_REMOVED)
+    found = by_lists(project, facts, handles)
+    ownership = facts.owns.get(project.model.project.project_id)
+    if found.is_open or ownership is None or ownership.is_past(now):
+        return found
+    return Gate(closes=ownership)
+
+
+def by_lists(project: CompiledProject, facts: Facts, handles: Iterable[Handle]) -> Gate:
+    model = project.model
+    barred = members_among(project, project.disallow, facts, handles)
+    if barred:
+        return Gate(barrier=Barrier.IN_DISALLOWED_GROUP, groups=barred)
+    if model.project.allow and not members_among(project, project.allow, facts, handles):
+        return Gate(barrier=Barrier.IN_NO_ALLOWED_GROUP, groups=model.project.allow)
+    if project.allowed_domains and facts.subject.domain not in project.allowed_domains:
+        return Gate(barrier=Barrier.DOMAIN_NOT_ALLOWED)
+    return OPEN
+
+
+def members_among(
+    project: CompiledProject, groups: Matcher[str], facts: Facts, handles: Iterable[Handle]
+) -> tuple[str, ...]:
+    """Those of the groups that the person belongs to, by id."""
+    known = project.model.groups
+    return tuple(sorted(one for one in groups.candidates(handles) if is_member(known[one], facts)))

@@ -1,0 +1,232 @@
+"""Gathers everything that has a say about a person's rules in one scope, in the order of R5."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Final, TypeAlias
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.documents.rules import section_entries
+from gatehouse.permissions.evaluation.compiled import (
+    CompiledModel,
+    CompiledRole,
+    CompiledStructure,
+    Says,
+    compiled_model,
+    compiled_structure,
+    says,
+)
+from gatehouse.permissions.evaluation.gates import Gate, gate, members_among
+from gatehouse.permissions.evaluation.matching import Handle, handles_of, meets_condition
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rule import ENDLESS, End, Entry, Rule, Section
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.user_record import NOTHING, Holdings
+
+
+class Tier(IntEnum):
+    """A higher one overrides a lower one."""
+
+    SCHEMA = 0
+    DEFAULT_ROLES = 1
+    ROLES = 2
+    DIRECT = 3
+
+
+class SourceKind(StrEnum):
+    SCHEMA = "schema_default"
+    DEFAULT_ROLE = "default_role"
+    ASSIGNED_ROLE = "assigned_role"
+    GROUP_GRANT = "group_grant"
+    CONDITION = "condition_of_role"
+    DIRECT = "direct_entry"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    kind: SourceKind
+    role: Role | None = None
+    group_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    source: Source
+    says: Says
+    end: End = ENDLESS
+
+
+Tiers: TypeAlias = tuple[tuple[Voice, ...], ...]  # one for each Tier, voices in the order in which params merge
+
+SCHEMA: Final = Source(SourceKind.SCHEMA)
+DIRECT: Final = Source(SourceKind.DIRECT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRole:
+    """A role that was given, not one that comes by default or by its condition."""
+
+    role: Role
+    end: End = ENDLESS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    tiers: Tiers
+    roles: Mapping[str, HeldRole]  # by key
+    ends: AbstractSet[End] = frozenset()  # of every unexpired assignment and entry, whether it counts or not
+    closes: End = ENDLESS  # nothing is held after it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """One person, one application, one moment."""
+
+    application_id: int
+    model: CompiledModel
+    structure: CompiledStructure
+    facts: Facts
+    now: int
+    address: Address | None
+    handles: frozenset[Handle]
+    holdings: Mapping[Scope, Holdings] = field(default_factory=dict)
+
+    def gate(self, project_id: str) -> Gate:
+        return gate(self.structure.project(project_id), self.facts, self.handles, self.now)
+
+    def projects_reached(self) -> set[str]:
+        """Those in which he may be given something through a group."""
+        return self.structure.connecting(self.application_id).candidates(self.handles)
+
+    def grants(self, project_id: str) -> Iterator[GroupGrant]:
+        """Those of the project to groups of which he is a member, by group id."""
+        project = self.structure.project(project_id)
+        if project is None:
+            return
+        grants = project.grants(self.application_id)
+        for group_id in members_among(project, grants.groups, self.facts, self.handles):
+            yield from grants.by_group[group_id]
+
+    def meets(self, role: Role) -> bool:
+        return meets_condition(role, self.facts, self.address)
+
+    def usable(self, key: str, scope: Scope) -> CompiledRole | None:
+        """The role, if it counts when given here: protected ones only at the root, gated ones by condition (R5)."""
+        found = self.model.roles.get(key)
+        if found is None or (found.role.protected and not scope.is_root):
+            return None
+        gated = found.role.condition_mode is ConditionMode.REQUIRE
+        return None if gated and not self.meets(found.role) else found
+
+
+def situation(
+    model: ApplicationModel, facts: Facts, structure: Structure, *, now: int, address: Address | None
+) -> Situation:
+    application_id = model.application.application_id
+    record = facts.records.get(application_id)
+    return Situation(
+        application_id=application_id,
+        model=compiled_model(model),
+        structure=compiled_structure(structure),
+        facts=facts,
+        now=now,
+        address=address,
+        handles=handles_of(facts),
+        holdings={} if record is None else record.scopes,
+    )
+
+
+def is_removed(model: ApplicationModel, facts: Facts) -> bool:
+    """The facts are of this moment; the model may be older."""
+    state = facts.applications.get(model.application.application_id)
+    return model.application.removed or (state is not None and state.removed)
+
+
+def gather_root(this: Situation) -> Gathered:
+    holdings = this.holdings.get(ROOT, NOTHING)
+    assigned, direct = tuple(_assigned(this, ROOT, holdings)), _direct(holdings, this.now)
+    schema = Voice(SCHEMA, this.model.schema)
+    return Gathered(
+        tiers=((schema,), _default(this), (*assigned, *_conditional(this)), direct),
+        roles=_held_roles(assigned),
+        ends=_ends(this, holdings, direct),
+    )
+
+
+def gather_below(this: Situation, scope: Scope, closes: End) -> Gathered:
+    """In a project or on a resource neither the schema nor default or conditional roles count (R5)."""
+    holdings = this.holdings.get(scope, NOTHING)
+    grants = list(this.grants(scope.project_id)) if scope.kind is None else []  # they land in the project itself
+    revoked = revoked_by(grants)
+    given = tuple(
+        voice
+        for voice in (*_assigned(this, scope, holdings), *_granted(this, scope, grants))
+        if voice.source.role is not None and voice.source.role.key not in revoked
+    )
+    direct = _direct(holdings, this.now)
+    return Gathered(
+        tiers=((), (), given, direct), roles=_held_roles(given), ends=_ends(this, holdings, direct), closes=closes
+    )
+
+
+def revoked_by(grants: Iterable[GroupGrant]) -> frozenset[str]:
+    """Keys of the roles taken away, however they were got (R5)."""
+    return frozenset(key for one in grants if one.action is GrantAction.REVOKE for key in one.roles)
+
+
+def direct_entries(holdings: Holdings) -> dict[Rule, Entry]:
+    return section_entries(holdings.private_data, Section.PRIVATE) | section_entries(
+        holdings.public_data, Section.PUBLIC
+    )
+
+
+def _default(this: Situation) -> tuple[Voice, ...]:
+    return tuple(Voice(Source(SourceKind.DEFAULT_ROLE, one.role), one.says) for one in this.model.default_roles)
+
+
+def _assigned(this: Situation, scope: Scope, holdings: Holdings) -> Iterator[Voice]:
+    for assignment in holdings.roles:
+        found = this.usable(assignment.role, scope)
+        if found is not None and not assignment.end.is_past(this.now):
+            yield Voice(Source(SourceKind.ASSIGNED_ROLE, found.role), found.says, assignment.end)
+
+
+def _granted(this: Situation, scope: Scope, grants: Iterable[GroupGrant]) -> Iterator[Voice]:
+    for grant in grants:
+        for key in grant.roles if grant.action is GrantAction.GRANT else ():
+            found = this.usable(key, scope)
+            if found is not None:
+                yield Voice(Source(SourceKind.GROUP_GRANT, found.role, grant.group_id), found.says)
+
+
+def _conditional(this: Situation) -> Iterator[Voice]:
+    for key in sorted(this.model.conditional.candidates(this.handles)):
+        found = this.model.roles[key]
+        if this.meets(found.role):
+            yield Voice(Source(SourceKind.CONDITION, found.role), found.says)
+
+
+def _direct(holdings: Holdings, now: int) -> tuple[Voice, ...]:
+    """One voice for all entries that end together."""
+    by_end: dict[End, dict[Rule, Entry]] = {}
+    for rule, entry in direct_entries(holdings).items():
+        if not entry.end.is_past(now):
+            by_end.setdefault(entry.end, {})[rule] = entry
+    return tuple(Voice(DIRECT, says(entries), end) for end, entries in by_end.items())
+
+
+def _held_roles(voices: Iterable[Voice]) -> dict[str, HeldRole]:
+    """By key; a grant has no end, so what is both assigned and granted has none."""
+    return {
+        voice.source.role.key: HeldRole(role=voice.source.role, end=voice.end)
+        for voice in voices
+        if voice.source.role is not None
+    }
+
+
+def _ends(this: Situation, holdings: Holdings, direct: Iterable[Voice]) -> frozenset[End]:
+    assigned = (one.end for one in holdings.roles if one.role in this.model.roles and not one.end.is_past(this.now))
+    return frozenset((*assigned, *(voice.end for voice in direct))) - {ENDLESS}

@@ -1,0 +1,107 @@
+"""Finds whom conditions hold for without asking every condition.
+
+Each condition has handles: whoever meets it carries at least one of them, such as his domain or a tag. Five
+hundred groups are then asked about only where a handle of the person leads to them.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Final, Generic, TypeAlias, TypeVar, assert_never
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.documents.conditions import (
+    AllOf,
+    AnyOf,
+    Domain,
+    Everyone,
+    FromNetwork,
+    HasPurchase,
+    HasTag,
+    OneOfUsers,
+    Test,
+    holds,
+)
+from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.role import Role
+
+K = TypeVar("K", bound=Hashable)
+Handle: TypeAlias = tuple[str, str]
+
+ANYONE: Final[Handle] = ("everyone", "")
+UNKNOWN_PLACE: Final[Address | None] = None  # group conditions know no ip (interface §2.5)
+
+
+class Matcher(Generic[K]):
+    """Things that conditions belong to, by the handles of these."""
+
+    def __init__(self, rows: Iterable[tuple[K, Iterable[Handle]]]) -> None:
+        self._found: dict[Handle, list[K]] = {}
+        for key, handles in rows:
+            for handle in handles:
+                self._found.setdefault(handle, []).append(key)
+
+    def candidates(self, handles: Iterable[Handle]) -> set[K]:
+        """All that may hold for a person with these handles; the conditions themselves are still to be asked."""
+        return {key for handle in handles for key in self._found.get(handle, ())}
+
+    @property
+    def handles(self) -> Iterable[Handle]:
+        return self._found.keys()
+
+
+def handles_of(facts: Facts) -> frozenset[Handle]:
+    who = facts.subject
+    return frozenset(
+        {
+            ANYONE,
+            ("uid", who.user_id),
+            *([("domain", who.domain)] if who.domain is not None else []),
+            *(("tag", tag) for tag in who.tags),
+            *(("purchase", purchase) for purchase in who.purchases),
+            *(("group", group_id) for group_id in facts.groups),
+        }
+    )
+
+
+def handles_for(test: Test) -> frozenset[Handle]:  # noqa: PLR0911 - one a kind
+    """Whoever the test holds for has one of these; without any it holds for nobody."""
+    match test:
+        case Domain(name):
+            return frozenset({("domain", name)})
+        case OneOfUsers(user_ids):
+            return frozenset(("uid", user_id) for user_id in user_ids)
+        case HasTag(tag):
+            return frozenset({("tag", tag)})
+        case HasPurchase(purchase):
+            return frozenset({("purchase", purchase)})
+        case FromNetwork():
+            return frozenset({ANYONE})
+        case Everyone(everyone):
+            return frozenset({ANYONE}) if everyone else frozenset()
+        case AllOf(parts):
+            return min((handles_for(part) for part in parts), key=_breadth)
+        case AnyOf(parts):
+            return frozenset().union(*(handles_for(part) for part in parts))
+        case _:
+            assert_never(test)
+
+
+def group_handles(group: Group) -> frozenset[Handle]:
+    conditions = (handles_for(one.condition.test) for one in group.conditions)
+    return frozenset({("group", group.group_id)}).union(*conditions)
+
+
+def is_member(group: Group, facts: Facts) -> bool:
+    """Listed, or meeting any of its conditions (R5)."""
+    return group.group_id in facts.groups or any(
+        holds(one.condition.test, facts.subject, UNKNOWN_PLACE) for one in group.conditions
+    )
+
+
+def meets_condition(role: Role, facts: Facts, address: Address | None) -> bool:
+    """A role without a condition asks nothing of anyone."""
+    return role.condition is None or holds(role.condition.test, facts.subject, address)
+
+
+def _breadth(handles: frozenset[Handle]) -> tuple[bool, int]:
+    return ANYONE in handles, len(handles)

@@ -1,0 +1,102 @@
+"""How what somebody holds is told: list, list_short and roles (interface §4.5, R5)."""
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gatehouse.permissions.evaluation.effective import Effective, ScopeHeld
+from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.scope import Scope
+
+PROJECT_ACCESS: Final = "private_data.projectAccess"
+EVERYWHERE: Final = None
+EVERY_SECTION: Final = frozenset(Section)
+NOWHERE: Final = ""  # a project that was asked for and is not there: the root alone is told
+
+
+class Shape(StrEnum):
+    LIST = "list"
+    LIST_SHORT = "list_short"
+    ROLES = "roles"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeOptions:
+    project_id: str | None = EVERYWHERE  # an id, never an alias
+    hide_project_access: bool = False
+    with_exp: bool = False
+    sections: frozenset[Section] = EVERY_SECTION  # of the root; what is held in projects counts as private
+
+
+DEFAULT_OPTIONS: Final = ShapeOptions()
+
+
+def asked_scopes(effective: Effective, options: ShapeOptions = DEFAULT_OPTIONS) -> list[Scope]:
+    """The scopes an answer with these options is about."""
+    if options.hide_project_access:
+        return [scope for scope in effective.open_scopes if scope.is_root]
+    if options.project_id is EVERYWHERE:
+        return list(effective.open_scopes)
+    return [scope for scope in effective.open_scopes if scope.is_root or scope.project_id == options.project_id]
+
+
+def render(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> list[str]:
+    """Sorted, each once."""
+    moment = now if options.with_exp and kind is not Shape.ROLES else 0  # nothing else depends on it
+    key = (kind, options.project_id, options.hide_project_access, options.sections, moment)
+    return list(effective.remember(key, lambda: tuple(sorted(set(_entries(effective, kind, options, now))))))
+
+
+def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> Iterator[str]:
+    for scope in asked_scopes(effective, options):
+        if kind is Shape.ROLES:
+            yield from (_roles_prefix(scope) + held.role.name for held in effective.assigned(scope).values())
+        else:
+            prefixes = short_prefixes(scope) if kind is Shape.LIST_SHORT else list_prefixes(scope)
+            sections = options.sections if scope.is_root else EVERY_SECTION
+            yield from _rules(effective.rules(scope), sections, prefixes, now if options.with_exp else None)
+
+
+def _rules(held: ScopeHeld, sections: frozenset[Section], prefixes: tuple[str, str], now: int | None) -> list[str]:
+    """Most rules have neither params nor an end; they are told without looking each of them up."""
+    shown = held.held if sections == EVERY_SECTION else {rule for rule in held.held if rule.section in sections}
+    lefts = {} if now is None else held.lefts(shown, now)
+    special = {*held.params, *lefts} & shown
+    return [
+        *_texts(shown - special, prefixes, "" if now is None else ":0"),
+        *(text for rule in special for text in _texts({rule}, prefixes, _suffix(held, rule, lefts, now))),
+    ]
+
+
+def _texts(rules: AbstractSet[Rule], prefixes: tuple[str, str], suffix: str) -> list[str]:
+    private, public = prefixes
+    return [(private if rule.section is Section.PRIVATE else public) + rule.path + suffix for rule in rules]
+
+
+def _suffix(held: ScopeHeld, rule: Rule, lefts: Mapping[Rule, int], now: int | None) -> str:
+    params = held.params.get(rule)
+    return ("|" + ",".join(params) if params else "") + ("" if now is None else f":{lefts.get(rule, 0)}")
+
+
+def list_prefixes(scope: Scope) -> tuple[str, str]:
+    """Of private and of public rules."""
+    if scope.is_root:
+        return f"{Section.PRIVATE}.", f"{Section.PUBLIC}."
+    place = ".".join((PROJECT_ACCESS, scope.project_id, *_resource(scope)))
+    return f"{place}.{Section.PRIVATE}.", f"{place}.{Section.PUBLIC}."
+
+
+def short_prefixes(scope: Scope) -> tuple[str, str]:
+    """The same for both: a path stands in one section only (R5)."""
+    prefix = "" if scope.is_root else "/".join((scope.project_id, *_resource(scope), ""))
+    return prefix, prefix
+
+
+def _roles_prefix(scope: Scope) -> str:
+    return "" if scope.is_root else ".".join((scope.project_id, *_resource(scope))) + "/"
+
+
+def _resource(scope: Scope) -> tuple[str, ...]:
+    return () if scope.kind is None else (scope.kind.value, scope.resource_id)

@@ -1,0 +1,1 @@
+"""Why somebody holds a rule, or what is missing."""

@@ -1,0 +1,77 @@
+"""Why a rule is held or not: the deciding path and, for a denial, the nearest missing facts. Pure.
+
+Made from the same voices as the decision, so that the two cannot disagree.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.evaluation.effective import Effective, evaluate
+from gatehouse.permissions.evaluation.gathering import is_removed, situation
+from gatehouse.permissions.explanation.contributions import Contribution, contributions
+from gatehouse.permissions.explanation.missing import Lack, Missing, Search
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
+from gatehouse.permissions.model.rule import Rule
+from gatehouse.permissions.model.scope import Scope
+
+MISSING_MOST: Final = 50  # an application may have a thousand roles that would do
+NOT_COUNTED: Final[Mapping[str, int]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    application_id: int
+    user_id: str
+    scope: Scope
+    rule: Rule
+    allowed: bool
+    in_schema: bool  # if not, it is marked so wherever it is shown (R5)
+    left: int  # seconds until it is no longer allowed, 0 for ever
+    contributions: tuple[Contribution, ...]  # those of the project around a resource first
+    missing: tuple[Missing, ...]  # the nearest first; nothing when it is allowed
+
+
+def explain(
+    model: ApplicationModel,
+    facts: Facts,
+    structure: Structure,
+    scope: Scope,
+    rule: Rule,
+    *,
+    now: int,
+    address: Address | None,
+    holders: Mapping[str, int] = NOT_COUNTED,
+) -> Explanation:
+    """`holders`: how many users each role has, by key, for telling whether it is full."""
+    effective = evaluate(model, facts, structure, now=now, address=address)
+    this = situation(model, facts, structure, now=now, address=address)
+    places = () if is_removed(model, facts) else tuple(effective.counting(scope, rule))
+    allowed = effective.allows(scope, rule)
+    return Explanation(
+        application_id=effective.application_id,
+        user_id=facts.subject.user_id,
+        scope=scope,
+        rule=rule,
+        allowed=allowed,
+        in_schema=rule in this.model.known,
+        left=_left(effective, places, rule, now),
+        contributions=tuple(one for place in reversed(places) for one in contributions(this, place, rule)),
+        missing=() if allowed else tuple(_missing(effective, scope, Search(this, rule, holders), places)),
+    )
+
+
+def _missing(effective: Effective, scope: Scope, search: Search, places: Sequence[Scope]) -> Iterator[Missing]:
+    if not places:
+        yield Missing(kind=Lack.APPLICATION_REMOVED, scope=scope)
+    yield from search.missing(places)[:MISSING_MOST]
+    for other in effective.scopes:
+        if search.rule in effective.rules(other):
+            yield Missing(kind=Lack.HELD_ELSEWHERE, scope=other)
+
+
+def _left(effective: Effective, places: Iterable[Scope], rule: Rule, now: int) -> int:
+    """Held in two places it is allowed until the later end."""
+    lefts = [effective.rules(place)[rule].left(now) for place in places if rule in effective.rules(place)]
+    return 0 if 0 in lefts else max(lefts, default=0)

@@ -1,0 +1,1 @@
+"""The public keys applications sign with, published and found."""

@@ -1,0 +1,105 @@
+"""The public keys of applications: by these they sign service JWTs, and others verify what they sign (R2, R6)."""
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.ids import new_key_id
+from gatehouse.keys.errors import BadPublicKey
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.material import load_public, public_pem
+from gatehouse.keys.public_keys import parse_rsa_public_key
+from gatehouse.permissions.callers.request_signatures import registered
+from gatehouse.permissions.errors import KeyNotFound, Malformed
+from gatehouse.permissions.keys.files import KeyFiles, PublishedKey, application_of
+from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
+from gatehouse.permissions.store import ApplicationKeyStore
+from gatehouse.tokens import verifying
+
+
+def parse_public_key(text: object, place: str) -> str:
+    """The key as PEM, in one spelling; raises Malformed for private, broken, weak and huge ones (AP-07)."""
+    if not isinstance(text, str):
+        raise Malformed(f"{place}: a public key as text")
+    try:
+        return public_pem(parse_rsa_public_key(text))
+    except BadPublicKey as error:
+        raise Malformed(f"{place}: {error.detail}") from error
+
+
+def new_key(text: object, *, application_id: int, source: KeySource, now: int, place: str) -> ApplicationKey:
+    return ApplicationKey(
+        kid=new_key_id(),
+        application_id=application_id,
+        source=source,
+        pem=parse_public_key(text, place),
+        created_at=now,
+    )
+
+
+def new_service_key(
+    text: object, *, application_id: int, now: int, before: ApplicationKey | None = None
+) -> ApplicationKey:
+    """service_meta.public_key; one that is saved again unchanged keeps its id."""
+    key = new_key(
+        text,
+        application_id=application_id,
+        source=KeySource.SERVICE_META,
+        now=now,
+        place="data.service_meta.public_key",
+    )
+    return before if before is not None and before.pem == key.pem else key
+
+
+class ApplicationKeys:
+    """What is published, and what the verifier of service JWTs goes by."""
+
+    def __init__(self, *, store: ApplicationKeyStore, files: KeyFiles, keyring: Keyring, clock: Clock) -> None:
+        self._store = store
+        self._files = files
+        self._keyring = keyring
+        self._clock = clock
+
+    async def published(self, application_id: int) -> tuple[PublishedKey, ...]:
+        """In the order of interface §2.3. Raises KeyNotFound for unknown and removed applications alike."""
+        if not await self._store.is_live(application_id):
+            raise KeyNotFound(f"application {application_id} is unknown or removed")
+        kept = sorted(await self._store.application_keys(application_id), key=place_of)
+        return (*await self._files.of(application_id), *(PublishedKey(key.kid, key.pem) for key in kept))
+
+    async def published_key(self, key_id: str) -> PublishedKey:
+        """The `kid` of any token, ours included. Raises KeyNotFound."""
+        found = self._own(key_id)
+        if found is None:
+            _, found = await self._find(key_id) or (0, None)
+        if found is None:
+            raise KeyNotFound(f"key {key_id} is unknown, or its application removed")
+        return found
+
+    async def find(self, kid: str) -> verifying.ApplicationKey | None:
+        """The port of the verifier."""
+        found = await self._find(kid)
+        public = None if found is None else registered(found[1].pem)
+        if found is None or public is None:
+            return None
+        return verifying.ApplicationKey(application_id=found[0], public=public)
+
+    async def _find(self, kid: str) -> tuple[int, PublishedKey] | None:
+        application_id = application_of(kid)
+        if application_id is not None:
+            return await self._find_file(application_id, kid)
+        key = await self._store.application_key(kid)
+        return None if key is None else (key.application_id, PublishedKey(key.kid, key.pem))
+
+    async def _find_file(self, application_id: int, kid: str) -> tuple[int, PublishedKey] | None:
+        if not await self._store.is_live(application_id):
+            return None
+        keys = await self._files.of(application_id)
+        return next(((application_id, key) for key in keys if key.key_id == kid), None)
+
+    def _own(self, kid: str) -> PublishedKey | None:
+        published = self._keyring.published(self._clock.now())
+        return next(
+            (PublishedKey(kid, public_pem(load_public(key.public))) for key in published if key.kid == kid), None
+        )
+
+
+def place_of(key: ApplicationKey) -> tuple[bool, int, str]:
+    return key.source is not KeySource.SERVICE_META, key.created_at, key.kid

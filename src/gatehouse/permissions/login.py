@@ -1,0 +1,104 @@
+"""Whether applications let a user in, and what his JWT tells about one of them (R2, R5)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gatehouse.accounts.model import User
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.permissions.callers.service_jwts import ServiceJwts
+from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, asked_scopes, render
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
+from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.rights.secret_data import living_value
+from gatehouse.permissions.store import PermissionStore
+from gatehouse.tokens.claims import Permissions
+
+PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
+
+
+class LoginRules:
+    """Fills accounts/ports.py ApplicationRules; every way of signing in asks here."""
+
+    def __init__(self, *, store: PermissionStore, reading: Reading, service_jwts: ServiceJwts, clock: Clock) -> None:
+        self._store = store
+        self._reading = reading
+        self._service_jwts = service_jwts
+        self._clock = clock
+
+    async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
+        """Every one of them has to let him in; one that never was, or is removed, lets nobody in."""
+        if not application_ids:
+            return True
+        facts = await self._reading.facts(user.user_id, application_ids)
+        if facts is None:
+            return False
+        case = await self._reading.case(facts)
+        now = self._clock.now()
+        return all(
+            number in case.models and lets_in(case.models[number], case.facts, case.structure, now)
+            for number in application_ids
+        )
+
+    async def service_application(self, service_jwt: str) -> int:
+        return await self._service_jwts.application_of(service_jwt)
+
+    async def permissions(self, user: User, application_id: int) -> Permissions | None:
+        """What he holds in the application, for `perm` of his JWT; no address is known there (R5)."""
+        facts = await self._reading.facts(user.user_id, (application_id,))
+        if facts is None:
+            return None
+        case = await self._reading.case(facts)
+        if application_id not in case.models:
+            return None
+        now = self._clock.now()
+        held = self._reading.effective(case, application_id, None)
+        ends = held.first_end(now, asked_scopes(held))
+        return Permissions(
+            application_id=application_id,
+            entries=tuple(render(held, Shape.LIST_SHORT, DEFAULT_OPTIONS, now)),
+            ends_at=min(now + PERM_SECONDS, ends or now + PERM_SECONDS),
+        )
+
+    async def shares_email(self, application_id: int, secret: str) -> bool:
+        # Found by its digest: comparing the secret itself would tell by its time how much of a guess was right.
+        return await self._store.knows_email_secret(application_id, sha256(secret))
+
+
+def lets_in(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> bool:
+    own = facts.records[model.application.application_id].login
+    return (
+        not model.application.removed
+        and rules_let_in(model.schema.login, own, now)
+        and is_among(model.application.settings.get("restricted_domains"), facts)
+        and project_lets_in(model.application.project_id, facts, structure, now)
+    )
+
+
+def rules_let_in(login: Tree, own: Tree, now: int) -> bool:
+    """`cannot` wins over `can`; whatever is not plainly true or false lets nobody in (S-22)."""
+    return value_of("can", login, own, now) is True and value_of("cannot", login, own, now) is False
+
+
+def value_of(rule: str, login: Tree, own: Tree, now: int) -> object:
+    """The user's own record over the application's schema."""
+    own_value = living_value(own.get(rule), now)
+    return living_value(login.get(rule), now) if own_value is None else own_value
+
+
+def is_among(domains: object, facts: Facts) -> bool:
+    """An empty list restricts nobody."""
+    return not domains or (isinstance(domains, list | tuple) and facts.subject.domain in domains)
+
+
+def project_lets_in(project_id: str | None, facts: Facts, structure: Structure, now: int) -> bool:
+    """The application's own project: there, not removed, and open to the person's domain or owned by him."""
+    if project_id is None:
+        return True
+    model = structure.projects.get(project_id)
+    if model is None or model.project.removed:
+        return False
+    ownership = facts.owns.get(project_id)
+    owns = ownership is not None and not ownership.is_past(now)
+    return owns or is_among(model.project.settings.allowed_domains, facts)

@@ -1,0 +1,77 @@
+"""What a decision is made from: read in one round trip, of one moment (docs/decisions/0013).
+
+`Facts` are a person's own and are read for every request. `ApplicationModel` and `Structure` belong to
+everybody; they are kept in memory under the versions that the facts name, so a cache never answers for a
+state that is gone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gatehouse.permissions.documents.conditions import Subject
+from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.permissions.model.user_record import UserRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationState:
+    """What may have changed about an application since it was last looked at."""
+
+    application_id: int
+    project_id: str | None
+    removed: bool
+    version: int = 1  # grows with every save of the application itself
+    schema_version: int  # grows with every save of the schema or of a role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """One user, in the applications that were asked about, as of one moment."""
+
+    subject: Subject
+    login: str | None
+    blocked: bool
+    rev: int
+    has_strong_factor: bool  # TOTP or a passkey: what publishing asks for
+    groups: frozenset[str] = frozenset()  # those that list him by id
+    owns: Mapping[str, End] = field(default_factory=dict)  # projects in which he is assigned project_owner
+    service_account: ServiceAccount | None = None
+    records: Mapping[int, UserRecord] = field(default_factory=dict)  # one for each application asked about
+    applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without those that never were
+    structure: int  # version of all projects and groups
+
+    @property
+    def projects(self) -> frozenset[str]:
+        """Every project that something here is about."""
+        held = {scope.project_id for record in self.records.values() for scope in record.scopes}
+        homes = {state.project_id for state in self.applications.values() if state.project_id}
+        account = {self.service_account.project_id} if self.service_account else set()
+        return frozenset(held | homes | account) - {""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationModel:
+    application: Application
+    schema: ApplicationSchema
+    roles: Mapping[str, Role]  # by key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectModel:
+    project: Project
+    groups: Mapping[str, Group]  # all of its groups, by id; their `users` are left out: Facts.groups tells
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """Projects and groups as of one version: those asked for so far."""
+
+    version: int
+    projects: Mapping[str, ProjectModel]
+    connecting: Mapping[int, tuple[str, ...]]  # application -> ids of the live projects that grant roles of it

@@ -1,0 +1,241 @@
+"""What a user's schema looks like to whoever asks for it: its shape, and the sections he may see (interface §4.5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.callers.callers import Caller
+from gatehouse.permissions.callers.desk import Desk, Visit
+from gatehouse.permissions.callers.standing import CallerKind
+from gatehouse.permissions.documents.records import first_end, record_document
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound, ProjectNotFound
+from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.reading import Case, Reading
+from gatehouse.permissions.evaluation.shapes import EVERYWHERE, NOWHERE, Shape, ShapeOptions, asked_scopes, render
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.scope import ResourceKind, Scope
+from gatehouse.permissions.model.user_record import Holdings, UserRecord
+from gatehouse.permissions.rights.secret_data import Part
+from gatehouse.permissions.store import ApplicationStore, ProjectStore
+
+ALL_PARTS: Final = frozenset(Part)
+SERVICE_ACCOUNT_PARTS: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})  # R1
+SECTION_PARTS: Final[Mapping[str, Part]] = {
+    "login": Part.SECRET,
+    "private_data": Part.PRIVATE,
+    "public_data": Part.PUBLIC,
+    "roles": Part.ROLES,
+    "secret_data": Part.SECRET,
+}
+
+
+class ViewType(StrEnum):
+    TREE = "tree"
+    LIST = "list"
+    LIST_SHORT = "list_short"
+    ROLES = "roles"
+
+
+NEEDS: Final[Mapping[ViewType, frozenset[Part]]] = {  # at least one of these has to be readable
+    ViewType.TREE: ALL_PARTS,
+    ViewType.LIST: frozenset({Part.PRIVATE, Part.PUBLIC}),
+    ViewType.LIST_SHORT: frozenset({Part.PRIVATE, Part.PUBLIC}),
+    ViewType.ROLES: frozenset({Part.ROLES}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions:
+    project: str | None = None  # an id or alias
+    hide_project_access: bool = False
+    with_exp: bool = False
+    with_roles: bool = False
+    with_apps_data: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    data: object
+    user_id: str
+    expired: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What of whom a caller sees."""
+
+    case: Case
+    parts: frozenset[Part]
+    address: Address | None = None
+
+
+class Views:
+    def __init__(
+        self,
+        *,
+        desk: Desk,
+        reading: Reading,
+        applications: ApplicationStore,
+        projects: ProjectStore,
+        clock: Clock,
+    ) -> None:
+        self._desk = desk
+        self._reading = reading
+        self._applications = applications
+        self._projects = projects
+        self._clock = clock
+
+    async def view(self, caller: Caller, user_id: str, kind: ViewType, options: ViewOptions) -> View:
+        """Raises NoRight when nothing that was asked for may be read."""
+        application_id = caller.application_id
+        if application_id is None:
+            raise Malformed("application_id: which application?")
+        if kind in (ViewType.TREE, ViewType.ROLES) and (options.with_roles or options.with_apps_data):
+            raise Malformed("options: with_roles and with_apps_data go with lists")
+        sight = await self._sight(caller, user_id, application_id)
+        if not sight.parts & NEEDS[kind]:
+            raise NoRight(f"{kind} of user {user_id}")
+        if application_id not in sight.case.models:
+            raise ApplicationNotFound
+        return await self._shown(sight, application_id, kind, options)
+
+    async def _sight(self, caller: Caller, user_id: str, application_id: int) -> Sight:
+        if caller.facts is None:  # a service asks for itself: roles only, of its own application
+            return Sight(case=await self._case_of(user_id, application_id), parts=frozenset({Part.ROLES}))
+        if user_id == caller.user_id:
+            return Sight(case=await self._reading.case(caller.facts), parts=ALL_PARTS, address=caller.address)
+        if caller.by is CallerKind.EXCHANGED:
+            raise NoRight("an exchanged JWT is good for its owner's own record")  # R2
+        visit = await self._desk.visit(caller)
+        parts = readable(visit, user_id)
+        if not parts:
+            raise NoRight(f"user {user_id}")
+        try:
+            return Sight(case=await self._case_of(user_id, application_id), parts=parts)
+        except PersonNotFound:
+            if visit.rights.knows_who_exists:
+                raise
+            raise NoRight(f"there is no user {user_id}") from None
+
+    async def _case_of(self, user_id: str, application_id: int) -> Case:
+        facts = await self._reading.facts(user_id, (application_id,))
+        if facts is None:
+            raise PersonNotFound
+        return await self._reading.case(facts)
+
+    async def _shown(self, sight: Sight, application_id: int, kind: ViewType, options: ViewOptions) -> View:
+        facts, now = sight.case.facts, self._clock.now()
+        record = facts.records[application_id]
+        held = self._reading.effective(sight.case, application_id, sight.address)
+        shape = await self._shape_options(sight, kind, options)
+        if kind is ViewType.TREE:
+            asked = replace(record, scopes=told_scopes(record.scopes, shape))
+            data: object = tree_of(asked, sight.case.models[application_id], sight.parts)
+        else:
+            data = render(held, Shape(kind.value), shape, now)
+        if options.with_roles or options.with_apps_data:
+            data = {"rules": data, **await self._beside(sight, held, shape, options)}
+        return View(
+            data=data,
+            user_id=facts.subject.user_id,
+            expired=held.first_end(now, asked_scopes(held, shape)),
+            version=record.version,
+        )
+
+    async def _shape_options(self, sight: Sight, kind: ViewType, options: ViewOptions) -> ShapeOptions:
+        """Rules held in projects are written in private_data, and seen with it; roles are roles everywhere."""
+        seen = kind is ViewType.ROLES or Part.PRIVATE in sight.parts
+        return ShapeOptions(
+            project_id=None if options.project is None else await self._project_id(options.project),
+            hide_project_access=options.hide_project_access or not seen,
+            with_exp=options.with_exp,
+            sections=frozenset(
+                section
+                for section, part in ((Section.PRIVATE, Part.PRIVATE), (Section.PUBLIC, Part.PUBLIC))
+                if part in sight.parts
+            ),
+        )
+
+    async def _project_id(self, name: str) -> str:
+        """Unknown or removed: the root alone is told, and not why (checklist SC-11)."""
+        try:
+            project = (await self._projects.project(name)).project
+        except ProjectNotFound:
+            return NOWHERE
+        return NOWHERE if project.removed else project.project_id
+
+    async def _beside(
+        self, sight: Sight, held: Effective, shape: ShapeOptions, options: ViewOptions
+    ) -> dict[str, object]:
+        found: dict[str, object] = {}
+        if options.with_roles and Part.ROLES in sight.parts:
+            found["roles"] = render(held, Shape.ROLES, shape, self._clock.now())
+        if options.with_apps_data:
+            scopes = [scope for scope in asked_scopes(held, shape) if scope in held.scopes and not scope.is_root]
+            found["projects"] = projects_of(sight.case, scopes)
+            found["apps"] = await self._apps(scopes)
+        return found
+
+    async def _apps(self, scopes: Sequence[Scope]) -> dict[str, list[dict[str, object]]]:
+        """Of a project he holds something in, all applications; else those he holds something on (SC-12)."""
+        whole = {scope.project_id for scope in scopes if scope.kind is None}
+        single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION}
+        found: dict[str, list[dict[str, object]]] = {}
+        for application in await self._applications.applications_in({scope.project_id for scope in scopes}):
+            project_id = application.project_id or ""
+            if project_id in whole or str(application.application_id) in single:
+                found.setdefault(project_id, []).append({"id": application.application_id, "name": application.name})
+        return found
+
+
+def readable(visit: Visit, user_id: str) -> frozenset[Part]:
+    """The parts of somebody else's record that the caller may read."""
+    own = {part for part in Part if visit.rights.reads(part, user_id)}
+    account, model = visit.case.facts.service_account, visit.model
+    if account is not None and model is not None and model.application.project_id == account.project_id:
+        own |= SERVICE_ACCOUNT_PARTS
+    return frozenset(own)
+
+
+def told_scopes(scopes: Mapping[Scope, Holdings], shape: ShapeOptions) -> Mapping[Scope, Holdings]:
+    """Of a record what an answer with these options is about."""
+    return {
+        scope: held
+        for scope, held in scopes.items()
+        if scope.is_root or (not shape.hide_project_access and shape.project_id in (EVERYWHERE, scope.project_id))
+    }
+
+
+def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[Part]) -> dict[str, object]:
+    """The stored record without the sections that may not be read."""
+    names = {key: role.name for key, role in model.roles.items()}
+    whole = record_document(record, names)
+    return {
+        **{name: section for name, section in whole.items() if SECTION_PARTS[name] in parts},
+        "version": record.version,
+    }
+
+
+def saved_view(visit: Visit, record: UserRecord, model: ApplicationModel, now: int) -> View:
+    """What a save answers: the record as it is now, as far as whoever saved it may read it."""
+    parts = ALL_PARTS if record.user_id == visit.caller.user_id else readable(visit, record.user_id)
+    return View(
+        data=tree_of(record, model, parts),
+        user_id=record.user_id,
+        expired=first_end(record, now),
+        version=record.version,
+    )
+
+
+def projects_of(case: Case, scopes: Sequence[Scope]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for project_id in sorted({scope.project_id for scope in scopes}):
+        project = case.structure.projects[project_id].project
+        aliases = {"aliases": list(project.aliases)} if project.aliases else {}
+        found[project_id] = {"name": project.title, **aliases}
+    return found

@@ -1,0 +1,16 @@
+"""Whoever carries a change out: his rights, and how the audit log will name him."""
+
+from dataclasses import dataclass
+
+from gatehouse.audit.model import Origin
+from gatehouse.permissions.rights.rights import Rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    rights: Rights
+    origin: Origin
+
+    @property
+    def user_id(self) -> str:
+        return self.rights.user_id

@@ -1,0 +1,202 @@
+"""Who may do what to applications, projects, groups and their schemas: the table of interface §5.5.
+
+An operation is open when everything in one of its rows is held. `can_administer` opens all of them. What lies
+below an operation (which roles may be given, which sections of a record read) is decided where it happens, from
+the same rights.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, TypeAlias, assert_never
+
+from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.model.scope import Scope, application_scope, group_scope, service_scope
+from gatehouse.permissions.rights.rights import Reach, Rights
+
+
+class Operation(Enum):
+    APPLICATION_GET = auto()
+    APPLICATION_SAVE = auto()
+    APPLICATION_CREATE = auto()  # outside a project
+    APPLICATION_CREATE_IN_PROJECT = auto()
+    APPLICATION_DELETE = auto()
+    APPLICATION_MOVE_IN = auto()  # asked about the project it comes to
+    APPLICATION_MOVE_OUT = auto()  # asked about the project it leaves
+    APPLICATION_TAGS = auto()
+    SERVICE_META = auto()
+    APPLICATION_KEYS = auto()
+    ACCESS_KEYS = auto()
+    SCHEMA_GET = auto()
+    SCHEMA_SAVE = auto()
+    ROLES_GET = auto()
+    ROLE_NAMES = auto()
+    ROLES_SAVE = auto()
+    PUBLISH = auto()
+    PROJECT_GET = auto()
+    PROJECT_SAVE = auto()
+    PROJECT_DELETE = auto()
+    PROJECT_TAGS = auto()
+    MEMBERSHIP_GET = auto()
+    MEMBERSHIP_SAVE = auto()
+    SERVICE_ACCOUNTS = auto()
+    SERVICE_MANAGE = auto()
+    GROUP_LIST = auto()  # though there may be none in it yet
+    GROUP_GET = auto()
+    GROUP_SAVE = auto()
+    GROUP_DELETE = auto()
+    GROUP_ACCESS = auto()
+    GROUP_TAGS = auto()
+    ADMINISTER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class AtRoot:
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class InProject:
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnApplication:
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnService:
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnGroup:
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRule:
+    """secret_data.application of the application in question."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRoleOnApplication:
+    pass
+
+
+Opener: TypeAlias = AtRoot | InProject | OnApplication | OnService | OnGroup | SecretRule | AnyRoleOnApplication
+
+MANAGES_APPLICATIONS: Final = InProject("project.can_manage_applications")
+MANAGES_PROJECT: Final = InProject("project.can_manage_project")
+MANAGES_GROUPS: Final = InProject("project.can_manage_groups")
+VIEWS_PROJECT: Final = InProject("project.can_view_project")
+MANAGES_GROUP: Final = OnGroup("group.can_manage_group")
+MANAGES_EVERY_GROUP: Final = InProject("group.can_manage_group")
+PUBLISHES_SERVICES: Final = AtRoot("can_publish_services")
+MAY_SAVE: Final = SecretRule("canSave")
+MAY_CREATE_JWT: Final = SecretRule("canCreateJwt")
+
+OPENS: Final[Mapping[Operation, tuple[tuple[Opener, ...], ...]]] = {
+    Operation.APPLICATION_GET: ((MANAGES_APPLICATIONS,), (SecretRule("canRead"),), (AnyRoleOnApplication(),)),
+    Operation.APPLICATION_SAVE: ((MANAGES_APPLICATIONS,), (MAY_SAVE,)),
+    Operation.APPLICATION_CREATE: ((AtRoot("can_create_app"),),),
+    Operation.APPLICATION_CREATE_IN_PROJECT: ((MANAGES_APPLICATIONS,),),
+    Operation.APPLICATION_DELETE: ((AtRoot("can_remove_apps"),), (MANAGES_APPLICATIONS,)),
+    Operation.APPLICATION_MOVE_IN: ((MANAGES_APPLICATIONS,),),
+    Operation.APPLICATION_MOVE_OUT: ((MANAGES_APPLICATIONS,),),
+    Operation.APPLICATION_TAGS: ((PUBLISHES_SERVICES, MANAGES_APPLICATIONS), (PUBLISHES_SERVICES, MAY_SAVE)),
+    Operation.SERVICE_META: ((PUBLISHES_SERVICES, MANAGES_APPLICATIONS), (PUBLISHES_SERVICES, MAY_SAVE)),
+    Operation.APPLICATION_KEYS: ((MAY_CREATE_JWT,),),
+    Operation.ACCESS_KEYS: ((MAY_CREATE_JWT,), (OnApplication("app.can_manage_app_api_keys"),)),
+    Operation.SCHEMA_GET: ((SecretRule("canReadSchema"),),),
+    Operation.SCHEMA_SAVE: ((SecretRule("canModifySchema"),),),
+    Operation.ROLES_GET: ((SecretRule("canReadSchema"),),),
+    Operation.ROLE_NAMES: ((SecretRule("canSeeRoleList"),), (SecretRule("canReadSchema"),)),
+    Operation.ROLES_SAVE: ((SecretRule("canModifySchema"),), (MANAGES_APPLICATIONS,)),
+    Operation.PUBLISH: ((AtRoot("can_create_projects"),),),
+    Operation.PROJECT_GET: ((VIEWS_PROJECT,),),
+    Operation.PROJECT_SAVE: ((MANAGES_PROJECT,),),
+    Operation.PROJECT_DELETE: ((InProject("project.can_remove_project"),),),
+    Operation.PROJECT_TAGS: ((MANAGES_PROJECT,),),
+    Operation.MEMBERSHIP_GET: ((VIEWS_PROJECT,),),
+    Operation.MEMBERSHIP_SAVE: ((MANAGES_PROJECT,),),
+    Operation.SERVICE_ACCOUNTS: ((MANAGES_PROJECT,),),
+    Operation.SERVICE_MANAGE: ((OnService("srv.can_manage_service"),),),
+    Operation.GROUP_LIST: ((MANAGES_EVERY_GROUP,), (MANAGES_GROUPS,)),
+    Operation.GROUP_GET: ((MANAGES_GROUP,),),
+    Operation.GROUP_SAVE: ((MANAGES_GROUPS,),),
+    Operation.GROUP_DELETE: ((MANAGES_GROUPS,),),
+    Operation.GROUP_ACCESS: ((MANAGES_GROUP,),),
+    Operation.GROUP_TAGS: ((MANAGES_GROUPS,),),
+    Operation.ADMINISTER: (),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a request is about; the project of an application or group is the stored one (R5)."""
+
+    application_id: int | None = None
+    project_id: str | None = None
+    group_id: str | None = None
+
+
+NOTHING_IN_PARTICULAR: Final = About()
+
+
+def require(rights: Rights, operation: Operation, about: About = NOTHING_IN_PARTICULAR) -> None:
+    """Raise NoRight unless one of the operation's rows is held whole."""
+    if not is_open(rights, operation, about):
+        raise NoRight(f"{operation.name} on {about}")
+
+
+def is_open(rights: Rights, operation: Operation, about: About = NOTHING_IN_PARTICULAR) -> bool:
+    if not is_within(rights.within, about):
+        return False
+    return rights.administers or any(all(holds(rights, opener, about) for opener in row) for row in OPENS[operation])
+
+
+def is_within(reach: Reach | None, about: About) -> bool:
+    """Whoever a service vouches for has the smaller of his own rights and that service's reach (R6)."""
+    if reach is None:
+        return True
+    if about.application_id is not None:
+        return about.application_id == reach.application_id
+    return about.project_id is not None and about.project_id == reach.project_id
+
+
+def holds(rights: Rights, opener: Opener, about: About) -> bool:
+    match opener:
+        case AtRoot(rule):
+            return rights.holds_at_root(rule)
+        case SecretRule(rule):
+            return about.application_id is not None and rights.may(rule)
+        case AnyRoleOnApplication():
+            scope = scope_for(opener, about)
+            return scope is not None and rights.has_any_role_on(scope)
+        case InProject(rule) | OnApplication(rule) | OnService(rule) | OnGroup(rule):
+            scope = scope_for(opener, about)
+            return scope is not None and rights.holds_in(scope, rule)
+        case _:
+            assert_never(opener)
+
+
+def scope_for(opener: Opener, about: About) -> Scope | None:
+    """Where the opener's rule has to be held; None when the request is about nothing of the kind."""
+    project, application, group = about.project_id, about.application_id, about.group_id
+    if not project:
+        return None
+    match opener:
+        case InProject():
+            return Scope(project)
+        case OnApplication() | AnyRoleOnApplication():
+            return None if application is None else application_scope(project, application)
+        case OnService():
+            return None if application is None else service_scope(project, application)
+        case OnGroup():
+            return None if group is None else group_scope(project, group)
+        case _:
+            return None

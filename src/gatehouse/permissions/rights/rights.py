@@ -1,0 +1,98 @@
+"""What a caller may do with one application, project or group: his rights, put together from the model (R5).
+
+Everything the guard asks is asked here, on typed scopes and rules.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
+from gatehouse.permissions.rights.secret_data import EVERYTHING, NO_SECRETS, Extent, Part, SecretData, overlaid
+
+
+def central(path: str) -> Rule:
+    """A rule of application 1; all of them are private."""
+    return Rule(Section.PRIVATE, path)
+
+
+CAN_ADMINISTER: Final = central("can_administer")
+CAN_MODIFY_SCHEMA: Final = central("app.can_modify_schema")
+CAN_MANAGE_USERS: Final = central("app.can_manage_users")
+CAN_MANAGE_KEYS: Final = central("app.can_manage_app_api_keys")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a service reaches that vouches for a caller: its application, and the project of that (R6)."""
+
+    application_id: int
+    project_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """A caller's rights, and those about the application the request is about, if it is about one."""
+
+    user_id: str
+    central: Effective  # what he holds in application 1
+    secret: SecretData = NO_SECRETS  # his secret_data in the application
+    within: Reach | None = None  # beyond it he has none
+
+    @property
+    def administers(self) -> bool:
+        return CAN_ADMINISTER in self.central.rules(ROOT)
+
+    def holds_at_root(self, path: str) -> bool:
+        return self.administers or central(path) in self.central.rules(ROOT)
+
+    def holds_in(self, scope: Scope, path: str) -> bool:
+        """Held there, or in the project around it; at the root it would count nowhere below."""
+        return self.administers or self.central.allows(scope, central(path))
+
+    def has_any_role_on(self, scope: Scope) -> bool:
+        return bool(self.central.assigned(scope))
+
+    def may(self, rule: str) -> bool:
+        """secret_data.application of the request's application."""
+        return rule in self.secret.application
+
+    def reads(self, part: Part, user_id: str) -> bool:
+        return self._covers(self.secret.reads[part], user_id)
+
+    def writes(self, part: Part, user_id: str) -> bool:
+        return self._covers(self.secret.writes[part], user_id)
+
+    @property
+    def knows_who_exists(self) -> bool:
+        """Whoever may read or write anyone's section may be told that somebody does not exist (R6)."""
+        return any(extent is Extent.ALL for extent in (*self.secret.reads.values(), *self.secret.writes.values()))
+
+    def _covers(self, extent: Extent, user_id: str) -> bool:
+        return extent is Extent.ALL or (extent is Extent.SELF and user_id == self.user_id)
+
+
+def secret_data_of(central_held: Effective, model: ApplicationModel, own: Tree, now: int) -> SecretData:
+    """A caller's secret_data: the application's default, what Central gives him on it, his own record (R5)."""
+    if CAN_ADMINISTER in central_held.rules(ROOT):
+        return EVERYTHING
+    data = overlaid(NO_SECRETS, model.schema.secret_data, now)
+    project = model.application.project_id
+    if project:
+        data = with_central(data, central_held, application_scope(project, model.application.application_id))
+    return overlaid(data, own, now)
+
+
+def with_central(data: SecretData, held: Effective, scope: Scope) -> SecretData:
+    application, reads, writes = set(data.application), dict(data.reads), dict(data.writes)
+    if held.allows(scope, CAN_MODIFY_SCHEMA):
+        application |= {"canReadSchema", "canModifySchema", "canSeeRoleList"}
+    if held.allows(scope, CAN_MANAGE_USERS):
+        for part in (Part.ROLES, Part.PUBLIC, Part.PRIVATE):
+            reads[part] = writes[part] = Extent.ALL
+    if held.allows(scope, CAN_MANAGE_KEYS):
+        application.add("canCreateJwt")
+    return SecretData(application=frozenset(application), reads=reads, writes=writes)

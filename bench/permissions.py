@@ -5,10 +5,11 @@ from typing import Final
 
 from bench.figures import Figure, cost
 
-from gatehouse.permissions.documents.conditions import Subject, parse_condition
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings

@@ -8,7 +8,7 @@ from tools import rooms
 
 SOURCE = rooms.ROOT / "src" / "gatehouse"
 SHELLS = {"web", "storage", "cli", "settings"}
-STORAGE_MAY_SEE = {"model", "store", "errors", "events", "facts", "conditions"}  # the last two are records too
+STORAGE_MAY_SEE = {"model", "store", "errors", "events", "conditions"}  # the last reads stored conditions
 
 
 def imports_of(path: Path) -> Iterator[str]:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gatehouse.permissions.documents.conditions import Subject, parse_condition
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import ApplicationState
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings

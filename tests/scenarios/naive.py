@@ -6,7 +6,7 @@ Shares nothing with the code it checks but the records and `holds`, which has te
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gatehouse.permissions.documents.conditions import holds
+from gatehouse.permissions.evaluation.conditions import holds
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import End, Rule

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatehouse.kernel.addresses import Address, parse_address
-from gatehouse.permissions.documents.conditions import Subject, stored_condition
+from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.documents.records import parse_assignments
 from gatehouse.permissions.documents.rules import parse_entries, parse_meta, parse_schema_section
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
 from gatehouse.permissions.explanation.reasons import Explanation, explain
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings

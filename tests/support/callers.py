@@ -15,8 +15,8 @@ from gatehouse.permissions.callers.key_proofs import KeyProofs
 from gatehouse.permissions.callers.service_jwts import ServiceJwts
 from gatehouse.permissions.callers.user_jwts import UserJwts
 from gatehouse.permissions.commands.access_keys import kept_access_key
-from gatehouse.permissions.documents.conditions import Subject
 from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import Facts, ProjectModel, Structure
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.service_account import ServiceAccount

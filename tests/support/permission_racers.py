@@ -206,7 +206,7 @@ async def come_and_go(storage: Storage, _n: int) -> None:
 
 
 async def claim_data_call(storage: Storage, _n: int) -> None:
-    if not await storage.gdpr.claim(NOW, 300, 1):
+    if not await storage.personal_data.claim(NOW, 300, 1):
         raise NotFound
 
 

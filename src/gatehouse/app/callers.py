@@ -16,7 +16,7 @@ from gatehouse.permissions.keys.published import ApplicationKeys
 from gatehouse.throttle.volume import Volume, VolumeLimit
 from gatehouse.tokens.verifying import Verifier
 from gatehouse.web.permissions.exchange import ExchangeJwtEndpoint
-from gatehouse.web.permissions.keys import PublicKeyEndpoints
+from gatehouse.web.permissions.public_keys import PublicKeyEndpoints
 from gatehouse.web.routes.table import Endpoint
 
 

@@ -30,9 +30,9 @@ from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.mail.outbox import Postman
 from gatehouse.oauth.clients import Clients
 from gatehouse.permissions.evaluation.reading import Reading
-from gatehouse.permissions.gdpr import DataDesk
-from gatehouse.permissions.gdpr_errands import DataErrands
 from gatehouse.permissions.model import central
+from gatehouse.personal_data.errands import DataErrands
+from gatehouse.personal_data.requests import DataDesk
 from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.opening import Storage, connected
@@ -165,9 +165,9 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         postman=postman(
             settings, store=storage.mail, masters=masters, clock=clock, show=print_letter if dev else None
         ),
-        data_desk=data_desk(store=storage.gdpr, masters=masters, recorder=recorder, clock=clock),
+        data_desk=data_desk(store=storage.personal_data, masters=masters, recorder=recorder, clock=clock),
         data_errands=data_errands(
-            settings, store=storage.gdpr, signer=signer, masters=masters, recorder=recorder, clock=clock
+            settings, store=storage.personal_data, signer=signer, masters=masters, recorder=recorder, clock=clock
         ),
         sealer=Sealer(
             store=storage.audit,

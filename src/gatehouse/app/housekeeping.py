@@ -11,7 +11,7 @@ from gatehouse.app.house import DAY, THE_SERVICE, House, notice_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
-from gatehouse.storage.permissions.gdpr import CHANNEL as DATA_ASKED
+from gatehouse.storage.personal_data import CHANNEL as DATA_ASKED
 
 log = structlog.get_logger()
 

@@ -19,12 +19,12 @@ from gatehouse.permissions.commands.user_schemas import UserSchemas
 from gatehouse.permissions.commands.users import People
 from gatehouse.permissions.questions.user_schemas import Views
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
+from gatehouse.web.permissions.app_schemas import SchemaEndpoints
 from gatehouse.web.permissions.applications import ApplicationEndpoints
 from gatehouse.web.permissions.front_desk import FrontDesk
 from gatehouse.web.permissions.groups import GroupEndpoints
-from gatehouse.web.permissions.keys import CustomKeyEndpoint
 from gatehouse.web.permissions.projects import ProjectEndpoints
-from gatehouse.web.permissions.schemas import SchemaEndpoints
+from gatehouse.web.permissions.public_keys import CustomKeyEndpoint
 from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
 from gatehouse.web.permissions.users import UserEndpoints

@@ -5,9 +5,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.outbound.calling import Outbound
 from gatehouse.outbound.network import SystemResolver, TcpConnector
-from gatehouse.permissions.gdpr import DataDesk
-from gatehouse.permissions.gdpr_errands import DataErrands
-from gatehouse.permissions.store import GdprStore
+from gatehouse.personal_data.errands import DataErrands
+from gatehouse.personal_data.requests import DataDesk
+from gatehouse.personal_data.store import PersonalDataStore
 from gatehouse.settings import Settings
 from gatehouse.tokens.signing import Signer
 
@@ -17,7 +17,13 @@ def outbound(settings: Settings) -> Outbound:
 
 
 def data_errands(
-    settings: Settings, *, store: GdprStore, signer: Signer, masters: MasterKeys, recorder: Recorder, clock: Clock
+    settings: Settings,
+    *,
+    store: PersonalDataStore,
+    signer: Signer,
+    masters: MasterKeys,
+    recorder: Recorder,
+    clock: Clock,
 ) -> DataErrands:
     return DataErrands(
         store=store,
@@ -30,5 +36,5 @@ def data_errands(
     )
 
 
-def data_desk(*, store: GdprStore, masters: MasterKeys, recorder: Recorder, clock: Clock) -> DataDesk:
+def data_desk(*, store: PersonalDataStore, masters: MasterKeys, recorder: Recorder, clock: Clock) -> DataDesk:
     return DataDesk(store=store, sealing=masters, recorder=recorder, clock=clock)

@@ -9,7 +9,7 @@ from gatehouse.permissions.questions.proposals import Rehearsals
 from gatehouse.permissions.questions.sight import Sights
 from gatehouse.permissions.questions.simulate import Simulation
 from gatehouse.web.permissions.questions import QuestionEndpoints
-from gatehouse.web.permissions.simulation import SimulationEndpoint
+from gatehouse.web.permissions.simulate import SimulationEndpoint
 from gatehouse.web.routes.table import Endpoint
 
 

@@ -19,7 +19,7 @@ from gatehouse.oauth.clients import sealed_for
 from gatehouse.oauth.model import SecretKind
 from gatehouse.permissions.model.access_key import access_key_purpose
 from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR
-from gatehouse.permissions.model.gdpr import answer_purpose
+from gatehouse.personal_data.model import answer_purpose
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.sealed import Moved, SealedColumn
 from gatehouse.storage.statements import Row

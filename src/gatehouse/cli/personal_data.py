@@ -13,7 +13,7 @@ from gatehouse.app.own_account import export
 from gatehouse.audit.model import Origin
 from gatehouse.cli.output import moment, print_table
 from gatehouse.cli.people import find_user
-from gatehouse.permissions.model.gdpr import DataCall, DataRequest
+from gatehouse.personal_data.model import DataCall, DataRequest
 
 LOOK_EVERY: Final = 1.0  # seconds
 HEADINGS: Final = ("REQUEST", "KIND", "ASKED", "APPLICATION", "ADDRESS", "STATE", "TRIES", "NEXT", "TROUBLE")

@@ -16,7 +16,6 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
-from gatehouse.permissions.model.gdpr import DataRequest, HeldCall, KeptAnswer
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
@@ -238,47 +237,6 @@ class CrowdStore(Protocol):
 
     async def crowd(self, among: Candidates, project_ids: Collection[str], *, after: str, limit: int) -> Crowd:
         """The next candidates by user id, all of one moment. Raises ApplicationNotFound."""
-
-
-class GdprStore(Protocol):
-    """What applications are asked about people. Ending an account asks for the removal, with the same commit."""
-
-    async def ask_export(self, user_id: str, entry: Record, now: int) -> str:
-        """Ask every live application that has addresses for it; return the request's id, "" without any.
-
-        While an earlier one still waits, or has answers nobody has collected, it is that one. Raises UserNotFound.
-        """
-
-    async def has_sources(self) -> bool:
-        """Whether a live application has an address that tells what it keeps about someone."""
-
-    async def claim(self, now: int, lease: int, most: int) -> Sequence[HeldCall]:
-        """Take calls that are due, the longest due first, and hold them until `now + lease`.
-
-        Of any number of nodes one gets a call, and no address is in two hands at once. Calls of applications that
-        were removed meanwhile are given up.
-        """
-
-    async def answered(self, call: HeldCall, sealed: bytes | None, entry: Record, now: int) -> bool:
-        """Keep that it was done, and the answer; False, and nothing kept, when the answers grow too large.
-
-        This and the next two are without effect once the lease has ended and somebody else holds the call.
-        """
-
-    async def put_off(self, call: HeldCall, trouble: str, next_try_at: int) -> None:
-        """Keep what the try ended with, and when the call is due again."""
-
-    async def give_up(self, call: HeldCall, trouble: str, entry: Record, now: int) -> None:
-        """Keep what the last try ended with; it is not due again."""
-
-    async def requests(self, name: str) -> Sequence[DataRequest]:
-        """The request of that id, or all of that user, the newest first."""
-
-    async def answers(self, user_id: str, now: int) -> Sequence[KeptAnswer]:
-        """What applications answered and nobody has collected."""
-
-    async def collected(self, answer: KeptAnswer) -> None:
-        """Forget the answer: its owner has it."""
 
 
 class Rehearsal(Protocol):

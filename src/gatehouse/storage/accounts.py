@@ -16,13 +16,12 @@ from gatehouse.accounts.errors import (
 )
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL, Kind, SetupLink, User
 from gatehouse.audit.model import Record
-from gatehouse.storage import once
+from gatehouse.storage import once, personal_data
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
-from gatehouse.storage.permissions import gdpr
-from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.owners import refuse_last_owner
 from gatehouse.storage.permissions.records import assign_root_role
+from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
@@ -190,7 +189,7 @@ def drop_belongings(user_id: str, now: int) -> Verb[None]:
     group meanwhile waits, and is not waited for. Raises LastOwner.
     """
     yield from refuse_last_owner(user_id, now)
-    yield from gdpr.request_removal(user_id, now)
+    yield from personal_data.request_removal(user_id, now)
     for drop in DROP_BELONGINGS:
         yield drop(of=user_id)
 

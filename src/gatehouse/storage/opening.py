@@ -19,13 +19,13 @@ from gatehouse.storage.passkeys import PasskeyStorage
 from gatehouse.storage.permissions.applications import ApplicationStorage
 from gatehouse.storage.permissions.crowds import CrowdStorage
 from gatehouse.storage.permissions.facts import PermissionStorage
-from gatehouse.storage.permissions.gdpr import GdprStorage
 from gatehouse.storage.permissions.groups import GroupStorage
 from gatehouse.storage.permissions.keys import ApplicationKeyStorage
 from gatehouse.storage.permissions.projects import ProjectStorage
 from gatehouse.storage.permissions.records import UserRecordStorage
 from gatehouse.storage.permissions.rehearsals import RehearsalStorage
 from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
+from gatehouse.storage.personal_data import PersonalDataStorage
 from gatehouse.storage.postgres import PoolLimits, PostgresRunner
 from gatehouse.storage.profile import ProfileStorage
 from gatehouse.storage.promotion import PromotionStorage
@@ -48,7 +48,7 @@ class Storage:
     applications: ApplicationStorage
     audit: AuditStorage
     crowds: CrowdStorage
-    gdpr: GdprStorage
+    personal_data: PersonalDataStorage
     groups: GroupStorage
     installation: InstallationStorage
     interactions: InteractionStorage
@@ -109,7 +109,7 @@ def over(runner: Runner) -> Storage:
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
         crowds=CrowdStorage(runner),
-        gdpr=GdprStorage(runner),
+        personal_data=PersonalDataStorage(runner),
         groups=GroupStorage(runner),
         installation=InstallationStorage(runner),
         interactions=InteractionStorage(runner),

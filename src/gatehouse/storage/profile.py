@@ -15,8 +15,8 @@ from gatehouse.storage import mail, once
 from gatehouse.storage.accounts import drop_belongings, user_by_login
 from gatehouse.storage.audit import erase_personal, record
 from gatehouse.storage.passkeys import passkeys_of
-from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.registration import ADDRESS, end_links, owner
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.second_factors import overview

@@ -30,11 +30,11 @@ from gatehouse.storage.accounts import (
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import state_once
 from gatehouse.storage.oauth import add_client, all_clients, change_client, removed_ids
-from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.provision import do as change_world
 from gatehouse.storage.permissions.provision import read_world
 from gatehouse.storage.permissions.records import assign_root_role, touch_record
+from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Statement, Verb

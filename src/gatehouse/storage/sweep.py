@@ -4,8 +4,7 @@ from typing import Final
 
 from sqlalchemy import and_, bindparam, delete, or_
 
-from gatehouse.storage import mail
-from gatehouse.storage.permissions import gdpr
+from gatehouse.storage import mail, personal_data
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import attempts, interactions, login_tokens, once, sessions
 
@@ -31,4 +30,4 @@ def sweep(now: int) -> Verb[None]:
     yield SWEEP_TOKENS(now=now)
     yield SWEEP_INTERACTIONS(now=now)
     yield from mail.forget_before(now - mail.KEPT)
-    yield from gdpr.forget_ended(now)
+    yield from personal_data.forget_ended(now)

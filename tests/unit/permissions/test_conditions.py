@@ -12,13 +12,12 @@ from gatehouse.permissions.documents.conditions import (
     DEEPEST,
     NODES_MOST,
     USERS_MOST,
-    Condition,
-    Subject,
-    holds,
     parse_condition,
     stored_condition,
 )
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.model.condition import Condition, Subject
 
 ANNA = Subject("1001", domain="studio.example", tags=frozenset({"staff"}), purchases=frozenset({"gold"}))
 QUICK = 0.05  # seconds of our own work; checklist RO-12

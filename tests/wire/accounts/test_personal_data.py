@@ -19,7 +19,7 @@ from gatehouse.app.personal_data import data_errands
 from gatehouse.app.rewrapping import SEALED, rewrapped
 from gatehouse.audit.model import Origin
 from gatehouse.keys.base64url import decode_base64url
-from gatehouse.permissions.model.gdpr import CallState, DataRequest
+from gatehouse.personal_data.model import CallState, DataRequest
 from tests.support.letters import new_letters
 from tests.support.outside import Outsider, Received, answer, listening
 from tests.support.permission_builders import becoming, create_application
@@ -186,7 +186,7 @@ async def test_one_that_never_answers_is_given_up_in_the_end(town: Town, anna: U
 
 async def test_a_house_that_died_in_the_middle_is_finished_by_another(town: Town, anna: User) -> None:
     """The call was taken and its taker is gone: nobody calls until the lease has run out, then somebody does."""
-    store, clock = town.service.house.storage.gdpr, town.service.clock
+    store, clock = town.service.house.storage.personal_data, town.service.clock
     await erasure(town.service.house).erase(anna, OPERATOR)
     assert len(await store.claim(clock.now(), 50, 9)) == 2
     await town.run()
@@ -214,7 +214,7 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
         await erasure(house).erase(user, OPERATOR)
     neighbour = data_errands(  # as another node has them, on the same database
         house.settings,
-        store=house.storage.gdpr,
+        store=house.storage.personal_data,
         signer=house.signer,
         masters=house.masters,
         recorder=house.recorder,

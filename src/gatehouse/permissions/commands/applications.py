@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
 from gatehouse.audit.recorder import Recorder
@@ -15,7 +16,6 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version

@@ -8,18 +8,19 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.finding import live_project, project_named
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.conditions import Everyone, parse_condition, tests_in
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.fields import read_line, read_list, read_members
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight
+from gatehouse.permissions.model.condition import Everyone, tests_in
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require

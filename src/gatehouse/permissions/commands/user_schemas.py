@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.applications import ApplicationRemoved
 from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.resources import refuse_unknown_resources

@@ -1,115 +1,30 @@
-"""For whom a role or group applies: domain, uid, tag, ip, purchase, everyone, and, or (interface §2.7). Pure."""
+"""Conditions as requests, files and stored rows write them (interface §2.7)."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias, assert_never
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from gatehouse.kernel.addresses import Address, Network, contains, parse_network, unmapped_network
+from gatehouse.kernel.addresses import Network, parse_network, unmapped_network
 from gatehouse.permissions.documents.fields import read_flag, read_line, read_members, shown
 from gatehouse.permissions.documents.grammar import parse_domain, parse_user_ids
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.condition import (
+    NOBODY,
+    AllOf,
+    AnyOf,
+    Condition,
+    Domain,
+    Everyone,
+    FromNetwork,
+    HasPurchase,
+    HasTag,
+    OneOfUsers,
+    Test,
+)
 
 DEEPEST: Final = 16  # R5
 NODES_MOST: Final = 256
 USERS_MOST: Final = 1_000  # in one `uid`
 NAME_LONGEST: Final = 255  # of a tag or a purchase
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A person as conditions see him."""
-
-    user_id: str
-    domain: str | None = None  # of the login address, lower case, only while it is verified (R1)
-    tags: frozenset[str] = frozenset()
-    purchases: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class OneOfUsers:
-    user_ids: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class HasTag:
-    tag: str
-
-
-@dataclass(frozen=True, slots=True)
-class FromNetwork:
-    network: Network
-
-
-@dataclass(frozen=True, slots=True)
-class HasPurchase:
-    purchase: str
-
-
-@dataclass(frozen=True, slots=True)
-class Everyone:
-    holds: bool  # `everyone: false` holds for nobody
-
-
-@dataclass(frozen=True, slots=True)
-class AllOf:
-    parts: tuple["Test", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    parts: tuple["Test", ...]
-
-
-Test: TypeAlias = Domain | OneOfUsers | HasTag | FromNetwork | HasPurchase | Everyone | AllOf | AnyOf
-NOBODY: Final = Everyone(holds=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """As it was written, which is what is stored and answered, and as it is decided."""
-
-    document: Mapping[str, object]
-    test: Test = field(compare=False)
-
-    @property
-    def looks_at_address(self) -> bool:
-        return any(isinstance(test, FromNetwork) for test in tests_in(self.test))
-
-
-def holds(test: Test, who: Subject, address: Address | None) -> bool:  # noqa: PLR0911 - one a kind
-    """Without an address no network matches (R5)."""
-    match test:
-        case Domain(name):
-            return who.domain == name
-        case OneOfUsers(user_ids):
-            return who.user_id in user_ids
-        case HasTag(tag):
-            return tag in who.tags
-        case FromNetwork(network):
-            return address is not None and contains((network,), address)
-        case HasPurchase(purchase):
-            return purchase in who.purchases
-        case Everyone(everyone):
-            return everyone
-        case AllOf(parts):
-            return all(holds(part, who, address) for part in parts)
-        case AnyOf(parts):
-            return any(holds(part, who, address) for part in parts)
-        case _:
-            assert_never(test)
-
-
-def tests_in(test: Test) -> Iterator[Test]:
-    """Every test in the tree, the outer ones first."""
-    yield test
-    if isinstance(test, AllOf | AnyOf):
-        for part in test.parts:
-            yield from tests_in(part)
 
 
 def parse_condition(document: object, *, place: str = "condition", with_address: bool = True) -> Condition:

@@ -8,7 +8,8 @@ from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeAlias, TypeVar, assert_never
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.documents.conditions import (
+from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
     Domain,
@@ -18,7 +19,6 @@ from gatehouse.permissions.documents.conditions import (
     HasTag,
     OneOfUsers,
     Test,
-    holds,
 )
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.group import Group

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gatehouse.permissions.documents.conditions import holds
+from gatehouse.permissions.evaluation.conditions import holds
 from gatehouse.permissions.evaluation.gathering import Situation, SourceKind, Tier, Voice, gather_below, gather_root
 from gatehouse.permissions.evaluation.matching import UNKNOWN_PLACE
 from gatehouse.permissions.model.group import Group

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.documents.conditions import (
+from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.model.condition import (
     AllOf,
     AnyOf,
     Domain,
@@ -16,7 +17,6 @@ from gatehouse.permissions.documents.conditions import (
     OneOfUsers,
     Subject,
     Test,
-    holds,
 )
 
 

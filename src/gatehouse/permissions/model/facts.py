@@ -8,8 +8,8 @@ state that is gone.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gatehouse.permissions.documents.conditions import Subject
 from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role

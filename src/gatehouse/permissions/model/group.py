@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.permissions.documents.conditions import Condition
+from gatehouse.permissions.model.condition import Condition
 
 USERS_MOST: Final = 100  # listed by id; interface §8
 PROJECT_TAG: Final = "project"  # a group needs it to stand in a membership list; a new one has it (R5)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gatehouse.permissions.documents.conditions import Condition
+from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.schema import Tree
 
 

@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 from itertools import chain
 
 from gatehouse.accounts.model import KEPT_TAGS
-from gatehouse.permissions.documents.conditions import NOBODY, AllOf, AnyOf, FromNetwork, Test
 from gatehouse.permissions.evaluation.compiled import CompiledRole, compiled_model, is_default
 from gatehouse.permissions.evaluation.matching import ANYONE, Handle, group_handles, handles_for
+from gatehouse.permissions.model.condition import NOBODY, AllOf, AnyOf, FromNetwork, Test
 from gatehouse.permissions.model.crowd import Candidates, Outline
 from gatehouse.permissions.model.facts import ProjectModel, Structure
 from gatehouse.permissions.model.role import ConditionMode

@@ -4,9 +4,9 @@ from typing import Final
 
 from gatehouse.accounts.model import ADMINISTRATOR
 from gatehouse.audit.model import Origin
-from gatehouse.permissions.documents.conditions import Subject
 from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord

@@ -12,7 +12,6 @@ from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.documents.conditions import Subject
 from gatehouse.permissions.documents.records import parse_assignments
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.effective import evaluate
@@ -21,6 +20,7 @@ from gatehouse.permissions.explanation.reasons import explain
 from gatehouse.permissions.explanation.wording import words
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, Structure
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, Scope

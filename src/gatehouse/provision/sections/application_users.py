@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import UNSET
 
 from gatehouse.accounts.model import ADMINISTRATOR
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.documents import rules
 from gatehouse.permissions.documents.fields import read_members, shown
 from gatehouse.permissions.documents.records import parse_assignments, parse_project, record_document

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.app_schemas import role_event, role_facts, schema_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.groups import (
     CONDITIONS_MOST,
     GROUP_ID_BYTES,

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.documents.fields import read_list, read_members, shown
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed

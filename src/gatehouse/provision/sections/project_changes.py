@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.projects import settings_document
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
+from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
-from gatehouse.permissions.changes import difference
 from gatehouse.permissions.commands.projects import read_services, settings_document
 from gatehouse.permissions.documents.fields import given_or, read_members
 from gatehouse.permissions.errors import Malformed

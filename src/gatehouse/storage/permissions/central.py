@@ -11,7 +11,7 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.storage.audit import record
-from gatehouse.storage.permissions import clock
+from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.applications import insert_application, reserve_id
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.statements import Statement, Verb
@@ -48,7 +48,7 @@ ADD_EMAIL_SECRET = Statement(insert(email_secrets))
 
 
 def install(application: Application, schema: ApplicationSchema, central_roles: Sequence[Role]) -> Verb[None]:
-    yield clock.START()
+    yield structure_version.START()
     if (yield from reserve_id(application.application_id)):
         yield from insert_application(application, schema, central_roles)
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Select, Text, bindparam, exists, func, select
 
 from gatehouse.accounts.model import User
-from gatehouse.permissions.documents.conditions import Subject
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import ApplicationState, Facts
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.storage.permissions import clock
+from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.central import (
     add_email_secret,
     install,
@@ -70,7 +70,7 @@ def _facts_of(him: ColumnElement[str]) -> Select[Any]:
         *(one.scalar_subquery().label(name) for name, one in asked.items()),
         *held_of(him),
         _APPLICATIONS.scalar_subquery().label("applications"),
-        clock.VERSION.label("structure"),
+        structure_version.VERSION.label("structure"),
     )
 
 

@@ -10,9 +10,9 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from gatehouse.permissions.errors import RoleNotFound, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.held import Cells, columns
 from gatehouse.storage.permissions.record_checks import NAMED_ROLES
+from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb, document_of
 from gatehouse.storage.tables import project_services, projects
 

@@ -14,9 +14,9 @@ from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.permissions.store import Change
 from gatehouse.storage.audit import record
-from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.projects import hold_project, write_project
 from gatehouse.storage.permissions.records import touch_record
+from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import group
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb

@@ -17,13 +17,13 @@ from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Change, MembershipChange, NewApplication
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.applications import insert_application, reserve_id, reserve_next_id
-from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.grants import (
     put_services,
     refuse_unknown_roles,
     replace_services,
 )
 from gatehouse.storage.permissions.records import edit_records, give
+from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import NAMED, project
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb

@@ -40,7 +40,6 @@ from gatehouse.storage.permissions.applications import (
     reserve_id,
     spent_ids,
 )
-from gatehouse.storage.permissions.clock import change_structure
 from gatehouse.storage.permissions.groups import create_group, delete_group, edit_group
 from gatehouse.storage.permissions.held import ASSIGNMENT_COLUMNS, ENTRY_COLUMNS, columns, records_in
 from gatehouse.storage.permissions.keys import (
@@ -53,6 +52,7 @@ from gatehouse.storage.permissions.keys import (
 from gatehouse.storage.permissions.projects import add_project, edit_project
 from gatehouse.storage.permissions.records import edit_records
 from gatehouse.storage.permissions.schemas import all_models, edit_schema
+from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import all_projects, group
 from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables import project_names, projects, role_assignments, scope_records, user_records

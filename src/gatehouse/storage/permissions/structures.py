@@ -11,7 +11,7 @@ from gatehouse.permissions.errors import GroupNotFound, ProjectNotFound
 from gatehouse.permissions.model.facts import ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import Project, ProjectSettings
-from gatehouse.storage.permissions import clock
+from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.grants import SERVICE_COLUMNS, services_in
 from gatehouse.storage.permissions.held import Cells, columns
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
@@ -71,7 +71,7 @@ GROUP = Statement(  # one statement: all of one moment
 
 
 def structure(project_ids: Collection[str], application_ids: Collection[int]) -> Verb[Structure]:
-    version = yield from clock.version()
+    version = yield from structure_version.version()
     connecting: dict[int, tuple[str, ...]] = dict.fromkeys(application_ids, ())
     for row in (yield CONNECTING(applications=sorted(application_ids))):
         connecting[row.application_id] += (row.project_id,)

@@ -11,7 +11,7 @@ from gatehouse.accounts.own.model import Act, Holdings
 from gatehouse.accounts.own.profile import Profile
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.gdpr import DataDesk
+from gatehouse.personal_data.requests import DataDesk
 from gatehouse.web.agents import device_of
 from gatehouse.web.pages import account_contexts as shown
 from gatehouse.web.pages.account_contexts import AccountContext

@@ -11,7 +11,7 @@ from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.own.erasure import Erasure
 from gatehouse.accounts.own.errors import LastAdministrator
 from gatehouse.accounts.own.export import Export
-from gatehouse.permissions.gdpr import DataDesk
+from gatehouse.personal_data.requests import DataDesk
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.account_contexts import DeleteAccountContext
 from gatehouse.web.pages.contexts import SignInContext

@@ -10,11 +10,11 @@ from gatehouse.permissions.callers.credentials import ORDINARY
 from gatehouse.permissions.commands.access_keys import AccessKeys
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, done, needed, post
 from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
 from gatehouse.web.permissions.moments import moment
-from gatehouse.web.permissions.schemas import id_of
 from gatehouse.web.routes.table import Endpoint
 
 

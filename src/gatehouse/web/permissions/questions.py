@@ -15,6 +15,7 @@ from gatehouse.permissions.questions.explain import ExplainDraft, Explanations
 from gatehouse.permissions.questions.members import Members, MembersDraft, MemberSearch
 from gatehouse.permissions.questions.sight import refuse_about_everybody
 from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
 from gatehouse.web.permissions.envelope import answer, post, tagged
 from gatehouse.web.permissions.question_records import (
@@ -25,7 +26,6 @@ from gatehouse.web.permissions.question_records import (
     explained,
     member,
 )
-from gatehouse.web.permissions.schemas import id_of
 from gatehouse.web.responses import NO_STORE
 from gatehouse.web.routes.table import Endpoint
 

@@ -16,10 +16,10 @@ from gatehouse.permissions.documents.ends import parse_expired
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
 from gatehouse.permissions.questions.user_schemas import View, ViewOptions, Views, ViewType, saved_view
 from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
 from gatehouse.web.permissions.envelope import post, tagged
 from gatehouse.web.permissions.front_desk import actor_of
-from gatehouse.web.permissions.schemas import id_of
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
 

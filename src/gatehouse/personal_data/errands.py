@@ -17,9 +17,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.outbound.errors import CallFailed
 from gatehouse.outbound.model import Answer, Posting
 from gatehouse.outbound.targets import origin_of
-from gatehouse.permissions.gdpr import Sealing
-from gatehouse.permissions.model.gdpr import TRIED_FOR, Errand, HeldCall, answer_purpose
-from gatehouse.permissions.store import GdprStore
+from gatehouse.personal_data.model import TRIED_FOR, Errand, HeldCall, answer_purpose
+from gatehouse.personal_data.requests import Sealing
+from gatehouse.personal_data.store import PersonalDataStore
 from gatehouse.tokens.claims import OutboundServiceClaims
 from gatehouse.tokens.signing import Signer
 
@@ -62,7 +62,7 @@ class DataErrands:
     def __init__(
         self,
         *,
-        store: GdprStore,
+        store: PersonalDataStore,
         poster: Poster,
         signer: Signer,
         sealing: Sealing,

@@ -14,10 +14,10 @@ from gatehouse.permissions.keys.files import PublishedKey
 from gatehouse.permissions.keys.published import ApplicationKeys
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, done, needed, post
 from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.permissions.schemas import id_of
 from gatehouse.web.responses import cacheable
 from gatehouse.web.routes.table import Cors, Endpoint, RateClass
 

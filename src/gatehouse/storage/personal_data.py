@@ -1,4 +1,4 @@
-"""Keeps what applications are asked about people, and what they answer (GdprStore)."""
+"""Keeps what applications are asked about people, and what they answer (PersonalDataStore)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import Record
 from gatehouse.kernel.ids import new_record_id
-from gatehouse.permissions.model.gdpr import (
+from gatehouse.personal_data.model import (
     ANSWERS_LARGEST,
     KEPT_FOR,
     CallState,
@@ -292,7 +292,7 @@ def forget_ended(now: int) -> Verb[None]:
     yield FORGET_REQUESTS(now=now)
 
 
-class GdprStorage(Stored):
+class PersonalDataStorage(Stored):
     has_sources = look(has_sources)
     ask_export = act(ask_export)
     claim = act(claim)

@@ -13,8 +13,8 @@ from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.permissions.model.gdpr import CallState, DataCall, DataRequest, Errand, KeptAnswer, answer_purpose
-from gatehouse.permissions.store import GdprStore
+from gatehouse.personal_data.model import CallState, DataCall, DataRequest, Errand, KeptAnswer, answer_purpose
+from gatehouse.personal_data.store import PersonalDataStore
 
 log = structlog.get_logger()
 
@@ -38,7 +38,7 @@ class Standing:
 
 
 class DataDesk:
-    def __init__(self, *, store: GdprStore, sealing: Sealing, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: PersonalDataStore, sealing: Sealing, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._sealing = sealing
         self._recorder = recorder

@@ -14,10 +14,10 @@ from gatehouse.permissions.questions.proposals import AnyProposal, OfApplication
 from gatehouse.permissions.questions.sight import refuse_about_everybody
 from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
 from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
 from gatehouse.web.permissions.envelope import answer, post
 from gatehouse.web.permissions.front_desk import actor_of
-from gatehouse.web.permissions.schemas import id_of
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
 
 LIMIT_MOST: Final = 1_000

@@ -1,0 +1,40 @@
+"""Whether a condition holds for someone. Pure."""
+
+from typing import assert_never
+
+from gatehouse.kernel.addresses import Address, contains
+from gatehouse.permissions.model.condition import (
+    AllOf,
+    AnyOf,
+    Domain,
+    Everyone,
+    FromNetwork,
+    HasPurchase,
+    HasTag,
+    OneOfUsers,
+    Subject,
+    Test,
+)
+
+
+def holds(test: Test, who: Subject, address: Address | None) -> bool:  # noqa: PLR0911 - one a kind
+    """Without an address no network matches (R5)."""
+    match test:
+        case Domain(name):
+            return who.domain == name
+        case OneOfUsers(user_ids):
+            return who.user_id in user_ids
+        case HasTag(tag):
+            return tag in who.tags
+        case FromNetwork(network):
+            return address is not None and contains((network,), address)
+        case HasPurchase(purchase):
+            return purchase in who.purchases
+        case Everyone(everyone):
+            return everyone
+        case AllOf(parts):
+            return all(holds(part, who, address) for part in parts)
+        case AnyOf(parts):
+            return any(holds(part, who, address) for part in parts)
+        case _:
+            assert_never(test)

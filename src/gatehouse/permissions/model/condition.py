@@ -1,0 +1,81 @@
+"""For whom a role or group applies: domain, uid, tag, ip, purchase, everyone, and, or (interface §2.7)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from gatehouse.kernel.addresses import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A person as conditions see him."""
+
+    user_id: str
+    domain: str | None = None  # of the login address, lower case, only while it is verified (R1)
+    tags: frozenset[str] = frozenset()
+    purchases: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfUsers:
+    user_ids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HasTag:
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromNetwork:
+    network: Network
+
+
+@dataclass(frozen=True, slots=True)
+class HasPurchase:
+    purchase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Everyone:
+    holds: bool  # `everyone: false` holds for nobody
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    parts: tuple["Test", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    parts: tuple["Test", ...]
+
+
+Test: TypeAlias = Domain | OneOfUsers | HasTag | FromNetwork | HasPurchase | Everyone | AllOf | AnyOf
+NOBODY: Final = Everyone(holds=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """As it was written, which is what is stored and answered, and as it is decided."""
+
+    document: Mapping[str, object]
+    test: Test = field(compare=False)
+
+    @property
+    def looks_at_address(self) -> bool:
+        return any(isinstance(test, FromNetwork) for test in tests_in(self.test))
+
+
+def tests_in(test: Test) -> Iterator[Test]:
+    """Every test in the tree, the outer ones first."""
+    yield test
+    if isinstance(test, AllOf | AnyOf):
+        for part in test.parts:
+            yield from tests_in(part)

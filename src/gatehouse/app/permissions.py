@@ -17,6 +17,7 @@ from gatehouse.permissions.commands.publish import Publishing
 from gatehouse.permissions.commands.service_accounts import ServiceAccounts
 from gatehouse.permissions.commands.user_schemas import UserSchemas
 from gatehouse.permissions.commands.users import People
+from gatehouse.permissions.questions.roles import RoleList
 from gatehouse.permissions.questions.user_schemas import Views
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
 from gatehouse.web.permissions.app_schemas import SchemaEndpoints
@@ -80,7 +81,9 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
             desk=desk,
         ).endpoint(),
         *open_endpoints(house, rooms.proofs),
-        *UserEndpoints(people=People(house.administration), projects=storage.projects, desk=desk).endpoints(),
+        *UserEndpoints(
+            people=People(administration=house.administration, projects=storage.projects), desk=desk
+        ).endpoints(),
         *RecordEndpoint(
             views=views,
             schemas=user_schemas,
@@ -115,9 +118,8 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         ).endpoint(),
         *SchemaEndpoints(
             schemas=AppSchemas(store=storage.applications, recorder=recorder, clock=clock),
-            store=storage.applications,
+            roles=RoleList(store=storage.applications, clock=clock),
             desk=desk,
-            clock=clock,
         ).endpoints(),
         ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
         *question_endpoints(house, rooms.desk),

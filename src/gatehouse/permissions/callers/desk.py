@@ -8,7 +8,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller, Callers
 from gatehouse.permissions.callers.credentials import Credentials, Need
 from gatehouse.permissions.callers.standing import CallerKind
-from gatehouse.permissions.errors import ApplicationNotFound, NoRight
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
 from gatehouse.permissions.evaluation.reading import Case, Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -47,6 +47,14 @@ class Visit:
             application_id=self.application_id,
             project_id=None if model is None else model.application.project_id,
         )
+
+    def application(self) -> ApplicationModel:
+        """The application the request has to name; to whoever administers nothing an unknown one is forbidden."""
+        if self.application_id is None:
+            raise Malformed("application_id: which application?")
+        if self.model is None:
+            raise ApplicationNotFound if self.rights.administers else NoRight("there is no such application")
+        return self.model
 
     def opened(self, operation: Operation) -> ApplicationModel:
         """The application, if the caller may do this to it; no right comes before no application (R6)."""

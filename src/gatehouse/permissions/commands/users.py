@@ -11,13 +11,19 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed, PersonNotFound
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.permissions.store import ProjectStore
 
 Put: TypeAlias = Callable[[str, frozenset[str], Origin], Awaitable[User]]
 
 
 class People:
-    def __init__(self, administration: Administration) -> None:
+    def __init__(self, *, administration: Administration, projects: ProjectStore) -> None:
         self._administration = administration
+        self._projects = projects
+
+    async def projects(self, user_id: str) -> int:
+        """How many projects somebody made that are not removed (interface §4.5)."""
+        return await self._projects.authored(user_id)
 
     async def save_tags(self, actor: Actor, user_id: str, tags: Sequence[object]) -> User:
         require(actor.rights, Operation.ADMINISTER)

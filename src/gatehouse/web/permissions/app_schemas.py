@@ -1,14 +1,12 @@
 """POST /api/permissions/meta/schema and roles (interface §4.9, §4.10, R6)."""
 
-from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION
 from gatehouse.permissions.commands.app_schemas import (
     AppSchemas,
@@ -17,18 +15,17 @@ from gatehouse.permissions.commands.app_schemas import (
     schema_document,
 )
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.errors import Malformed, RoleNotFound
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.permissions.store import ApplicationStore
+from gatehouse.permissions.questions.roles import RoleList, SeenRole
+from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import Answer, answer, done, needed, post, tagged
 from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
 
-NO_ROLE = RoleDraft()
+NO_ROLE: Final = RoleDraft()
 
 
 class SchemaRequest(Asked, frozen=True, kw_only=True):
@@ -55,11 +52,10 @@ class SchemaDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaEndpoints:
-    def __init__(self, *, schemas: AppSchemas, store: ApplicationStore, desk: FrontDesk, clock: Clock) -> None:
+    def __init__(self, *, schemas: AppSchemas, roles: RoleList, desk: FrontDesk) -> None:
         self._schemas = schemas
-        self._store = store
+        self._roles = roles
         self._desk = desk
-        self._clock = clock
 
     async def schema(self, request: Request) -> Response:
         ask = await read_json(request, SchemaRequest)
@@ -79,36 +75,17 @@ class SchemaEndpoints:
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
-                model = visit.opened(Operation.ROLE_NAMES)
-                return answer(
-                    await self._shown(
-                        model, ask.data.name, whole=is_open(visit.rights, Operation.ROLES_GET, visit.about)
-                    )
-                )
+                if ask.data.name is UNSET:
+                    return answer([role_record(seen) for seen in await self._roles.all(visit)])
+                return answer(role_record(await self._roles.one(visit, ask.data.name)))
             case "save":
                 model = await self._schemas.save_role(actor, visit.opened(Operation.ROLES_SAVE), ask.data)
-                counts = await self._counts(model)
-                return answer(role_record(model.roles[str(ask.data.name).lower()], counts))
+                return answer(role_record(await self._roles.saved(model, str(ask.data.name))))
             case "delete":
                 if ask.data.name is UNSET:
                     raise Malformed("data.name: which role?")
                 await self._schemas.delete_role(actor, visit.opened(Operation.ROLES_SAVE), ask.data.name)
                 return done()
-
-    async def _shown(self, model: ApplicationModel, name: object, *, whole: bool) -> object:
-        """One role, or all of them by name; without canReadSchema names and descriptions only."""
-        counts = await self._counts(model) if whole else {}
-        chosen = sorted(model.roles.values(), key=lambda role: role.key)
-        if name is not UNSET:
-            key = grammar.check_role_name(name, "data.name").lower()
-            if key not in model.roles:
-                raise RoleNotFound
-            chosen = [model.roles[key]]
-        shown = [role_record(role, counts) if whole else words_of(role) for role in chosen]
-        return shown if name is UNSET else shown[0]
-
-    async def _counts(self, model: ApplicationModel) -> Mapping[str, int]:
-        return await self._store.role_holders(model.application.application_id, self._clock.now())
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -149,9 +126,7 @@ def whole(model: ApplicationModel) -> SchemaDocument:
     )
 
 
-def role_record(role: Role, counts: Mapping[str, int]) -> dict[str, object]:
-    return {**role_document(role), "users_count": counts.get(role.key, 0)}
-
-
-def words_of(role: Role) -> dict[str, object]:
-    return {"name": role.name, "description": role.description}
+def role_record(seen: SeenRole) -> dict[str, object]:
+    if seen.users_count is None:
+        return {"name": seen.role.name, "description": seen.role.description}
+    return {**role_document(seen.role), "users_count": seen.users_count}

@@ -13,7 +13,7 @@ from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas, target_of
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.ends import parse_expired
-from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.questions.user_schemas import View, ViewOptions, Views, ViewType, saved_view
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
@@ -76,14 +76,11 @@ class RecordEndpoint:
         visit = await self._desk.receive(
             await credentials_of(request, ask), RECORD_SAVE, application_id=id_of(ask.application_id)
         )
-        if visit.application_id is None:
-            raise Malformed("application_id: which application?")
-        if visit.model is None:
-            raise ApplicationNotFound if visit.rights.administers else NoRight("there is no such application")
+        model = visit.application()
         expired = parse_expired(ask.expired, "expired")
         user_id = target_of(ask.data, visit.caller.user_id)
-        saved = await self._schemas.save(actor_of(request, visit), visit.model, user_id, ask.data, expired)
-        return json_answer(self._answer(saved_view(visit, saved, visit.model, self._clock.now())))
+        saved = await self._schemas.save(actor_of(request, visit), model, user_id, ask.data, expired)
+        return json_answer(self._answer(saved_view(visit, saved, model, self._clock.now())))
 
     def _answer(self, view: View) -> RecordAnswer:
         return RecordAnswer(

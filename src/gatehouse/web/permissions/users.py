@@ -6,7 +6,6 @@ from starlette.responses import Response
 
 from gatehouse.permissions.callers.credentials import ORDINARY, USER_INFO
 from gatehouse.permissions.commands.users import People
-from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, post
@@ -43,16 +42,14 @@ class PurchasesRequest(Asked, frozen=True, kw_only=True):
 
 
 class UserEndpoints:
-    def __init__(self, *, people: People, projects: ProjectStore, desk: FrontDesk) -> None:
+    def __init__(self, *, people: People, desk: FrontDesk) -> None:
         self._people = people
-        self._projects = projects
         self._desk = desk
 
     async def info(self, request: Request) -> Response:
         ask = await read_json(request, InfoRequest)
         visit = await self._desk.visit(request, ask, USER_INFO)
-        count = await self._projects.authored(visit.caller.user_id)
-        return json_answer(InfoAnswer(status="OK", projects=count))
+        return json_answer(InfoAnswer(status="OK", projects=await self._people.projects(visit.caller.user_id)))
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, UserTagsRequest)

@@ -1,0 +1,29 @@
+"""docs/guides/permissions.md, done as it says."""
+
+import re
+from pathlib import Path
+
+from tools.rooms import ROOT
+
+from tests.support.command_line import CommandLine
+
+GUIDE = (ROOT / "docs" / "guides" / "permissions.md").read_text()
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+
+
+def steps() -> list[tuple[list[str], list[str]]]:
+    """Each command with the lines it is told to print."""
+    found = "".join(blocks("console")).split("$ gatehouse ")[1:]
+    return [(step.splitlines()[0].split(), step.splitlines()[1:]) for step in found]
+
+
+def test_every_command_prints_what_the_guide_shows(gatehouse: CommandLine, tmp_path: Path) -> None:
+    for name, text in zip(("studio.yaml", "change.yaml"), blocks("yaml"), strict=True):
+        (tmp_path / name).write_text(text)
+    assert len(steps()) == 7
+    for words, shown in steps():
+        said = gatehouse(*(str(tmp_path / word) if word.endswith(".yaml") else word for word in words))
+        assert [line.rstrip() for line in said.splitlines()] == shown, words

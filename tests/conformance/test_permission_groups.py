@@ -6,7 +6,7 @@ import pytest
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.errors import GroupNotFound, NameTaken, ProjectNotFound, VersionConflict
+from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, ProjectNotFound, VersionConflict
 from gatehouse.permissions.model.group import GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
 from gatehouse.permissions.model.scope import ROOT, group_scope
@@ -115,8 +115,7 @@ async def test_a_deleted_group_goes_with_all_that_names_it(world: Storage) -> No
         await world.groups.create_group(group, ())
     kept, gone = (GroupGrant(group_id=group, roles=("guest",), action=GrantAction.GRANT) for group in (OTHER, GROUP))
     settings = ProjectSettings(services={shop: (gone, kept, gone)})
-    lists = {"allow": (GROUP, OTHER), "disallow": (GROUP,)}
-    await world.projects.edit_project("mind_games", edited_project(settings=settings, **lists))
+    await world.projects.edit_project("mind_games", edited_project(settings=settings, allow=(OTHER,)))
     mine, other = group_scope("mind_games", GROUP), group_scope("mind_games", OTHER)
     scopes = {ROOT: holding("group_manager"), P: holding("group_manager"), other: holding("group_manager")}
     held = {**scopes, mine: holding("group_manager", private_data=TREE)}
@@ -133,6 +132,18 @@ async def test_a_deleted_group_goes_with_all_that_names_it(world: Storage) -> No
     assert (anna.groups, anna.records[1].scopes, anna.records[1].version) == ({OTHER}, scopes, 2)
     assert bob.records[1].version == 1
     assert await structure_version(world) == before + 1
+
+
+async def test_a_group_that_decides_who_belongs_is_not_deleted(world: Storage) -> None:
+    await world.groups.create_group(a_group(), ())
+    for lists in ({"allow": (GROUP,)}, {"allow": (), "disallow": (GROUP,)}):
+        await world.projects.edit_project("mind_games", edited_project(**lists))
+        before = await structure_version(world)
+        with pytest.raises(GroupListed):
+            await world.groups.delete_group(GROUP, ())
+        assert await structure_version(world) == before
+    await world.projects.edit_project("mind_games", edited_project(disallow=()))
+    await world.groups.delete_group(GROUP, ())
 
 
 async def test_the_project_of_a_group_nothing_names_keeps_its_version(world: Storage) -> None:

@@ -10,12 +10,13 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.permissions.errors import (
     ApplicationNotFound,
     LastOwner,
+    NameTaken,
     NobodyAdministers,
     RoleFull,
     RoleNotFound,
     VersionConflict,
 )
-from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.rule import ENDLESS, End
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
 from gatehouse.provision.model import AddUser, ChangeUser, RemoveUser
@@ -283,3 +284,55 @@ async def test_the_last_who_administers_keeps_the_role(storage: Storage) -> None
     with pytest.raises(NobodyAdministers):
         await storage.user_records.edit_record(1, BOB, becoming(scopes={}), NOW)
     assert await storage.permissions.root_roles(1, BOB, NOW) == ["administrator"]
+
+
+async def administering(storage: Storage, user_id: str, *, end: End = ENDLESS, denied: bool = False) -> None:
+    tree = {"can_administer": {"value": False}} if denied else {}
+    held = holding(Assignment(role="administrator", end=end), private_data=tree)
+    await storage.user_records.edit_record(1, user_id, becoming(scopes={ROOT: held}), NOW)
+
+
+@pytest.mark.parametrize("how", ["ending", "denied"])
+async def test_who_administers_for_a_time_or_is_denied_it_is_not_the_one_who_must_stay(
+    storage: Storage, how: str
+) -> None:
+    await install(storage)
+    for user_id in (ANNA, BOB):
+        await a_person(storage, user_id)
+    lesser = {"end": End(expired=NOW + 60)} if how == "ending" else {"denied": True}
+    await administering(storage, ANNA)
+    with pytest.raises(NobodyAdministers):
+        await administering(storage, ANNA, **lesser)
+    await administering(storage, BOB, **lesser)
+    with pytest.raises(NobodyAdministers):
+        await storage.user_records.edit_record(1, ANNA, becoming(scopes={}), NOW)
+    await administering(storage, BOB, end=End(expired=NOW - 9, ttl=5))  # which never ends by that
+    await administering(storage, ANNA, **lesser)
+
+
+async def test_an_owner_with_an_end_is_not_the_one_who_must_stay(world: Storage) -> None:
+    ending = holding(Assignment(role=OWNER, end=End(expired=NOW + 60)))
+    with pytest.raises(LastOwner):
+        await edit(world, ANNA, {P: ending}, application=1)
+    await edit(world, BOB, {P: ending}, application=1)
+    with pytest.raises(LastOwner):
+        await edit(world, ANNA, {}, application=1)
+    with pytest.raises(LastOwner):
+        await world.profile.erase(ANNA, a_record(), even_last_administrator=True, now=NOW)
+    assert (await edit(world, BOB, {}, application=1)).scopes == {}
+    await edit(world, BOB, {P: holding(OWNER)}, application=1)
+    assert (await edit(world, ANNA, {P: ending}, application=1)).scopes == {P: ending}
+
+
+async def test_a_former_name_of_a_project_is_no_title_or_alias_for_others(world: Storage) -> None:
+    await world.projects.edit_project("mind_games", edited_project(title="Riddles", aliases=("mg",)))
+    await publish(world, a_project("Other"))
+    for title in ("Mind Games", "MIND_GAMES", "mg", "Riddles"):
+        with pytest.raises(NameTaken):
+            await world.projects.edit_project("other", edited_project(title=title))
+    with pytest.raises(NameTaken):
+        await world.projects.edit_project("other", edited_project(aliases=("riddles",)))
+    with pytest.raises(NameTaken):
+        await publish(world, a_project("Third", aliases=("riddles",)))
+    await world.projects.edit_project("mind_games", edited_project(title="Mind Games"))
+    await world.projects.edit_project("other", edited_project(title="Riddles"))

@@ -16,7 +16,7 @@ from gatehouse.storage import postgres
 from gatehouse.storage.migrations import HEAD, run_in_child
 from gatehouse.storage.notices import LOOK_AGAIN
 from gatehouse.storage.opening import open_storage
-from gatehouse.storage.postgres import PoolLimits
+from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.statements import Notice, Statement, Verb
 from tests.conformance import test_accounts
 from tests.support.builders import a_record, a_user

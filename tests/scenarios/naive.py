@@ -110,8 +110,12 @@ class Naive:
 
     def _grants(self, scope: Scope) -> Any:
         project = self._project(scope)
-        number = self.world.model.application.application_id
-        return project.project.settings.services.get(number, ()) if project else ()
+        application = self.world.model.application
+        if project is None or not (
+            application.project_id == scope.project_id or application.service_meta.get("name")
+        ):
+            return ()
+        return project.project.settings.services.get(application.application_id, ())
 
     def _is_let_in(self, scope: Scope) -> bool:
         if scope.is_root:

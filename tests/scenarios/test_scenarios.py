@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 SCENARIOS_LEAST = 150
 GIVEN = {
     *("now", "application", "removed", "removed_since", "schema", "roles", "user", "assigned", "entries"),
-    *("access", "projects", "holders"),
+    *("access", "projects", "holders", "home", "published"),
 }
 
 

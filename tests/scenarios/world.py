@@ -64,7 +64,12 @@ def a_world(given: Mapping[str, Any]) -> World:
 def a_model(given: Mapping[str, Any], application_id: int) -> ApplicationModel:
     roles = [a_role(name, role or {}, application_id) for name, role in given.get("roles", {}).items()]
     application = Application(
-        application_id=application_id, name="Shop", removed=given.get("removed", False), created_at=0
+        application_id=application_id,
+        name="Shop",
+        project_id=given.get("home"),
+        removed=given.get("removed", False),
+        service_meta={"name": "Shop"} if given.get("published", True) else {},
+        created_at=0,
     )
     return ApplicationModel(
         application=application,

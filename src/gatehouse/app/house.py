@@ -36,7 +36,7 @@ from gatehouse.personal_data.requests import DataDesk
 from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.opening import Storage, connected
-from gatehouse.storage.postgres import PoolLimits
+from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.tokens.signing import Signer
 
 DAY: Final = 86_400

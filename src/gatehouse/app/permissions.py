@@ -104,7 +104,14 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
             desk=desk,
         ).endpoints(),
         *GroupEndpoints(
-            groups=Groups(store=storage.groups, projects=storage.projects, recorder=recorder, clock=clock), desk=desk
+            groups=Groups(
+                store=storage.groups,
+                projects=storage.projects,
+                people=storage.permissions,
+                recorder=recorder,
+                clock=clock,
+            ),
+            desk=desk,
         ).endpoints(),
         AccessKeyEndpoint(
             keys=AccessKeys(

@@ -1,8 +1,9 @@
 """Imports a library without something it would drag along."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import ModuleType
 
 
 @contextmanager
@@ -16,3 +17,13 @@ def without(module: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[module]
+
+
+@contextmanager
+def standing_in(modules: Mapping[str, Mapping[str, object]]) -> Iterator[None]:
+    """Let imports inside, and later ones, find these names in place of those modules, unless they are loaded."""
+    for module, names in modules.items():
+        if module not in sys.modules:
+            sys.modules[module] = ModuleType(module)
+            sys.modules[module].__dict__.update(names)
+    yield

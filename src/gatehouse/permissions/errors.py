@@ -51,6 +51,10 @@ class LastOwner(Conflict):
     public = "A project needs an owner."
 
 
+class GroupListed(Conflict):
+    public = "The group stands in allow or disallow of its project: take it out there first."
+
+
 class OwnerIsNoPerson(Refused):
     public = "A service account never owns a project."
 

@@ -166,7 +166,10 @@ class GroupStore(Protocol):
         """Raises GroupNotFound, NameTaken, UserNotFound for a listed user that does not exist."""
 
     async def delete_group(self, group_id: str, records: Sequence[Record]) -> None:
-        """Remove it with all that names it: members, grants, allow and disallow lists, scopes held on it."""
+        """Remove it with all that names it: members, grants, scopes held on it.
+
+        Raises GroupListed for one that stands in allow or disallow of its project.
+        """
 
 
 class ApplicationKeyStore(Protocol):

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from typing import Final
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts import AccountStorage
@@ -26,7 +28,7 @@ from gatehouse.storage.permissions.records import UserRecordStorage
 from gatehouse.storage.permissions.rehearsals import RehearsalStorage
 from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
 from gatehouse.storage.personal_data import PersonalDataStorage
-from gatehouse.storage.postgres import PoolLimits, PostgresRunner
+from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.profile import ProfileStorage
 from gatehouse.storage.promotion import PromotionStorage
 from gatehouse.storage.registration import RegistrationStorage
@@ -36,6 +38,8 @@ from gatehouse.storage.sessions import SessionStorage
 from gatehouse.storage.sqlite import SQLiteRunner, path_of
 from gatehouse.storage.sweep import sweep
 from gatehouse.storage.throttle import ThrottleStorage
+
+POSTGRES: Final = "gatehouse.storage.postgres"  # loaded where it is used: asyncpg takes 3 MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +101,9 @@ async def open_runner(url: str, limits: PoolLimits, listen_url: str) -> Runner:
     if url.startswith("sqlite:"):
         return SQLiteRunner(path_of(url))
     if url.startswith(("postgresql:", "postgres:")):
-        return await PostgresRunner.open(url, limits, listen_url)
+        driver = import_module(POSTGRES)
+        runner: Runner = await driver.PostgresRunner.open(url, limits, listen_url)
+        return runner
     raise Misconfigured("database.url must begin with sqlite:/// or postgresql://")
 
 

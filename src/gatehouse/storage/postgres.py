@@ -7,7 +7,6 @@ broken connections are dropped, and new ones find the primary.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import asyncpg
@@ -15,6 +14,7 @@ import structlog
 
 from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
 from gatehouse.storage.notices import Listeners
+from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.runner import Listener, drive_async
 from gatehouse.storage.statements import Many, Notice, Row, Step, Verb
 
@@ -41,14 +41,6 @@ UNREACHABLE: Final = (
     OSError,
     TimeoutError,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolLimits:
-    least: int = 1
-    most: int = 10
-    acquire_seconds: float = 5.0
-    statement_cache: bool = True  # off behind PgBouncer in transaction mode
 
 
 class PostgresRunner:

@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.permissions.documents.conditions import (
     DEEPEST,
+    MEMBERS_MOST_IN_ALL,
     NODES_MOST,
     USERS_MOST,
+    USERS_MOST_IN_ALL,
     parse_condition,
+    refuse_overgrown,
     stored_condition,
 )
 from gatehouse.permissions.errors import Malformed
@@ -265,3 +268,59 @@ def test_a_tree_of_conditions_means_what_its_words_say(document: dict[str, objec
     assert holds(condition.test, ANNA, None) is by_hand(document)
     assert condition.document == document
     assert condition == Condition(document, condition.test)
+
+
+def naming(count: int, first: int = 1_000) -> dict[str, object]:
+    return {"uid": [str(first + number) for number in range(count)]}
+
+
+def test_the_users_of_a_condition_are_counted_together() -> None:
+    half = USERS_MOST // 2
+    assert parse_condition({"or": [naming(half), naming(half, 9_000)]})
+    with pytest.raises(Malformed, match="condition: a condition names at most 1000 users in all"):
+        parse_condition({"or": [naming(half), naming(half + 1, 9_000)]})
+
+
+def test_the_conditions_of_many_roles_are_counted_together() -> None:
+    full = [parse_condition(naming(USERS_MOST))] * (USERS_MOST_IN_ALL // USERS_MOST)
+    one = parse_condition({"uid": ["5"]})
+    refuse_overgrown([], full, what="it")
+    with pytest.raises(Malformed, match="conditions of it name at most 10000 users"):
+        refuse_overgrown(full, [*full, one], what="it")
+    refuse_overgrown([*full, one, one], [*full, one], what="it")  # fewer than there were
+    wide = [parse_condition({"or": [{"tag": "a"}] * 99})] * (MEMBERS_MOST_IN_ALL // 100)
+    refuse_overgrown([], wide, what="it")
+    with pytest.raises(Malformed, match="conditions of it have at most 5000 members"):
+        refuse_overgrown([], [*wide, one], what="it")
+
+
+def test_what_is_stored_was_judged_when_it_was_saved_and_is_only_read() -> None:
+    strange = {"uid": [f"user {number}" for number in range(20_000)]}
+    stored = stored_condition(strange)
+    assert holds(stored.test, Subject("user 19999"), None)
+    assert not holds(stored.test, Subject("19999"), None)
+
+
+@given(conditions())
+def test_a_condition_is_read_back_as_it_was_written(document: dict[str, object]) -> None:
+    assert stored_condition(document).test == parse_condition(document).test
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"uid": []},
+        {"uid": [["1"]]},
+        {"uid": [1, "1"]},
+        {"uid": {"1": True}},
+        {"tag": 5},
+        {"domain": None},
+        {"ip": "everywhere"},
+        {"ip": 10},
+        {"everyone": "yes"},
+        {"or": []},
+        {"or": [{"everyone": True}, {}]},
+    ],
+)
+def test_what_is_stored_in_no_known_shape_holds_for_nobody(document: dict[str, object]) -> None:
+    assert not holds(stored_condition(document).test, Subject("1", domain="a.example"), parse_address("10.0.0.1"))

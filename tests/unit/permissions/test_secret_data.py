@@ -2,9 +2,12 @@
 
 import pytest
 
+from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.rights.lasting import outlasts
 from gatehouse.permissions.rights.secret_data import NO_SECRETS, Extent, Part, living_value, overlaid
 
 NOW = 1_000
+READS_ROLES = ("meta", "roles", "canRead")
 
 
 @pytest.mark.parametrize(
@@ -38,8 +41,47 @@ def test_a_tree_says_what_it_says_and_leaves_the_rest() -> None:
     assert data.reads[Part.SECRET] is Extent.NONE
 
 
-def test_nobody_covers_more_than_he_holds() -> None:
-    holder = overlaid(NO_SECRETS, {"meta": {"roles": {"canRead": {"value": "self"}}}}, NOW)
-    wider = overlaid(NO_SECRETS, {"meta": {"roles": {"canRead": {"value": "all"}}}}, NOW)
-    assert wider.covers(holder)
-    assert not holder.covers(wider)
+@pytest.mark.parametrize("junk", [True, "everything", 1, None, ["all"]])
+def test_what_is_no_word_of_a_place_opens_nothing_there(junk: object) -> None:
+    tree = {"application": {"canSave": {"value": "all"}}, "meta": {"roles": {"canRead": {"value": junk}}}}
+    data = overlaid(NO_SECRETS, tree, NOW)
+    assert (data.at(("application", "canSave")), data.at(READS_ROLES)) == (Extent.NONE, Extent.NONE)
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "end"),
+    [
+        ({"value": "all"}, {"value": "all", "expired": NOW + 60}, ENDLESS),  # it is held without that leaf as well
+        ({"value": "self"}, {"value": "all", "expired": NOW + 60}, End(expired=NOW + 60)),
+        ({"value": "all", "expired": NOW + 90}, {"value": "self", "expired": NOW + 60}, End(expired=NOW + 90)),
+        ({"value": "none"}, {"value": "all", "ttl": 60}, End(ttl=60)),
+        ({"value": "all", "expired": NOW + 60}, {"value": "all"}, ENDLESS),
+        ({"value": "all", "expired": NOW + 60}, {"value": "all", "expired": NOW}, End(expired=NOW + 60)),
+    ],
+)
+def test_what_is_held_twice_is_held_for_the_longer_of_the_two(below: object, above: object, end: End) -> None:
+    data = NO_SECRETS
+    for leaf in (below, above):
+        data = overlaid(data, {"meta": {"roles": {"canRead": leaf}}}, NOW)
+    assert data.end(READS_ROLES) == end
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "longer"),
+    [
+        (ENDLESS, ENDLESS, False),
+        (ENDLESS, End(expired=NOW + 60), True),
+        (ENDLESS, End(ttl=60), True),
+        (End(expired=NOW + 60), ENDLESS, False),
+        (End(expired=NOW + 60), End(expired=NOW + 60), False),
+        (End(expired=NOW + 61), End(expired=NOW + 60), True),
+        (End(ttl=5), End(expired=NOW + 60), True),  # it never ends by that
+        (End(expired=NOW + 1, ttl=5), End(expired=NOW + 60), True),
+        (End(ttl=60), End(ttl=60), False),
+        (End(ttl=61), End(ttl=60), True),
+        (End(expired=NOW + 60), End(ttl=60), False),
+        (End(expired=NOW + 61), End(ttl=60), True),
+    ],
+)
+def test_what_lasts_longer(one: End, other: End, longer: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert outlasts(one, other, NOW) is longer

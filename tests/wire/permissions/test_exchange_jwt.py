@@ -102,3 +102,12 @@ async def test_fip_is_honoured_and_goes_along(studio: Studio) -> None:
     jwt = await house.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
     ask = {"jwt": jwt, "factor": FACTOR}
     await studio.refused(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
+
+
+async def test_a_wrong_factor_is_refused_also_beside_a_service_jwt(studio: Studio) -> None:
+    key, service = await studio.access_key(), await studio.service_jwt()
+    headers = {"Authorization": f"Bearer {key}", "Service-Jwt": service}
+    for factor in ("wrong", "x" * 2_000):
+        await studio.refused(401, "exchangeJwt", {"jwt": studio.owner.jwt, "factor": factor}, headers)
+    await studio.ok("exchangeJwt", {"jwt": studio.owner.jwt, "factor": FACTOR}, headers)
+    await studio.ok("exchangeJwt", {"jwt": studio.owner.jwt}, headers)

@@ -228,7 +228,8 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
     for users in ([5], [None], [["1"]], ["x"], [""], ["1\n"], "1000000001", {"1000000001": True}):
         await studio.refused(400, "group/access", access(users=users), studio.owner.headers)
     unknown = access(users=[studio.visitor.user_id, "4444444444"])
-    assert await studio.refused(404, "group/access", unknown, studio.owner.headers) == "user not found"
+    said = await studio.refused(400, "group/access", unknown, studio.owner.headers)
+    assert said == "data.users: there is no user 4444444444"
     many = json.dumps(access(users=["1"] * 60_000)).encode()
     million = b'{"group_id":"' + GROUP.encode() + b'","data":{"users":[' + b'"1",' * 1_000_000 + b'"1"]}}'
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
@@ -282,3 +283,71 @@ async def test_a_service_vouches_for_groups_of_its_own_project_alone(studio: Stu
     await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, headers)
     await studio.refused(403, "group", {"action": "get", "data": {"project_id": "elsewhere"}}, headers)
     await studio.refused(403, "group", saving(project_id="elsewhere", title="New"), headers)
+
+
+async def test_a_group_that_decides_who_belongs_is_not_deleted(studio: Studio) -> None:
+    """Without it a project that is closed would be open (R5, membership)."""
+    made = await make(studio)
+    manager = await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})
+    await studio.ok("group/access", access(made["id"], users=[manager.user_id]), studio.owner.headers)
+    outsider = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    delete, view = {"action": "delete", "group_id": made["id"]}, {"action": "get", "data": {"id": PROJECT}}
+    for lists, who in (({"allow": [made["id"]]}, manager), ({"allow": [], "disallow": [made["id"]]}, studio.owner)):
+        listed = {"action": "save", "data": {"id": PROJECT, **lists}}
+        await studio.ok("project/membership", listed, studio.owner.headers)
+        assert "allow" in await studio.refused(409, "group", delete, who.headers)
+    await studio.ok(
+        "project/membership", {"action": "save", "data": {"id": PROJECT, "disallow": []}}, studio.owner.headers
+    )
+    await studio.ok("project", view, outsider.headers)
+    await studio.ok("group", delete, manager.headers)
+
+
+async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Studio) -> None:
+    await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[])
+    made, manager = await make(studio), await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})
+    answers = [
+        await studio.post("group", saving(made["id"], project_id=name), manager.headers)
+        for name in ("elsewhere", "nowhere")
+    ]
+    assert [one.status_code for one in answers] == [400, 400]
+    assert answers[0].content == answers[1].content
+
+
+async def test_who_lets_himself_in_by_a_condition_is_audited_too(studio: Studio) -> None:
+    made = await make(studio)
+    manager = await a_manager(studio, made["id"])
+    for others in ([{"uid": [studio.visitor.user_id]}], [{"domain": "studio.example"}]):
+        named = [{"title": "t", "condition": one} for one in others]
+        await studio.ok("group/access", access(made["id"], conditions=named), manager.headers)
+    assert await audited(studio, Event.GROUP_OPENED) == []
+    own = [{"title": "t", "condition": {"or": [{"tag": "x"}, {"uid": [manager.user_id]}]}}]
+    await studio.ok("group/access", access(made["id"], conditions=own), manager.headers)
+    assert len(await audited(studio, Event.GROUP_OPENED)) == 1
+    again = [*own, {"title": "u", "condition": {"uid": [manager.user_id]}}]
+    await studio.ok("group/access", access(made["id"], conditions=again), manager.headers)
+    assert len(await audited(studio, Event.GROUP_OPENED)) == 1  # he was in already
+
+
+async def test_the_users_that_the_conditions_of_a_project_name_are_limited(studio: Studio) -> None:
+    def naming(count: int, of: int = 1_000) -> list[dict[str, object]]:
+        ids = [str(1_000_000 + n) for n in range(of)]
+        return [{"title": f"t{n}", "condition": {"uid": ids}} for n in range(count)]
+
+    one, two = await make(studio, "One"), await make(studio, "Two")
+    await studio.ok("group/access", access(one["id"], conditions=naming(6)), studio.owner.headers)
+    await studio.ok("group/access", access(two["id"], conditions=naming(4)), studio.owner.headers)
+    more = access(two["id"], conditions=[*naming(4), *naming(1, 1)])
+    assert "at most 10000 users" in await studio.refused(400, "group/access", more, studio.owner.headers)
+    await studio.ok("group/access", access(one["id"], conditions=naming(5)), studio.owner.headers)
+    await studio.ok("group/access", more, studio.owner.headers)
+
+
+async def test_a_project_has_at_most_five_hundred_groups(studio: Studio) -> None:
+    groups = studio.service.house.storage.groups
+    for number in range(500):
+        await groups.create_group(a_group(f"{number:024x}", f"G{number}"), ())
+    new = saving(project_id=PROJECT, title="One more")
+    assert await studio.refused(409, "group", new, studio.owner.headers) == "A project has at most 500 groups."
+    await studio.ok("group", {"action": "delete", "group_id": "0" * 24}, studio.owner.headers)
+    await studio.ok("group", new, studio.owner.headers)

@@ -190,3 +190,14 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
 )
 async def test_malformed_questions_are_refused(studio: Studio, data: dict[str, Any], status: int, said: str) -> None:
     assert said in await studio.refused(status, "members", about(studio, **data), studio.owner.headers)
+
+
+async def test_a_project_one_may_not_see_has_as_many_members_as_one_that_is_not_there(studio: Studio) -> None:
+    await put_roles(studio, giving("moderator"))
+    await publish(studio.service.house.storage, a_project("Secret Plan", aliases=("plan",)), owners=[OWNER])
+    for data in ({"rule": "user.kick"}, {"role": "moderator"}):
+        answers = [
+            await studio.post("members", about(studio, **data, project_id=name), studio.owner.headers)
+            for name in ("nowhere", "secret_plan", "plan")
+        ]
+        assert [(one.status_code, one.content) for one in answers] == [(200, answers[0].content)] * 3

@@ -1,13 +1,25 @@
 """Who belongs to a project (interface §4.6, R5; checklist PR-13)."""
 
+from dataclasses import replace
 from typing import Any
 
 from gatehouse.audit.events import Event
+from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope
+from gatehouse.permissions.model.user_record import Assignment
 from tests.support.builders import a_record
-from tests.support.permission_builders import GROUP, a_group, a_project, edited_project, holding, publish
+from tests.support.permission_builders import (
+    GROUP,
+    a_group,
+    a_project,
+    an_application,
+    create_application,
+    edited_project,
+    holding,
+    publish,
+)
 from tests.support.studio import OWNER, PROJECT, Person, Studio
-from tests.support.studio_people import IN_PROJECT, administrator, audited, rules, someone
+from tests.support.studio_people import IN_PROJECT, administrator, audited, bearing, rules, someone
 
 OTHER_GROUP = "0" * 23 + "b"
 UNTAGGED = "0" * 23 + "c"
@@ -228,3 +240,145 @@ async def test_a_right_on_a_resource_reaches_no_further(studio: Studio) -> None:
     assert [group["id"] for group in listed["data"]["groups"]] == [GROUP]
     await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(removed=True))
     await studio.refused(403, "application", {"action": "get", "data": {"application_id": shop}}, who.headers)
+
+
+# -- what reaches further than it should --------------------------------------------------------------
+
+
+def denying(*names: str) -> dict[str, object]:
+    return {"private_data": {"project": {name: {"value": False} for name in names}}}
+
+
+async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
+    deputy = await someone(studio, {IN_PROJECT: holding("project_administrator")})
+    owner, shop = {"roles": ["project_owner"]}, str(studio.shop.application_id)
+    for more in (
+        denying("can_view_project"),
+        denying("can_manage_project", "can_remove_project"),
+        {"roles": ["project_owner", "app_developer"]},
+        {"roles": [{"name": "project_owner", "expired": studio.service.clock.now() + 1}]},
+        {"applications": {shop: {"private_data": {"app": {"can_modify_schema": {"value": False}}}}}},
+    ):
+        held = {**owner, **more}
+        await studio.refused(403, "project/membership", saving(users={OWNER: held}), deputy.headers)
+        record = {"user_id": OWNER, "private_data": {"projectAccess": {PROJECT: held}}}
+        body = {"action": "save", "application_id": 1, "data": record}
+        await studio.refused(403, "meta/data", body, deputy.headers)
+    await save(studio, deputy, users={OWNER: owner})  # as it is
+    await save(studio, studio.owner, users={OWNER: {**owner, **denying("can_remove_project")}})
+    await studio.refused(403, "project/membership", saving(users={OWNER: owner}), deputy.headers)
+    await save(studio, await administrator(studio), users={OWNER: owner})
+
+
+async def test_who_was_an_owner_once_is_a_member_like_others(studio: Studio) -> None:
+    deputy = await someone(studio, {IN_PROJECT: holding("project_administrator")})
+    past = Assignment(role="project_owner", end=End(expired=1))
+    former = await someone(studio, {IN_PROJECT: holding(past, "group_manager")})
+    told = (await get(studio, deputy))["users"][former.user_id]
+    assert told["roles"][1:] == ["group_manager"]
+    await save(studio, deputy, users={former.user_id: {"roles": told["roles"][:1]}})
+
+
+async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio) -> None:
+    await groups(studio)
+    sibling = await create_application(studio.service.house.storage, name="Sibling", project_id=PROJECT)
+    mine, other = str(studio.shop.application_id), str(sibling.application_id)
+    developer = {"roles": ["app_developer"]}
+    vouched = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
+    friend = studio.visitor.user_id
+    for held in (
+        {"roles": ["project_administrator"]},
+        developer,
+        {"private_data": {"project": {"can_view_project": {"value": True}}}},
+        {"applications": {other: developer}},
+        {"groups": {GROUP: {"roles": ["group_manager"]}}},
+        {"applications": {mine: developer, other: developer}},
+    ):
+        await studio.refused(403, "project/membership", saving(users={friend: held}), vouched)
+    on_own = {"applications": {mine: developer}}
+    await studio.ok("project/membership", saving(users={friend: on_own}), vouched)
+    await save(studio, studio.owner, users={friend: {"roles": ["app_developer"], **on_own}})
+    await studio.refused(403, "project/membership", saving(users={friend: on_own}), vouched)
+    await studio.refused(403, "project/membership", saving(users={friend: None}), vouched)
+    await studio.ok("project/membership", saving(users={friend: developer}), vouched)
+    central = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(an_application(1)))
+    await studio.ok("project/membership", saving(users={friend: {"roles": ["project_administrator"]}}), central)
+
+
+async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> None:
+    now, role = studio.service.clock.now(), "project_administrator"
+    deputy = await someone(studio, {IN_PROJECT: holding(Assignment(role=role, end=End(expired=now + 60)))})
+    shop, friend = str(studio.shop.application_id), studio.visitor.user_id
+    rule = {"can_view_project": {"value": True}}
+    for held in (
+        {"roles": [role]},
+        {"roles": [{"name": role, "expired": now + 61}]},
+        {"roles": [{"name": role, "ttl": 5}]},  # it never ends by that
+        {"roles": [{"name": role, "expired": now + 60, "ttl": 5}]},
+        {"private_data": {"project": rule}},
+        {"applications": {shop: {"roles": ["app_developer"]}}},
+    ):
+        for user_id in (friend, deputy.user_id):
+            await studio.refused(403, "project/membership", saving(users={user_id: held}), deputy.headers)
+    until = {"roles": [{"name": role, "expired": now + 60}]}
+    await save(studio, deputy, users={friend: until, deputy.user_id: until})
+    await save(studio, deputy, users={friend: None})
+    await save(studio, deputy, users={friend: denying("can_view_project")})
+    await studio.service.clock.advance(60)
+    await studio.refused(403, "project/membership", saving(), deputy.headers)
+
+
+async def test_who_holds_with_a_ttl_gives_with_one_no_longer(studio: Studio) -> None:
+    role, now = "project_administrator", studio.service.clock.now()
+    deputy = await someone(studio, {IN_PROJECT: holding(Assignment(role=role, end=End(ttl=60)))})
+    friend = studio.visitor.user_id
+    for end in ({}, {"ttl": 61}, {"expired": now + 600}):
+        held = {"roles": [{"name": role, **end}]}
+        await studio.refused(403, "project/membership", saving(users={friend: held}), deputy.headers)
+    for end in ({"ttl": 60}, {"expired": now + 30}):
+        await save(studio, deputy, users={friend: {"roles": [{"name": role, **end}]}})
+
+
+async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studio) -> None:
+    now, view = studio.service.clock.now(), "can_view_project"
+    short = Assignment(role="project_administrator", end=End(expired=now + 60))
+    held = rules("project.can_view_project", "project.can_manage_project")
+    deputy = await someone(studio, {IN_PROJECT: replace(held, roles=(short,))})
+    friend = studio.visitor.user_id
+    await save(studio, deputy, users={friend: {"private_data": {"project": {view: {"value": True}}}}})
+    more = {"private_data": {"project": {"can_manage_groups": {"value": True}}}}
+    await studio.refused(403, "project/membership", saving(users={friend: more}), deputy.headers)
+
+
+async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studio) -> None:
+    await administrator(studio)
+    now = studio.service.clock.now()
+    guest = await someone(studio, {ROOT: holding(Assignment(role="administrator", end=End(expired=now + 60)))})
+    body = {"action": "save", "application_id": 1, "data": {"roles": ["administrator"]}}
+    await studio.refused(403, "meta/data", body, guest.headers)
+    owner = saving(users={studio.visitor.user_id: {"roles": ["project_owner"]}})
+    await studio.refused(403, "project/membership", owner, guest.headers)
+
+
+async def test_a_restriction_is_lifted_by_who_could_give_the_right(studio: Studio) -> None:
+    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    tree = {"project": {"can_manage_groups": {"value": False}}}
+    friend = await someone(studio, {IN_PROJECT: holding("project_administrator", private_data=tree)})
+    freed = {"roles": ["project_administrator"]}
+    sooner = {**freed, "private_data": {"project": {"can_manage_groups": {"value": False, "expired": 2_000_000_000}}}}
+    for held in (freed, sooner):
+        await studio.refused(403, "project/membership", saving(users={friend.user_id: held}), manager.headers)
+    await save(studio, studio.owner, users={friend.user_id: freed})
+
+
+async def test_an_owner_whose_time_ends_does_not_count_as_the_one_a_project_needs(studio: Studio) -> None:
+    now = studio.service.clock.now()
+    ending = {"roles": [{"name": "project_owner", "expired": now + 60}]}
+    boss = await administrator(studio)
+    for who in (studio.owner, boss):
+        await studio.refused(409, "project/membership", saving(users={OWNER: ending}), who.headers)
+    await save(studio, studio.owner, users={studio.visitor.user_id: ending})
+    for held in (ending, None):
+        await studio.refused(409, "project/membership", saving(users={OWNER: held}), studio.owner.headers)
+    lasting = {"roles": ["project_owner"]}
+    await save(studio, studio.owner, users={studio.visitor.user_id: lasting, OWNER: ending})

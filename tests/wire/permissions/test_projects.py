@@ -308,3 +308,39 @@ async def test_pr_14_who_runs_one_project_reaches_nothing_of_another(studio: Stu
     await studio.refused(
         403, "meta/data", {"action": "save", "application_id": 1, "data": data}, studio.owner.headers
     )
+
+
+async def test_what_a_project_gives_ends_when_the_application_moves_away(studio: Studio) -> None:
+    storage, shop = studio.service.house.storage, studio.shop.application_id
+    await publish(storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
+    role = {"name": "moderator", "permissions": [{"name": "user.kick", "value": True}]}
+    await studio.ok("roles", {"action": "save", "application_id": shop, "data": role}, studio.owner.headers)
+    await storage.groups.create_group(a_group(users=(studio.visitor.user_id,)), [a_record()])
+    await save(studio, studio.owner, settings=connected(shop, grant("moderator")))
+
+    async def held() -> object:
+        ask = {**own_record(studio.shop), "data": {"type": "list_short"}}
+        return (await studio.ok("meta/data", ask, studio.visitor.headers))["data"]
+
+    assert await held() == [f"{PROJECT}/user.kick"]
+    moved = {"action": "save", "data": {"application_id": shop, "project_id": "elsewhere"}}
+    await studio.ok("application", moved, studio.owner.headers)
+    assert await held() == []
+    published = {"action": "save", "data": {"application_id": shop, "service_meta": {"name": "Shop"}}}
+    await studio.ok("application", published, (await administrator(studio)).headers)
+    assert await held() == [f"{PROJECT}/user.kick"]
+
+
+async def test_the_users_that_the_conditions_of_an_application_name_are_limited(studio: Studio) -> None:
+    def naming(name: str, count: int) -> dict[str, object]:
+        condition = {"uid": [str(1_000_000 + n) for n in range(count)]}
+        data = {"name": name, "condition": condition}
+        return {"action": "save", "application_id": studio.shop.application_id, "data": data}
+
+    for number in range(10):
+        await studio.ok("roles", naming(f"r{number}", 1_000), studio.owner.headers)
+    said = await studio.refused(400, "roles", naming("more", 1), studio.owner.headers)
+    assert said == "the conditions of an application's roles name at most 10000 users in all"
+    await studio.ok("roles", naming("r0", 999), studio.owner.headers)
+    await studio.ok("roles", naming("more", 1), studio.owner.headers)
+    assert "at most 1000 users" in await studio.refused(400, "roles", naming("r1", 1_001), studio.owner.headers)

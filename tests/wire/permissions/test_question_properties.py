@@ -274,7 +274,13 @@ async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
         case SchemaProposal(data=schema):
             await schemas.save(by.actor, by.model, schema)
         case GroupAccessProposal(group_id=group_id, data=access):
-            groups = Groups(store=storage.groups, projects=storage.projects, recorder=recorder, clock=clock)
+            groups = Groups(
+                store=storage.groups,
+                projects=storage.projects,
+                people=storage.permissions,
+                recorder=recorder,
+                clock=clock,
+            )
             await groups.save_access(by.actor, group_id, access)
         case ProjectProposal(data=project):
             projects = Projects(store=storage.projects, models=storage.permissions, recorder=recorder)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.explanation.failures import USERS_SHOWN
+from gatehouse.permissions.explanation.missing import FAILED_MOST
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment
@@ -24,7 +26,8 @@ from tests.support.questioned import (
     put_roles,
     staff,
 )
-from tests.support.studio import OWNER, PROJECT, VISITOR, Studio
+from tests.support.studio import OWNER, PROJECT, VISITOR, Person, Studio
+from tests.support.studio_people import IN_PROJECT, administrator, rules, secret, someone
 
 KICK = {"rule": "user.kick"}
 
@@ -37,6 +40,12 @@ async def checked(studio: Studio, *checks: Mapping[str, object], **more: object)
 async def explained(studio: Studio, **data: object) -> Any:
     ask = about(studio, **{"rule": "user.kick", **data})
     return (await studio.ok("explain", ask, studio.visitor.headers))["data"]
+
+
+async def explained_to_owner(studio: Studio, **data: object) -> Any:
+    """What is said about the visitor to somebody who may see everything there."""
+    ask = about(studio, **{"rule": "user.kick", "user_id": VISITOR, **data})
+    return (await studio.ok("explain", ask, studio.owner.headers))["data"]
 
 
 # -- check --------------------------------------------------------------------------------------------
@@ -172,16 +181,15 @@ async def test_a_grant_through_a_group_names_the_group(studio: Studio) -> None:
     await put_roles(studio, giving("moderator"))
     await put_group(studio, VISITOR)
     await grant(studio, "moderator")
-    told = await explained(studio, project_id=PROJECT)
-    [step] = told["path"]
+    [step] = (await explained_to_owner(studio, project_id=PROJECT))["path"]
     assert (step["source"], step["group"]) == ("group_grant", {"id": GROUP, "title": "Testers"})
 
 
-async def test_who_is_no_member_of_the_group_hears_why(studio: Studio) -> None:
+async def test_why_somebody_is_no_member_of_a_group_is_told(studio: Studio) -> None:
     await put_roles(studio, giving("moderator"))
     await put_group(studio, conditions=[{"domain": "studio.example"}])
     await grant(studio, "moderator")
-    step = (await explained(studio, project_id=PROJECT))["missing"][0]
+    step = (await explained_to_owner(studio, project_id=PROJECT))["missing"][0]
     assert (step["kind"], step["groups"]) == ("not_a_member", [{"id": GROUP, "title": "Testers"}])
     assert step["failed"] == [{"member": "domain", "wanted": "studio.example", "actual": ""}]
 
@@ -198,7 +206,7 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
     await staff(studio)
     await hold(studio, "1000000003", {ROOT: ["full"]})
     await hold(studio, VISITOR, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
-    told = await explained(studio)
+    told = await explained_to_owner(studio, ip="127.0.0.1")
     found = {one["kind"] + " " + one["role"]: one for one in told["missing"]}
     assert told["allowed"] is False
     assert found["role_expired expired"]["since"] == now - 5
@@ -223,14 +231,11 @@ async def test_a_rule_outside_the_schema_is_marked(studio: Studio) -> None:
     assert (told["allowed"], told["in_schema"], told["rule"]) == (True, False, "public_data.extra.rule")
 
 
-async def test_whom_a_condition_names_is_told_only_to_those_who_see_the_roles(studio: Studio) -> None:
+async def test_whom_a_condition_names_is_told_only_to_those_who_read_the_schema(studio: Studio) -> None:
     await put_roles(studio, giving("chosen", condition=parse_condition({"uid": [GUEST]})))
-    own = await explained(studio)
-    assert GUEST not in str(own)
-    assert own["missing"][0]["failed"][0]["actual"] == VISITOR
-    ask = about(studio, rule="user.kick", user_id=VISITOR)
-    told = (await studio.ok("explain", ask, studio.owner.headers))["data"]
-    assert told["missing"][0]["failed"][0]["wanted"] == GUEST
+    assert GUEST not in str(await explained(studio))
+    [step, _] = (await explained_to_owner(studio))["missing"]
+    assert step["failed"] == [{"member": "uid", "wanted": GUEST, "actual": VISITOR}]
 
 
 async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(studio: Studio) -> None:
@@ -239,7 +244,7 @@ async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(stud
     hidden = (await studio.ok("explain", other, studio.visitor.headers))["data"]["missing"]
     assert [one["kind"] for one in hidden] == ["project_unknown"]
     seen = (await studio.ok("explain", other, studio.owner.headers))["data"]["missing"]
-    assert seen == []
+    assert [one["kind"] for one in seen] == ["not_given"]
 
 
 async def test_check_and_explain_agree(studio: Studio) -> None:
@@ -249,3 +254,134 @@ async def test_check_and_explain_agree(studio: Studio) -> None:
         for place in ({}, {"project_id": PROJECT}, {"project_id": "nowhere"}):
             ask = {"rule": rule, **place}
             assert (await explained(studio, **ask))["allowed"] == (await checked(studio, ask))[0]
+
+
+SECRETS = ("hidden", "vip_secret", "10.9.8.0", "partner.example", "owner.example", "Testers", GROUP)
+
+
+async def a_guarded_project(studio: Studio) -> None:
+    """A role with a condition, given to a group with a condition, in a project for certain domains."""
+    condition = parse_condition({"and": [{"ip": "10.9.8.0/24"}, {"tag": "vip_secret"}]})
+    await put_roles(studio, giving("hidden", condition=condition))
+    await put_group(studio, conditions=[{"domain": "partner.example"}])
+    await grant(studio, "hidden")
+    settings = (await studio.ok("project", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers))["data"]
+    change = {
+        "id": PROJECT,
+        "aliases": ["codename"],
+        "settings": {**settings["settings"], "allowed_domains": ["owner.example"]},
+    }
+    await studio.ok("project", {"action": "save", "data": change}, studio.owner.headers)
+
+
+async def explained_by(studio: Studio, who: Person, application_id: int | None = None, **data: object) -> Any:
+    ask = about(studio, **{"rule": "user.kick", **data})
+    ask["application_id"] = application_id or studio.shop.application_id
+    return (await studio.ok("explain", ask, who.headers))["data"]
+
+
+async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studio: Studio) -> None:
+    await a_guarded_project(studio)
+    await explained_to_owner(studio, project_id=PROJECT)  # everything is known by now, and in memory
+    central = {"rule": "project.can_view_project"}
+    for application_id, asked in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
+        told = [
+            str(await explained_by(studio, studio.visitor, application_id, project_id=name, **asked)).replace(
+                name, "?"
+            )
+            for name in (PROJECT, "codename", "nosuch")
+        ]
+        assert told[0] == told[1] == told[2]
+        assert "project_unknown" in told[0]
+    on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
+    shown = await explained_by(studio, studio.visitor, **on_group)
+    assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
+
+
+async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) -> None:
+    await a_guarded_project(studio)
+    at_root = await explained(studio)
+    assert [one["kind"] for one in at_root["missing"]] == ["not_given"]
+    assert at_root["sentences"][1:] == [
+        "The default in the schema says no, which decides.",
+        "Nothing that would give it is held at the root.",
+    ]
+    unknown = await explained(studio, rule="no.such.rule")
+    assert unknown["missing"] == at_root["missing"]
+    told = str([at_root, await explained(studio, project_id=PROJECT)])
+    assert not [one for one in SECRETS if one in told]
+
+
+async def test_who_holds_something_in_a_project_hears_that_it_is_closed_and_not_by_what(studio: Studio) -> None:
+    await a_guarded_project(studio)
+    await hold(studio, VISITOR, {P: ["hidden"]})
+    told = await explained(studio, project_id="codename")
+    assert told["scope"] == {"project_id": PROJECT}
+    assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
+    assert not [one for one in SECRETS[1:] if one in str(told)]
+
+
+async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> None:
+    await a_guarded_project(studio)
+    view = {IN_PROJECT: rules("project.can_view_project")}
+    names = await someone(studio, secret_data=secret("canSeeRoleList"))
+    reader = await someone(studio, secret_data=secret("canReadSchema"))
+    viewer = await someone(studio, view)
+    told = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
+    assert [one for one in SECRETS if one in told[names.user_id]] == ["hidden"]
+    assert [one for one in SECRETS if one in told[reader.user_id]] == ["hidden", "vip_secret", "10.9.8.0"]
+    assert not [one for one in SECRETS if one in told[viewer.user_id]]
+    seen = str(await explained_by(studio, studio.owner, project_id=PROJECT))
+    assert [one for one in SECRETS if one not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
+    boss = str(await explained_by(studio, await administrator(studio), project_id=PROJECT))
+    assert [one for one in SECRETS if one not in boss] == ["vip_secret", "10.9.8.0"]
+
+
+async def test_a_right_in_a_project_that_lets_nobody_in_opens_nothing(studio: Studio) -> None:
+    await a_guarded_project(studio)
+    viewer = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    told = await explained_by(studio, viewer, project_id=PROJECT)
+    assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
+    assert not [one for one in SECRETS if one in str(told)]
+
+
+async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:
+    many = [str(2_000_000_000 + number) for number in range(500)]
+    await put_roles(
+        studio,
+        giving("chosen", condition=parse_condition({"uid": many})),
+        giving("tagged", condition=parse_condition({"or": [{"tag": f"tag{number}"} for number in range(200)]})),
+    )
+    found = {one["role"]: one for one in reversed((await explained_to_owner(studio))["missing"])}
+    assert found["chosen"]["failed"][0]["wanted"].endswith(f"and {500 - USERS_SHOWN} more")
+    assert len(found["tagged"]["failed"]) == FAILED_MOST
+
+
+async def test_the_end_of_a_list_is_the_end_of_something_that_is_in_it(studio: Studio) -> None:
+    now = studio.service.clock.now()
+    await put_roles(studio, giving("moderator"), giving("quiet", meta={}))
+    ending = {"value": True, "expired": now + 100}
+    root = holding(
+        Assignment(role="quiet", end=End(expired=now + 50)),
+        Assignment(role="moderator", end=End(expired=now + 300)),
+        public_data={"shown": {"name": {**ending, "expired": now + 200}}},
+        private_data={"user": {"ban": ending}},
+    )
+    below = holding(private_data={"user": {"ban": {**ending, "expired": now + 10}}})
+    await hold_directly(studio, VISITOR, {ROOT: root, P: below})
+    ask = {"action": "get", "application_id": studio.shop.application_id}
+
+    async def told(kind: str, **reads: tuple[str, str]) -> int:
+        reader = await someone(studio, secret_data=secret(**reads))
+        body = {**ask, "data": {"user_id": VISITOR, "type": kind}}
+        expired = (await studio.ok("meta/data", body, reader.headers))["expired"]
+        return int(expired) - now if expired else 0
+
+    everyone = ("all", "none")
+    assert await told("list", public=everyone) == 200
+    assert await told("list", private=everyone) == 10
+    assert await told("roles", roles=everyone) == 50
+    assert await told("tree", public=everyone) == 200
+    assert await told("tree", roles=everyone) == 50
+    assert await told("tree", secret=everyone, public=("none", "none")) == 0
+    assert await told("list", roles=everyone, public=everyone, private=everyone) == 10

@@ -494,3 +494,29 @@ async def test_a_role_of_another_application_is_unknown_here(studio: Studio) -> 
     await create_application(storage, "theirs", name="Theirs", project_id="elsewhere")
     await assign(studio, studio.visitor, "theirs", status=404)
     await assign(studio, studio.visitor, "project_owner", status=404)
+
+
+async def test_the_roles_gatehouse_is_run_by_apply_to_whom_they_are_given_and_no_others(studio: Studio) -> None:
+    boss = await administrator(studio)
+    nobody, everybody = {"everyone": False}, {"everyone": True}
+    for name in ("administrator", "project_owner", "app_developer"):
+        for change in (
+            {"condition": nobody, "condition_mode": "require"},
+            {"condition": everybody},
+            {"condition_mode": "require"},
+            {"default": True},
+        ):
+            body = {"action": "save", "application_id": 1, "data": {"name": name, **change}}
+            await studio.refused(403, "roles", body, boss.headers)
+    words = {"action": "save", "application_id": 1, "data": {"name": "app_developer", "description": "Builds"}}
+    await studio.ok("roles", words, boss.headers)
+
+
+async def test_no_role_takes_can_administer_away(studio: Studio) -> None:
+    boss = await administrator(studio)
+    denied = {"private_data": {"can_administer": {"value": False}}}
+    role = {"name": "None", "protected": True, "meta": denied, "condition": {"everyone": True}}
+    await studio.refused(400, "roles", {"action": "save", "application_id": 1, "data": role}, boss.headers)
+    await studio.refused(
+        400, "meta/schema", {"action": "save", "application_id": 1, "data": {"roles": {"None": role}}}, boss.headers
+    )

@@ -10,7 +10,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.user_record import Assignment
 from gatehouse.permissions.store import Edited
 from tests.support.permission_builders import a_user_record, edited_project
 from tests.support.studio import PROJECT, VISITOR, Person, Studio, own_record, person
@@ -36,7 +38,7 @@ def bearing(account: Any) -> dict[str, str]:
     return {"Authorization": f"Bearer {account['jwt']}"}
 
 
-async def a_manager(studio: Studio, role: str = "project_administrator") -> Person:
+async def a_manager(studio: Studio, role: str | Assignment = "project_administrator") -> Person:
     someone = await person(studio.service, MANAGER)
     record = a_user_record(MANAGER, {Scope(PROJECT): [role]})
     await studio.service.house.storage.user_records.edit_record(
@@ -157,3 +159,27 @@ async def test_names_are_unique_in_a_project(studio: Studio) -> None:
     await made(studio)
     ask = asking("save", project_id=PROJECT, name="ci")
     await studio.refused(409, "serviceAccount", ask, studio.owner.headers)
+
+
+async def test_no_service_makes_or_revokes_them(studio: Studio) -> None:
+    """Its JWT would open what the service that vouches does not reach (R6)."""
+    account = await made(studio)
+    headers = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
+    for ask in (
+        asking("save", project_id=PROJECT, name="two", roles=["project_administrator"]),
+        asking("save", project_id=PROJECT, name="two"),
+        asking("delete", user_id=account["user_id"]),
+    ):
+        await studio.refused(403, "serviceAccount", ask, headers)
+    assert len((await studio.ok("serviceAccount", asking("get", project_id=PROJECT), headers))["data"]) == 1
+
+
+async def test_it_does_not_outlive_its_makers_right(studio: Studio) -> None:
+    now, role = studio.service.clock.now(), "project_administrator"
+    maker = await a_manager(studio, Assignment(role=role, end=End(expired=now + 60)))
+    account = await made(studio, maker, roles=[role])
+    assert (account["roles"], account["jwt_expired"]) == ([{"name": role, "expired": now + 60}], now + 60)
+    later = asking("save", project_id=PROJECT, name="two", roles=[{"name": role, "expired": now + 61}])
+    await studio.refused(403, "serviceAccount", later, maker.headers)
+    await studio.service.clock.advance(60)
+    await studio.refused(401, "meta/data", own_record(studio.shop), bearing(account))

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from gatehouse.audit.events import Event
+from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
+from gatehouse.permissions.model.user_record import Assignment
 from tests.support.permission_builders import a_project, create_application, edited_project, holding, publish
 from tests.support.studio import FACTOR, PROJECT, Person, Studio, own_record, signed
 from tests.support.studio_people import (
@@ -370,10 +372,14 @@ async def test_sc_12_with_apps_data_tells_of_what_he_may_see(studio: Studio) -> 
             f"{PROJECT}/applications/{one}/app.can_modify_schema",
         ],
         "roles": [f"{PROJECT}.applications.{one}/app_developer"],
-        "projects": {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}},
+        "projects": {PROJECT: {"name": "Mind Games"}},
         "apps": {PROJECT: [{"id": one, "name": "App 3"}]},
     }
-    wide = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    viewer = await someone(studio, {IN_PROJECT: rules("project.can_view_project")})
+    told = (await studio.ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
+    assert told["projects"] == {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}}
+    assert told["apps"] == {}
+    wide = await someone(studio, {IN_PROJECT: rules("project.can_manage_applications")})
     told = (await studio.ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
     assert told.keys() == {"rules", "projects", "apps"}
     assert len(told["apps"][PROJECT]) == 11
@@ -609,3 +615,121 @@ async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studi
     sections = {name: section for name, section in tree.items() if name != "version"}
     assert await save(studio, boss, who.user_id, **sections, version=1) == {**tree, "version": 2}
     await give(studio, who, studio.shop.application_id)
+
+
+# -- what reaches further than it should --------------------------------------------------------------
+
+
+async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Studio) -> None:
+    """Neither that he exists, nor what he holds, nor its version: each answer is the same (R6, checklist PA-13)."""
+    owns, manages = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
+    answers = set()
+    for application_id in (1, studio.shop.application_id, studio.other.application_id, 999_999):
+        for user_id in (studio.owner.user_id, "4444444444", studio.visitor.user_id):
+            for access in (None, {}, {PROJECT: owns}, {PROJECT: manages}, {PROJECT: "?"}, {"nowhere": owns}):
+                data = {"user_id": user_id, "version": 77, "private_data": {"projectAccess": access}}
+                body = {"action": "save", "application_id": application_id, "data": data}
+                answer = await studio.post("meta/data", body, studio.visitor.headers)
+                answers.add((answer.status_code, answer.content))
+    assert [status for status, _ in answers] == [403]
+    assert not await audited(studio, Event.USER_SCHEMA_SAVED)
+
+
+async def test_who_manages_a_project_writes_nothing_where_it_has_no_say(studio: Studio) -> None:
+    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    for access in ({PROJECT: {}}, {PROJECT: {"roles": []}}, {}):
+        body = {
+            "action": "save",
+            "application_id": studio.other.application_id,
+            "data": {"user_id": studio.owner.user_id, "private_data": {"projectAccess": access}},
+        }
+        await studio.refused(403, "meta/data", body, manager.headers)
+    about_shop = saving(studio, studio.visitor.user_id, private_data={"projectAccess": {PROJECT: {}}})
+    await studio.ok("meta/data", about_shop, manager.headers)
+
+
+async def test_secret_data_with_an_end_is_given_on_with_an_end_no_later(studio: Studio) -> None:
+    now = studio.service.clock.now()
+
+    def until(end: int | None) -> dict[str, object]:
+        more = {} if end is None else {"expired": end}
+        return {
+            "application": {"canSave": {"value": True, **more}},
+            "meta": {"secret": {"canRead": {"value": "self"}, "canWrite": {"value": "self", **more}}},
+        }
+
+    who = await someone(studio, secret_data=until(now + 60))
+    for end in (None, now + 61):
+        await studio.refused(403, "meta/data", saving(studio, who.user_id, secret_data=until(end)), who.headers)
+    forever = {**until(now + 60), "application": {"canSave": {"value": True, "ttl": 5}}}
+    await studio.refused(403, "meta/data", saving(studio, who.user_id, secret_data=forever), who.headers)
+    await save(studio, who, who.user_id, secret_data=until(now + 60))
+    await save(studio, who, who.user_id, secret_data=until(now + 30))
+
+
+async def test_secret_data_that_central_gives_ends_with_what_gives_it(studio: Studio) -> None:
+    shop, now = studio.shop.application_id, studio.service.clock.now()
+    scope, role = application_scope(PROJECT, shop), Assignment(role="app_developer", end=End(expired=now + 60))
+    who = await someone(studio, {scope: holding(role)}, secret_data=secret(secret=("all", "all")))
+
+    def giving(**end: int) -> dict[str, object]:
+        return saving(
+            studio,
+            studio.visitor.user_id,
+            secret_data={"application": {"canModifySchema": {"value": True, **end}}},
+        )
+
+    for end in ({}, {"expired": now + 61}):
+        await studio.refused(403, "meta/data", giving(**end), who.headers)
+    await studio.ok("meta/data", giving(expired=now + 60), who.headers)
+    lasting = await someone(studio, {scope: holding("app_developer")}, secret_data=secret(secret=("all", "all")))
+    await studio.ok("meta/data", giving(), lasting.headers)
+
+
+async def test_a_restriction_of_secret_data_is_lifted_by_who_could_give_it_whole(studio: Studio) -> None:
+    shop, now = studio.shop.application_id, studio.service.clock.now()
+    denied = {
+        "application": {"canModifySchema": {"value": False}},
+        "meta": {
+            "public": {"canRead": {"value": "self"}, "canWrite": {"value": "none"}},
+            "private": {"canWrite": {"value": "self"}},
+        },
+    }
+    scope = application_scope(PROJECT, shop)
+    developer = await someone(studio, {scope: holding("app_developer", "app_users_manager")}, secret_data=denied)
+    keeper = await someone(studio, secret_data=secret(secret=("all", "all"), public=("self", "none")))
+    sooner = {**denied, "application": {"canModifySchema": {"value": False, "expired": now + 5}}}
+    for lifted in (
+        {},
+        None,
+        sooner,
+        {name: part for name, part in denied.items() if name != "application"},
+        {name: part for name, part in denied.items() if name != "meta"},
+        {**denied, "meta": {**denied["meta"], "public": {"canRead": {"value": "self"}}}},
+        {**denied, "meta": {**denied["meta"], "public": {"canWrite": {"value": "none"}}}},
+        {**denied, "meta": {**denied["meta"], "public": {**denied["meta"]["public"], "canWrite": {"value": "self"}}}},
+    ):
+        body = saving(studio, developer.user_id, secret_data=lifted)
+        await studio.refused(403, "meta/data", body, keeper.headers)
+    narrower = {**denied, "meta": {**denied["meta"], "private": {"canWrite": {"value": "none"}}}}
+    await save(studio, keeper, developer.user_id, secret_data=narrower)
+    await save(studio, await administrator(studio), developer.user_id, secret_data={})
+
+
+async def test_the_last_who_administers_neither_ends_nor_denies_it(studio: Studio) -> None:
+    boss, now = await administrator(studio), studio.service.clock.now()
+
+    def changing(user_id: str, **data: object) -> dict[str, object]:
+        return {"action": "save", "application_id": 1, "data": {"user_id": user_id, **data}}
+
+    ending = [{"name": "administrator", "expired": now + 60}]
+    denied = {"can_administer": {"value": False}}
+    for data in ({"roles": []}, {"roles": ending}, {"private_data": denied}):
+        await studio.refused(409, "meta/data", changing(boss.user_id, **data), boss.headers)
+    guest = studio.visitor.user_id
+    await studio.ok("meta/data", changing(guest, roles=ending), boss.headers)
+    await studio.refused(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
+    await studio.ok("meta/data", changing(guest, roles=["administrator"], private_data=denied), boss.headers)
+    await studio.refused(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
+    await studio.ok("meta/data", changing(guest, private_data=None), boss.headers)
+    await studio.ok("meta/data", changing(boss.user_id, roles=ending), boss.headers)

@@ -6,34 +6,39 @@ User verification is required in both, so that a passkey alone is as good as a p
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
-
-from webauthn import (
-    generate_authentication_options,
-    generate_registration_options,
-    options_to_json,
-    verify_authentication_response,
-    verify_registration_response,
-)
-from webauthn.helpers import (
-    parse_authentication_credential_json,
-    parse_client_data_json,
-    parse_registration_credential_json,
-)
-from webauthn.helpers.structs import (
-    AuthenticationCredential,
-    AuthenticatorSelectionCriteria,
-    AuthenticatorTransport,
-    PublicKeyCredentialDescriptor,
-    RegistrationCredential,
-    ResidentKeyRequirement,
-    UserVerificationRequirement,
-)
+from typing import Final, TypeAlias
 
 from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors import attestation
 from gatehouse.accounts.second_factors.errors import PasskeyRefused
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.kernel.addresses import parse_address
+from gatehouse.kernel.lean import standing_in
+
+with standing_in(attestation.LEFT_OUT):
+    from webauthn import (
+        generate_authentication_options,
+        generate_registration_options,
+        options_to_json,
+        verify_authentication_response,
+        verify_registration_response,
+    )
+    from webauthn.helpers import (
+        parse_authentication_credential_json,
+        parse_client_data_json,
+        parse_registration_credential_json,
+    )
+    from webauthn.helpers.structs import (
+        AuthenticationCredential,
+        AuthenticatorSelectionCriteria,
+        AuthenticatorTransport,
+        PublicKeyCredentialDescriptor,
+        RegistrationCredential,
+        ResidentKeyRequirement,
+        UserVerificationRequirement,
+    )
+
+SignInAnswer: TypeAlias = AuthenticationCredential
 
 LIFETIME: Final = 300  # seconds a challenge can be answered
 CREDENTIAL_ID_LONGEST: Final = 1_023  # bytes; WebAuthn §7.1
@@ -109,7 +114,7 @@ class RelyingParty:
             transports=tuple(transport.value for transport in credential.response.transports or ()),
         )
 
-    def check_sign_in(self, credential: AuthenticationCredential, challenge: bytes, public_key: bytes) -> int:
+    def check_sign_in(self, credential: SignInAnswer, challenge: bytes, public_key: bytes) -> int:
         """Return what the authenticator's counter says; it is compared where it is kept, atomically."""
         with refusing_what_is_malformed():
             verified = verify_authentication_response(
@@ -131,7 +136,7 @@ def read_registration(text: str) -> tuple[RegistrationCredential, bytes]:
         return credential, challenge_in(credential.response.client_data_json)
 
 
-def read_sign_in(text: str) -> tuple[AuthenticationCredential, bytes]:
+def read_sign_in(text: str) -> tuple[SignInAnswer, bytes]:
     with refusing_what_is_malformed():
         credential = parse_authentication_credential_json(text)
         return credential, challenge_in(credential.response.client_data_json)

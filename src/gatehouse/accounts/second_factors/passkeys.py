@@ -4,12 +4,11 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from webauthn.helpers.structs import AuthenticationCredential
-
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.ceremony import (
     LIFETIME,
     RelyingParty,
+    SignInAnswer,
     read_registration,
     read_sign_in,
 )
@@ -117,7 +116,7 @@ class Passkeys:
         entry, mails = self._telling.removed(Factor.PASSKEY, user, origin, device)
         await self._store.remove_passkey(user.user_id, credential_id_of(passkey_id), entry, mails)
 
-    async def _owned(self, given: AuthenticationCredential, user: User | None) -> Passkey:
+    async def _owned(self, given: SignInAnswer, user: User | None) -> Passkey:
         passkey = await self._store.passkey(given.raw_id)
         if passkey is None:
             raise PasskeyRefused("unknown, or removed")

@@ -3,7 +3,7 @@
 import msgspec
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.callers.callers import Callers
+from gatehouse.permissions.callers.callers import Callers, refuse_other_factor
 from gatehouse.permissions.callers.credentials import EXCHANGE_JWT, Credentials
 from gatehouse.tokens.claims import UserClaims
 from gatehouse.tokens.errors import InvalidToken
@@ -23,6 +23,8 @@ class JwtExchange:
         caller = await self._callers.identify(credentials, EXCHANGE_JWT)
         if not isinstance(caller.claims, UserClaims) or caller.service is None:
             raise InvalidToken("not a user JWT")
+        if credentials.factor:  # it counts here also beside a service JWT: `fac` goes along with it (R6)
+            refuse_other_factor(caller.claims, credentials.factor)
         return await self._signer.sign(
             exchanged(caller.claims, caller.service, with_factor=bool(credentials.factor), now=self._clock.now())
         )

@@ -31,6 +31,7 @@ from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.permissions.rights.rights import CAN_ADMINISTER
 from gatehouse.permissions.store import ApplicationStore, Edited
 
 ROLES_MOST: Final = 1_000  # of one application
@@ -45,7 +46,7 @@ class ProtectedRules(Malformed):
 
 
 class CentralRole(Refused):
-    public = "The roles Gatehouse itself is run by cannot be removed or emptied."
+    public = "The roles Gatehouse itself is run by keep what they give, and to whom."
 
 
 class RoleStaysProtected(Conflict):
@@ -334,10 +335,21 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) 
 
 
 def refuse_central_role(state: ApplicationModel, before: Role | None, after: Role | None) -> None:
-    if not state.application.is_central or before is None or before.key not in CENTRAL_ROLES:
+    """What application 1 is run by stays as it is, but for words; no other role takes can_administer away."""
+    if not state.application.is_central:
         return
-    if after is None or meta_entries(after.meta) != meta_entries(before.meta) or after.protected != before.protected:
+    built_in = before if before is not None and before.key in CENTRAL_ROLES else None
+    if built_in is not None and (after is None or counts_as(after) != counts_as(built_in)):
         raise CentralRole
+    denied = None if after is None else meta_entries(after.meta).get(CAN_ADMINISTER)
+    if denied is not None and not denied.value:
+        raise Malformed("application 1: no role says false to can_administer")
+
+
+def counts_as(role: Role) -> tuple[object, ...]:
+    """What a role gives, and to whom it applies."""
+    condition = None if role.condition is None else role.condition.document
+    return meta_entries(role.meta), role.protected, role.default, condition, role.condition_mode
 
 
 def role_event(role: Role | None) -> Event:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Record
@@ -17,18 +18,25 @@ from gatehouse.permissions.commands.finding import live_project, project_named
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.documents.conditions import parse_condition, refuse_overgrown
 from gatehouse.permissions.documents.fields import read_line, read_list, read_members
-from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight
-from gatehouse.permissions.model.condition import Everyone, tests_in
+from gatehouse.permissions.errors import GroupNotFound, LimitReached, Malformed, NoRight, ProjectNotFound
+from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.evaluation.matching import UNKNOWN_PLACE
+from gatehouse.permissions.model.condition import Condition, Everyone, Subject, tests_in
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require
-from gatehouse.permissions.store import Edited, GroupStore, ProjectStore
+from gatehouse.permissions.store import Edited, GroupStore, PermissionStore, ProjectStore
 
 GROUP_ID_BYTES: Final = 12
+GROUPS_MOST: Final = 500  # of one project
 CONDITIONS_MOST: Final = 50
 CONDITION_TITLE_LONGEST: Final = 64
+
+
+class GroupsFull(LimitReached):
+    public = f"A project has at most {GROUPS_MOST} groups."
 
 
 class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,9 +68,18 @@ class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Groups:
-    def __init__(self, *, store: GroupStore, projects: ProjectStore, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: GroupStore,
+        projects: ProjectStore,
+        people: PermissionStore,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
         self._store = store
         self._projects = projects
+        self._people = people
         self._recorder = recorder
         self._clock = clock
 
@@ -90,9 +107,11 @@ class Groups:
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Conditions and listed users; what is not given stays."""
-        await self._managed(actor, group_id, Operation.GROUP_ACCESS)
+        seen = await self._managed(actor, group_id, Operation.GROUP_ACCESS)
         conditions = UNSET if draft.conditions is UNSET else read_conditions(draft.conditions or [])
         users = UNSET if draft.users is UNSET else grammar.parse_user_ids(draft.users or [], "data.users")
+        around = await self._conditions_beside(seen)
+        who = await self._subject(actor)
 
         def change(state: Group) -> Edited[Group]:
             refuse_old_version(draft.version, state.version)
@@ -101,11 +120,17 @@ class Groups:
                 conditions=state.conditions if conditions is UNSET else conditions,
                 users=state.users if users is UNSET else users,
             )
+            refuse_overgrown(
+                [*around, *conditions_in(state)], [*around, *conditions_in(after)], what="a project's groups"
+            )
             details = difference(access_document(state), access_document(after))
-            event = Event.GROUP_OPENED if is_opened(state, after, actor.user_id) else Event.GROUP_ACCESS_SAVED
+            event = Event.GROUP_OPENED if is_opened(state, after, who) else Event.GROUP_ACCESS_SAVED
             return Edited(after, (self._record(event, actor, after, details),))
 
-        return await self._store.edit_group(group_id, change)
+        try:
+            return await self._store.edit_group(group_id, change)
+        except UserNotFound as error:  # 404 would be about the group
+            raise Malformed(f"data.users: there is no user {error.detail}") from None
 
     async def save_tags(self, actor: Actor, group_id: str, draft: TagsDraft) -> Group:
         await self._managed(actor, group_id, Operation.GROUP_TAGS)
@@ -122,10 +147,13 @@ class Groups:
         if draft.project_id is UNSET:
             raise Malformed("data.project_id: a group belongs to a project")
         home = grammar.check_project_id(draft.project_id, "data.project_id")
-        project = (await live_project(self._projects, actor.rights, home)).project
+        model = await live_project(self._projects, actor.rights, home)
+        project = model.project
         require(actor.rights, Operation.GROUP_SAVE, About(project_id=project.project_id))
         if draft.title is UNSET:
             raise Malformed("data.title: a group needs a title")
+        if len(model.groups) >= GROUPS_MOST:
+            raise GroupsFull
         group = Group(
             group_id=secrets.token_hex(GROUP_ID_BYTES),
             project_id=project.project_id,
@@ -139,7 +167,7 @@ class Groups:
 
     async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
         seen = await self._managed(actor, group_id, Operation.GROUP_SAVE)
-        if draft.project_id is not UNSET and not await self._is_in(actor, seen, draft.project_id):
+        if draft.project_id is not UNSET and not await self._is_in(seen, draft.project_id):
             raise Malformed("data.project_id: a group stays in its project")
 
         def change(state: Group) -> Edited[Group]:
@@ -151,9 +179,22 @@ class Groups:
 
         return await self._store.edit_group(group_id, change)
 
-    async def _is_in(self, actor: Actor, group: Group, name: str) -> bool:
+    async def _is_in(self, group: Group, name: str) -> bool:
+        """It is in no other project, whether there is one of that name or not (checklist PA-13)."""
         named = grammar.check_project_id(name, "data.project_id")
-        return (await project_named(self._projects, actor.rights, named)).project.project_id == group.project_id
+        try:
+            return (await self._projects.project(named)).project.project_id == group.project_id
+        except ProjectNotFound:
+            return False
+
+    async def _conditions_beside(self, group: Group) -> Sequence[Condition]:
+        """Those of the project's other groups."""
+        groups = (await self._projects.project(group.project_id)).groups.values()
+        return [one for other in groups if other.group_id != group.group_id for one in conditions_in(other)]
+
+    async def _subject(self, actor: Actor) -> Subject:
+        facts = await self._people.facts(actor.user_id, ())
+        return Subject(actor.user_id) if facts is None else facts.subject
 
     async def _managed(self, actor: Actor, group_id: str, operation: Operation) -> Group:
         """The group, if the actor may do this to it; to others there is nothing to tell."""
@@ -192,10 +233,20 @@ def description_of(draft: GroupDraft, kept: str) -> str:
     return grammar.check_description(draft.description or "", "data.description")
 
 
-def is_opened(before: Group, after: Group, actor: str) -> bool:
+def is_opened(before: Group, after: Group, actor: Subject) -> bool:
     """Open to everyone, or to the one who did it: allowed, and audited as high (R5)."""
-    added = set(after.users) - set(before.users)
-    return actor in added or (opens_to_all(after) and not opens_to_all(before))
+    listed = actor.user_id in set(after.users) - set(before.users)
+    enters = has_member(after, actor) and not has_member(before, actor)
+    return listed or enters or (opens_to_all(after) and not opens_to_all(before))
+
+
+def has_member(group: Group, who: Subject) -> bool:
+    """Listed, or meeting any of its conditions (R5)."""
+    return who.user_id in group.users or any(holds(one.test, who, UNKNOWN_PLACE) for one in conditions_in(group))
+
+
+def conditions_in(group: Group) -> Sequence[Condition]:
+    return [one.condition for one in group.conditions]
 
 
 def opens_to_all(group: Group) -> bool:

@@ -28,7 +28,8 @@ from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import PROJECT_OWNER, Granter
-from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.permissions.rights.guard import About, Operation, require, require_in_person
+from gatehouse.permissions.rights.rights import CAN_MANAGE_PROJECT
 from gatehouse.permissions.store import (
     ApplicationStore,
     PermissionStore,
@@ -117,10 +118,11 @@ class ServiceAccounts:
 
     async def create(self, actor: Actor, central: ApplicationModel, draft: ServiceAccountDraft) -> Made:
         """Its JWT is answered here and nowhere else. Raises NameTaken."""
+        require_in_person(actor.rights)
         named = grammar.check_project_id(draft.project_id, "data.project_id")
         project = await live_project(self._projects, actor.rights, named)
         require(actor.rights, Operation.SERVICE_ACCOUNTS, About(project_id=project.project.project_id))
-        ends_at = self._clock.now() + self._lifetime(draft.days)
+        ends_at = self._ends_at(draft.days, self._makers_end(actor, project))
         account = self._account(actor, project, draft)
         record = await self._record_of(actor, central, project, account, draft)
         await self._store.create_service_account(
@@ -133,6 +135,7 @@ class ServiceAccounts:
 
     async def revoke(self, actor: Actor, user_id: str) -> None:
         """Only whoever manages its project hears that there is one."""
+        require_in_person(actor.rights)
         facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_ID,))
         account = None if facts is None else facts.service_account
         if account is None:
@@ -142,11 +145,17 @@ class ServiceAccounts:
             entry = self._entry(Event.SERVICE_ACCOUNT_REVOKED, actor, account)
             await self._store.revoke_service_account(user_id, self._clock.now(), (entry,))
 
-    def _lifetime(self, days: int | None) -> int:
+    def _makers_end(self, actor: Actor, project: ProjectModel) -> int:
+        """When its maker manages the project no more, 0 for never: no account outlives that (R1)."""
+        scope = Scope(project.project.project_id)
+        return actor.rights.end_of(scope, CAN_MANAGE_PROJECT, self._clock.now()).expired
+
+    def _ends_at(self, days: int | None, latest: int) -> int:
         days = self._days if days is None else days
         if not 1 <= days <= DAYS_MOST:
             raise Malformed(f"data.days: 1 to {DAYS_MOST}")
-        return days * DAY
+        wanted = self._clock.now() + days * DAY
+        return min(wanted, latest) if latest else wanted
 
     def _account(self, actor: Actor, project: ProjectModel, draft: ServiceAccountDraft) -> ServiceAccount:
         return ServiceAccount(
@@ -170,7 +179,7 @@ class ServiceAccounts:
         draft: ServiceAccountDraft,
     ) -> UserRecord:
         """What it is to hold: nothing that its maker could not give to a person."""
-        scopes = read_scopes(draft, account.project_id)
+        scopes = read_scopes(draft, account.project_id, expired=self._makers_end(actor, project))
         refuse_owner(scopes)
         await refuse_unknown_resources(project, scopes, self._applications)
         blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
@@ -212,9 +221,9 @@ def read_ranges(given: Sequence[object]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ranges))
 
 
-def read_scopes(draft: ServiceAccountDraft, project_id: str) -> Mapping[Scope, Holdings]:
+def read_scopes(draft: ServiceAccountDraft, project_id: str, *, expired: int) -> Mapping[Scope, Holdings]:
     given = {name: value for name in HOLDS if (value := getattr(draft, name)) is not None}
-    return parse_project(given, project_id, place="data")
+    return parse_project(given, project_id, place="data", expired=expired)
 
 
 def refuse_owner(scopes: Mapping[Scope, Holdings]) -> None:

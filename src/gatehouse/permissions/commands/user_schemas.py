@@ -15,9 +15,9 @@ from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
-from gatehouse.permissions.documents.fields import given_or, read_members
+from gatehouse.permissions.documents.fields import given_or
 from gatehouse.permissions.documents.records import parse_assignments, parse_project_access, record_document
-from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound, ProjectNotFound
+from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, Scope
@@ -100,10 +100,10 @@ class UserSchemas:
         """All or nothing (checklist SC-07)."""
         refuse_sections(actor, user_id, draft)
         application_id = model.application.application_id
+        if not actor.rights.writes(Part.PRIVATE, user_id) and isinstance(draft.private_data, Mapping):
+            await self._refuse_stranger(actor, model, user_id, draft.private_data)
         before = (await self.person(actor, user_id, application_id)).records[application_id]
         wanted = read_draft(draft, expired)
-        if not actor.rights.writes(Part.PRIVATE, user_id) and isinstance(draft.private_data, Mapping):
-            await self._refuse_stranger(actor, before, draft.private_data)
         if model.application.removed:
             raise ApplicationRemoved
         if wanted.access is not UNSET:
@@ -129,20 +129,23 @@ class UserSchemas:
 
         return await self._store.edit_record(application_id, user_id, change, self._clock.now())
 
-    async def _refuse_stranger(self, actor: Actor, before: UserRecord, given: Mapping[str, object]) -> None:
-        """Who writes nothing but projectAccess manages a project that it is about, whether it changes or not."""
-        named = read_members(given_or(given, PROJECT_ACCESS, {}), PROJECT_ACCESS)
-        for name in sorted({*named, *(scope.project_id for scope in below_root(before))}):
-            if await self._manages(actor, name):
-                return
-        raise NoRight(f"projectAccess of user {before.user_id}")
+    async def _refuse_stranger(
+        self, actor: Actor, model: ApplicationModel, user_id: str, given: Mapping[str, object]
+    ) -> None:
+        """Who writes nothing but projectAccess manages a project that it is about, whether it changes or not.
 
-    async def _manages(self, actor: Actor, name: str) -> bool:
-        try:
-            project = (await self._projects.project(name)).project
-        except ProjectNotFound:
-            return False
-        return is_open(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project.project_id))
+        Asked before anything else, so that nobody learns from another answer who exists or what he holds (R6).
+        """
+        application_id = model.application.application_id
+        facts = await self._people.facts(user_id, (application_id,))
+        held = () if facts is None else below_root(facts.records[application_id])
+        access = given_or(given, PROJECT_ACCESS, {})
+        named = {*(access if isinstance(access, Mapping) else ()), *(scope.project_id for scope in held)}
+        for project_id in managed_by(actor, model):
+            project = (await self._projects.project(project_id)).project
+            if not named.isdisjoint((project_id, *project.aliases)):
+                return
+        raise NoRight(f"projectAccess of user {user_id}")
 
     async def _resolved(
         self, actor: Actor, model: ApplicationModel, access: Mapping[Scope, Holdings], before: UserRecord
@@ -167,11 +170,26 @@ class UserSchemas:
 
 def refuse_unrelated(model: ApplicationModel, project_id: str) -> None:
     """In a project people hold what is its own, what is published, and Central's: as with grants to groups (R5)."""
-    application = model.application
-    if not (application.is_central or application.is_published or application.project_id == project_id):
+    if not is_related(model, project_id):
         raise Malformed(
             f"data.private_data.{PROJECT_ACCESS}: the application neither belongs to {project_id} nor is published"
         )
+
+
+def is_related(model: ApplicationModel, project_id: str) -> bool:
+    application = model.application
+    return application.is_central or application.is_published or application.project_id == project_id
+
+
+def managed_by(actor: Actor, model: ApplicationModel) -> list[str]:
+    """Ids of the projects in which he says what people hold of the application."""
+    return [
+        scope.project_id
+        for scope in actor.rights.central.open_scopes
+        if scope.kind is None
+        and is_related(model, scope.project_id)
+        and is_open(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=scope.project_id))
+    ]
 
 
 def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:

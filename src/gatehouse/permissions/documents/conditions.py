@@ -1,7 +1,8 @@
 """Conditions as requests, files and stored rows write them (interface §2.7)."""
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Network, parse_network, unmapped_network
 from gatehouse.permissions.documents.fields import read_flag, read_line, read_members, shown
@@ -19,42 +20,53 @@ from gatehouse.permissions.model.condition import (
     HasTag,
     OneOfUsers,
     Test,
+    size_of,
 )
+
+ReadLeaf: TypeAlias = Callable[[object, str], Test]
 
 DEEPEST: Final = 16  # R5
 NODES_MOST: Final = 256
-USERS_MOST: Final = 1_000  # in one `uid`
+USERS_MOST: Final = 1_000  # named in one condition
+USERS_MOST_IN_ALL: Final = 10_000  # in the conditions of an application's roles, or of a project's groups
+MEMBERS_MOST_IN_ALL: Final = 5_000
 NAME_LONGEST: Final = 255  # of a tag or a purchase
+NETWORKS_KEPT: Final = 32_768  # to read a network takes as long as to read everything around it
 
 
 def parse_condition(document: object, *, place: str = "condition", with_address: bool = True) -> Condition:
     """Read what a request or file says; raises Malformed. Group conditions know no address (interface §2.5)."""
-    reader = _Reader(with_address=with_address)
-    return Condition(_members(document, place), reader.read(document, place, depth=1))
+    leaves = WRITTEN if with_address else {name: read for name, read in WRITTEN.items() if name != "ip"}
+    test = _Reader(leaves).read(document, place, depth=1)
+    if size_of([test]).users > USERS_MOST:
+        raise Malformed(f"{place}: a condition names at most {USERS_MOST} users in all")
+    return Condition(_members(document, place), test)
 
 
 def stored_condition(document: Mapping[str, object]) -> Condition:
-    """What is read back; one that today's rules would refuse holds for nobody (S-22)."""
+    """What is read back; one whose shape today's rules would refuse holds for nobody (S-22).
+
+    The words in it were judged when it was saved: a model is read far more often than it is written.
+    """
     try:
-        return parse_condition(document)
+        return Condition(document, _Reader(STORED).read(document, "", depth=1))
     except Malformed:
         return Condition(document, NOBODY)
 
 
+def refuse_overgrown(before: Iterable[Condition], after: Iterable[Condition], *, what: str) -> None:
+    """Everybody's decisions wait while these are read, so there is an end to them; fewer are always welcome."""
+    old, new = (size_of(one.test for one in conditions) for conditions in (before, after))
+    if new.users > max(USERS_MOST_IN_ALL, old.users):
+        raise Malformed(f"the conditions of {what} name at most {USERS_MOST_IN_ALL} users in all")
+    if new.members > max(MEMBERS_MOST_IN_ALL, old.members):
+        raise Malformed(f"the conditions of {what} have at most {MEMBERS_MOST_IN_ALL} members in all")
+
+
 class _Reader:
-    def __init__(self, *, with_address: bool) -> None:
+    def __init__(self, leaves: Mapping[str, ReadLeaf]) -> None:
         self._nodes = 0
-        self._readers: dict[str, Callable[[object, str, int], Test]] = {
-            "domain": lambda value, place, _: Domain(parse_domain(value, place)),
-            "uid": lambda value, place, _: OneOfUsers(_user_ids(value, place)),
-            "tag": lambda value, place, _: HasTag(_text(value, place)),
-            "purchase": lambda value, place, _: HasPurchase(_text(value, place)),
-            "everyone": lambda value, place, _: Everyone(read_flag(value, place)),
-            "and": lambda value, place, depth: AllOf(self._parts(value, place, depth)),
-            "or": lambda value, place, depth: AnyOf(self._parts(value, place, depth)),
-        }
-        if with_address:
-            self._readers["ip"] = lambda value, place, _: FromNetwork(_network(value, place))
+        self._leaves = leaves
 
     def read(self, document: object, place: str, depth: int) -> Test:
         """All members of one object are required; one member stands for itself."""
@@ -68,11 +80,12 @@ class _Reader:
         self._nodes += 1
         if self._nodes > NODES_MOST:
             raise Malformed(f"{place}: a condition has at most {NODES_MOST} members in all")
-        read = self._readers.get(name)
-        if read is None:
-            known = ", ".join(self._readers)
+        if name in NESTING:
+            return NESTING[name](self._parts(value, f"{place}.{name}", depth))
+        if name not in self._leaves:
+            known = ", ".join((*self._leaves, *NESTING))
             raise Malformed(f"{place}.{shown(name)}: not allowed here; known are {known}")
-        return read(value, f"{place}.{name}", depth)
+        return self._leaves[name](value, f"{place}.{name}")
 
     def _parts(self, value: object, place: str, depth: int) -> tuple[Test, ...]:
         if not isinstance(value, list | tuple) or not value:
@@ -99,8 +112,44 @@ def _user_ids(value: object, place: str) -> frozenset[str]:
     return user_ids
 
 
-def _network(value: object, place: str) -> Network:
+def _network(value: str, place: str) -> Network:
     try:
-        return unmapped_network(parse_network(_text(value, place)))
+        return _network_of(value)
     except ValueError:
         raise Malformed(f"{place}: one network as CIDR, such as 10.0.0.0/8") from None
+
+
+@lru_cache(NETWORKS_KEPT)
+def _network_of(text: str) -> Network:
+    return unmapped_network(parse_network(text))
+
+
+def _stored_text(value: object, place: str) -> str:
+    if not isinstance(value, str):
+        raise Malformed(f"{place}: text")
+    return value
+
+
+def _stored_user_ids(value: object, place: str) -> frozenset[str]:
+    if not isinstance(value, list | tuple) or set(map(type, value)) != {str}:
+        raise Malformed(f"{place}: a list of user ids")
+    return frozenset(value)
+
+
+NESTING: Final[Mapping[str, Callable[[tuple[Test, ...]], Test]]] = {"and": AllOf, "or": AnyOf}
+WRITTEN: Final[Mapping[str, ReadLeaf]] = {
+    "domain": lambda value, place: Domain(parse_domain(value, place)),
+    "uid": lambda value, place: OneOfUsers(_user_ids(value, place)),
+    "tag": lambda value, place: HasTag(_text(value, place)),
+    "purchase": lambda value, place: HasPurchase(_text(value, place)),
+    "everyone": lambda value, place: Everyone(read_flag(value, place)),
+    "ip": lambda value, place: FromNetwork(_network(_text(value, place), place)),
+}
+STORED: Final[Mapping[str, ReadLeaf]] = {
+    "everyone": WRITTEN["everyone"],
+    "domain": lambda value, place: Domain(_stored_text(value, place).lower()),
+    "uid": lambda value, place: OneOfUsers(_stored_user_ids(value, place)),
+    "tag": lambda value, place: HasTag(_stored_text(value, place)),
+    "purchase": lambda value, place: HasPurchase(_stored_text(value, place)),
+    "ip": lambda value, place: FromNetwork(_network(_stored_text(value, place), place)),
+}

@@ -79,7 +79,10 @@ def parse_user_ids(value: object, place: str, most: int = USERS_MOST) -> tuple[s
     """Distinct users in the order given; who is named twice counts once (checklist GR-03)."""
     if not isinstance(value, list | tuple):
         raise Malformed(f"{place}: a list of user ids")
-    ids = tuple(dict.fromkeys(check_user_id(one, f"{place}[{index}]") for index, one in enumerate(value)))
+    for index, one in enumerate(value):
+        if not isinstance(one, str) or not USER_ID.fullmatch(one):
+            check_user_id(one, f"{place}[{index}]")
+    ids = tuple(dict.fromkeys(value))
     if len(ids) > most:
         raise Malformed(f"{place}: at most {most} users")
     return ids

@@ -50,6 +50,9 @@ class CompiledModel:
             no=frozenset(rule for rule, leaf in known.items() if not leaf.value),
         )
         self.known: frozenset[Rule] = frozenset(known)
+        self.looks_at_address = any(
+            role.condition is not None and role.condition.looks_at_address for role in model.roles.values()
+        )
         self.roles = {key: _compiled(role, same) for key, role in sorted(model.roles.items())}
         self.default_roles = tuple(one for one in self.roles.values() if is_default(one.role))
         self.conditional = Matcher(
@@ -57,6 +60,11 @@ class CompiledModel:
             for key, one in self.roles.items()
             if one.role.condition is not None and one.role.condition_mode is ConditionMode.GRANT
         )
+
+    @cached_property
+    def named(self) -> frozenset[Rule]:
+        """Rules of the schema, and of every role."""
+        return self.known.union(*(role.says.yes | role.says.no for role in self.roles.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

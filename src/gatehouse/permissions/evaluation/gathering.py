@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.documents.rules import section_entries
 from gatehouse.permissions.evaluation.compiled import (
+    CompiledGrants,
     CompiledModel,
     CompiledRole,
     CompiledStructure,
@@ -19,6 +20,7 @@ from gatehouse.permissions.evaluation.compiled import (
 )
 from gatehouse.permissions.evaluation.gates import Gate, gate, members_among
 from gatehouse.permissions.evaluation.matching import Handle, handles_of, meets_condition
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
@@ -85,7 +87,7 @@ class Gathered:
 class Situation:
     """One person, one application, one moment."""
 
-    application_id: int
+    application: Application
     model: CompiledModel
     structure: CompiledStructure
     facts: Facts
@@ -97,18 +99,37 @@ class Situation:
     def gate(self, project_id: str) -> Gate:
         return gate(self.structure.project(project_id), self.facts, self.handles, self.now)
 
+    @property
+    def application_id(self) -> int:
+        return self.application.application_id
+
     def projects_reached(self) -> set[str]:
         """Those in which he may be given something through a group."""
         return self.structure.connecting(self.application_id).candidates(self.handles)
 
+    def connection(self, project_id: str) -> CompiledGrants | None:
+        """What the project gives and takes of the application's roles.
+
+        What it once wrote down counts only while it could be written: for its own application, or a published one.
+        """
+        project = self.structure.project(project_id)
+        if project is None or not (self.application.project_id == project_id or self.application.is_published):
+            return None
+        return project.grants(self.application_id)
+
+    def groups(self, project_id: str) -> tuple[str, ...]:
+        """Those that he is a member of, among the groups that are granted or denied roles; by id."""
+        project, connection = self.structure.project(project_id), self.connection(project_id)
+        if project is None or connection is None:
+            return ()
+        return members_among(project, connection.groups, self.facts, self.handles)
+
     def grants(self, project_id: str) -> Iterator[GroupGrant]:
         """Those of the project to groups of which he is a member, by group id."""
-        project = self.structure.project(project_id)
-        if project is None:
-            return
-        grants = project.grants(self.application_id)
-        for group_id in members_among(project, grants.groups, self.facts, self.handles):
-            yield from grants.by_group[group_id]
+        connection = self.connection(project_id)
+        if connection is not None:
+            for group_id in self.groups(project_id):
+                yield from connection.by_group[group_id]
 
     def meets(self, role: Role) -> bool:
         return meets_condition(role, self.facts, self.address)
@@ -125,10 +146,9 @@ class Situation:
 def situation(
     model: ApplicationModel, facts: Facts, structure: Structure, *, now: int, address: Address | None
 ) -> Situation:
-    application_id = model.application.application_id
-    record = facts.records.get(application_id)
+    record = facts.records.get(model.application.application_id)
     return Situation(
-        application_id=application_id,
+        application=model.application,
         model=compiled_model(model),
         structure=compiled_structure(structure),
         facts=facts,

@@ -15,6 +15,7 @@ from cachetools import LRUCache
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.store import PermissionStore
@@ -65,7 +66,7 @@ class Reading:
     def effective(self, case: Case, application_id: int, address: Address | None) -> Effective:
         """What the person holds in one of the applications of the case."""
         facts, model, now = case.facts, case.models[application_id], self._clock.now()
-        seen = address if looks_at_addresses(model) else None
+        seen = address if compiled_model(model).looks_at_address else None
         key = (
             *(facts.applications[application_id], facts.structure),
             *(
@@ -141,7 +142,3 @@ def state_of(model: ApplicationModel) -> ApplicationState:
         version=application.version,
         schema_version=model.schema.version,
     )
-
-
-def looks_at_addresses(model: ApplicationModel) -> bool:
-    return any(role.condition is not None and role.condition.looks_at_address for role in model.roles.values())

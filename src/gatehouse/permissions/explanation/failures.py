@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import assert_never
+from heapq import nsmallest
+from typing import Final, assert_never
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.conditions import holds
@@ -14,10 +15,13 @@ from gatehouse.permissions.model.condition import (
     FromNetwork,
     HasPurchase,
     HasTag,
+    Leaf,
     OneOfUsers,
     Subject,
     Test,
 )
+
+USERS_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +33,43 @@ class FailedTest:
 
 def failures(test: Test, who: Subject, address: Address | None) -> Iterator[FailedTest]:
     """Nothing for a test that holds."""
-    if holds(test, who, address):
-        return
+    if not holds(test, who, address):
+        yield from _failures(test, who, address)
+
+
+def _failures(test: Test, who: Subject, address: Address | None) -> Iterator[FailedTest]:
+    """Of a test that is known not to hold."""
     match test:
-        case AllOf(parts) | AnyOf(parts):
+        case AllOf(parts):
             for part in parts:
                 yield from failures(part, who, address)
+        case AnyOf(parts):
+            for part in parts:
+                yield from _failures(part, who, address)
+        case _:
+            yield _failure(test, who, address)
+
+
+def _failure(test: Leaf, who: Subject, address: Address | None) -> FailedTest:
+    match test:
         case Domain(name):
-            yield FailedTest("domain", name, who.domain or "")
+            return FailedTest("domain", name, who.domain or "")
         case OneOfUsers(user_ids):
-            yield FailedTest("uid", ", ".join(sorted(user_ids)), who.user_id)
+            return FailedTest("uid", _shortly(user_ids), who.user_id)
         case HasTag(tag):
-            yield FailedTest("tag", tag, ", ".join(sorted(who.tags)))
+            return FailedTest("tag", tag, ", ".join(sorted(who.tags)))
         case FromNetwork(network):
-            yield FailedTest("ip", str(network), "" if address is None else str(address))
+            return FailedTest("ip", str(network), "" if address is None else str(address))
         case HasPurchase(purchase):
-            yield FailedTest("purchase", purchase, ", ".join(sorted(who.purchases)))
+            return FailedTest("purchase", purchase, ", ".join(sorted(who.purchases)))
         case Everyone():
-            yield FailedTest("everyone", "nobody", who.user_id)
+            return FailedTest("everyone", "nobody", who.user_id)
         case _:
             assert_never(test)
+
+
+def _shortly(user_ids: frozenset[str]) -> str:
+    """The first of them: nobody reads a thousand."""
+    shown = ", ".join(nsmallest(USERS_SHOWN, user_ids))
+    more = len(user_ids) - USERS_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

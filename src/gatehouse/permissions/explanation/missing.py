@@ -1,14 +1,17 @@
 """What stands between a person and a rule he does not hold, the nearest first."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from heapq import nsmallest
+from itertools import islice
 from typing import Final
 
 from gatehouse.permissions.evaluation.compiled import CompiledRole
 from gatehouse.permissions.evaluation.gates import Barrier
 from gatehouse.permissions.evaluation.gathering import Situation, Tier, direct_entries
-from gatehouse.permissions.evaluation.matching import UNKNOWN_PLACE, is_member
+from gatehouse.permissions.evaluation.matching import UNKNOWN_PLACE
 from gatehouse.permissions.explanation.contributions import NamedGroup, contributions, group_of, named
 from gatehouse.permissions.explanation.failures import FailedTest, failures
 from gatehouse.permissions.model.project import GrantAction
@@ -16,6 +19,8 @@ from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import NOTHING, Assignment
+
+FAILED_MOST: Final = 20  # parts of a condition that are told
 
 
 class Lack(StrEnum):
@@ -27,6 +32,7 @@ class Lack(StrEnum):
     IN_DISALLOWED_GROUP = Barrier.IN_DISALLOWED_GROUP.value
     IN_NO_ALLOWED_GROUP = Barrier.IN_NO_ALLOWED_GROUP.value
     DOMAIN_NOT_ALLOWED = Barrier.DOMAIN_NOT_ALLOWED.value
+    PROJECT_CLOSED = "project_closed"  # any of the three, to whoever may not see the project
     SAID_NO = "said_no"
     ENTRY_EXPIRED = "entry_expired"
     ROLE_EXPIRED = "role_expired"
@@ -36,6 +42,7 @@ class Lack(StrEnum):
     NOT_A_MEMBER = "not_a_member"
     ROLE_NOT_ASSIGNED = "role_not_assigned"
     ROLE_FULL = "role_full"
+    NOT_GIVEN = "not_given"  # by roles that whoever asks may not see
     HELD_ELSEWHERE = "held_elsewhere"  # where it does not count for this
 
 
@@ -53,16 +60,28 @@ class Missing:
     failed: tuple[FailedTest, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """What a project does with the application's roles through its groups; these by id, roles by key."""
+
+    given: Mapping[str, list[str]]
+    taken: Mapping[str, list[str]]
+    mine: frozenset[str]  # groups that he is a member of
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     this: Situation
     rule: Rule
     holders: Mapping[str, int]  # users of each role by key, where somebody counted them
 
-    def missing(self, places: Iterable[Scope]) -> list[Missing]:
-        """Each once: a resource and its project share the project's barrier."""
+    def missing(self, places: Iterable[Scope], most: int) -> list[Missing]:
+        """The nearest, each once: a resource and its project share the project's barrier.
+
+        Why conditions failed is looked up for these alone: a thousand roles may have to be passed over.
+        """
         found = {one: None for place in places for one in self._in(place)}
-        return sorted(found, key=lambda one: NEARNESS[one.kind])
+        return [self._told(one) for one in nsmallest(most, found, key=lambda one: NEARNESS[one.kind])]
 
     def _in(self, place: Scope) -> Iterator[Missing]:
         deciding = [one for one in contributions(self.this, place, self.rule) if one.decides]
@@ -73,99 +92,110 @@ class Search:
                 yield Missing(kind=Lack.SAID_NO, scope=place, role=one.role, groups=groups)
         yield from self._entry(place)
         if all(not one.value and one.tier < Tier.ROLES for one in deciding):  # otherwise no role would help
+            grants = self._grants(place)
             for role in self.this.model.roles.values():
                 if self.rule in role.says.yes:
-                    yield from self._role(role, place)
+                    yield from self._role(role, place, grants)
 
     def _barrier(self, place: Scope) -> Iterator[Missing]:
         barrier = None if place.is_root else self.this.gate(place.project_id)
         if barrier is None or barrier.barrier is None:
             return
         yield Missing(
-            kind=Lack(barrier.barrier.value),
-            scope=place.project,
-            groups=tuple(named(self.this, place, one) for one in barrier.groups),
-            failed=self._domain(place) if barrier.barrier is Barrier.DOMAIN_NOT_ALLOWED else (),
+            kind=Lack(barrier.barrier.value), scope=place.project, groups=self._named(place, barrier.groups)
         )
-
-    def _domain(self, place: Scope) -> tuple[FailedTest, ...]:
-        project = self.this.structure.project(place.project_id)
-        wanted = ", ".join(sorted(project.allowed_domains)) if project else ""
-        return (FailedTest("domain", wanted, self.this.facts.subject.domain or ""),)
 
     def _entry(self, place: Scope) -> Iterator[Missing]:
         entry = direct_entries(self.this.holdings.get(place, NOTHING)).get(self.rule)
         if entry is not None and entry.value and entry.end.is_past(self.this.now):
             yield Missing(kind=Lack.ENTRY_EXPIRED, scope=place, since=entry.end.expired)
 
-    def _role(self, found: CompiledRole, place: Scope) -> Iterator[Missing]:
+    def _role(self, found: CompiledRole, place: Scope, grants: Grants) -> Iterator[Missing]:
         """Why a role that would give the rule does not."""
         role = found.role
         assignment = self._assignment(role, place)
-        granting = self._groups(role, place, GrantAction.GRANT)
-        revoking = tuple(one for one in self._groups(role, place, GrantAction.REVOKE) if self._belongs(place, one))
+        granting = grants.given.get(role.key, [])
+        revoking = [one for one in grants.taken.get(role.key, ()) if one in grants.mine]
         if role.protected and not place.is_root:
             if assignment is not None or granting:
                 yield Missing(kind=Lack.ROLE_PROTECTED, scope=place, role=role.name)
         elif revoking:
-            yield Missing(kind=Lack.REVOKED_BY_GROUP, scope=place, role=role.name, groups=revoking)
+            groups = self._named(place, revoking)
+            yield Missing(kind=Lack.REVOKED_BY_GROUP, scope=place, role=role.name, groups=groups)
         else:
-            yield from self._condition(role, place, assignment, granting)
-            yield from self._outside(role, place, granting)
+            is_granted = not grants.mine.isdisjoint(granting)
+            yield from self._condition(role, place, assignment, is_granted=is_granted)
+            for one in granting:
+                if one not in grants.mine:
+                    groups = self._named(place, [one])
+                    yield Missing(kind=Lack.NOT_A_MEMBER, scope=place, role=role.name, groups=groups)
             yield from self._assigned(role, place, assignment)
 
     def _condition(
-        self, role: Role, place: Scope, assignment: Assignment | None, granting: Iterable[NamedGroup]
+        self, role: Role, place: Scope, assignment: Assignment | None, *, is_granted: bool
     ) -> Iterator[Missing]:
         """One that failed where it alone would have given the role."""
         if role.condition_mode is ConditionMode.GRANT:
             would_do = place.is_root
         else:
-            assigned = assignment is not None and not assignment.end.is_past(self.this.now)
-            would_do = assigned or any(self._belongs(place, one) for one in granting)
-        if would_do and (failed := self._failed(role)):
-            yield Missing(kind=Lack.CONDITION_FAILED, scope=place, role=role.name, failed=failed)
-
-    def _outside(self, role: Role, place: Scope, granting: Iterable[NamedGroup]) -> Iterator[Missing]:
-        for one in granting:
-            if not self._belongs(place, one):
-                failed = self._unmet(place, one)
-                yield Missing(kind=Lack.NOT_A_MEMBER, scope=place, role=role.name, groups=(one,), failed=failed)
+            would_do = is_granted or (assignment is not None and not assignment.end.is_past(self.this.now))
+        if would_do and not self.this.meets(role):
+            yield Missing(kind=Lack.CONDITION_FAILED, scope=place, role=role.name)
 
     def _assigned(self, role: Role, place: Scope, assignment: Assignment | None) -> Iterator[Missing]:
         if assignment is None:
             full = 0 < role.user_limit <= self.holders.get(role.key, 0)
             kind = Lack.ROLE_FULL if full else Lack.ROLE_NOT_ASSIGNED
-            failed = self._failed(role) if role.condition_mode is ConditionMode.REQUIRE else ()
-            yield Missing(kind=kind, scope=place, role=role.name, limit=role.user_limit, failed=failed)
+            yield Missing(kind=kind, scope=place, role=role.name, limit=role.user_limit)
         elif assignment.end.is_past(self.this.now):
             yield Missing(kind=Lack.ROLE_EXPIRED, scope=place, role=role.name, since=assignment.end.expired)
 
     def _assignment(self, role: Role, place: Scope) -> Assignment | None:
         return next((one for one in self.this.holdings.get(place, NOTHING).roles if one.role == role.key), None)
 
-    def _groups(self, role: Role, place: Scope, action: GrantAction) -> tuple[NamedGroup, ...]:
-        """Groups of the project whose members are given the role, or have it taken away."""
-        project = self.this.structure.project(place.project_id)
-        if project is None or place.kind is not None:
-            return ()
-        grants = project.grants(self.this.application_id).by_group
-        return tuple(
-            named(self.this, place, group_id)
-            for group_id in sorted(grants)
-            if any(role.key in one.roles and one.action is action for one in grants[group_id])
-        )
+    def _grants(self, place: Scope) -> Grants:
+        by_role: dict[GrantAction, defaultdict[str, list[str]]] = {one: defaultdict(list) for one in GrantAction}
+        found = None if place.kind is not None else self.this.connection(place.project_id)
+        for group_id, grants in sorted(found.by_group.items()) if found else ():
+            for grant in grants:
+                for key in grant.roles:
+                    by_role[grant.action][key].append(group_id)
+        mine = self.this.groups(place.project_id) if found else ()
+        return Grants(given=by_role[GrantAction.GRANT], taken=by_role[GrantAction.REVOKE], mine=frozenset(mine))
 
-    def _belongs(self, place: Scope, named_group: NamedGroup) -> bool:
-        group = group_of(self.this, place, named_group.group_id)
-        return group is not None and is_member(group, self.this.facts)
+    def _named(self, place: Scope, group_ids: Iterable[str]) -> tuple[NamedGroup, ...]:
+        return tuple(named(self.this, place, one) for one in group_ids)
+
+    def _told(self, one: Missing) -> Missing:
+        """With why it is so, where a condition is the reason."""
+        match one.kind:
+            case Lack.CONDITION_FAILED:
+                return replace(one, failed=self._failed(self._called(one.role)))
+            case Lack.ROLE_NOT_ASSIGNED | Lack.ROLE_FULL:
+                role = self._called(one.role)
+                return replace(one, failed=self._failed(role) if role.condition_mode is ConditionMode.REQUIRE else ())
+            case Lack.NOT_A_MEMBER:
+                return replace(one, failed=self._unmet(one.scope, one.groups[0]))
+            case Lack.DOMAIN_NOT_ALLOWED:
+                return replace(one, failed=self._domain(one.scope))
+            case _:
+                return one
+
+    def _called(self, name: str) -> Role:
+        return self.this.model.roles[name.lower()].role
 
     def _failed(self, role: Role) -> tuple[FailedTest, ...]:
-        if role.condition is None or self.this.meets(role):
+        if role.condition is None:
             return ()
-        return tuple(failures(role.condition.test, self.this.facts.subject, self.this.address))
+        return tuple(islice(failures(role.condition.test, self.this.facts.subject, self.this.address), FAILED_MOST))
 
     def _unmet(self, place: Scope, named_group: NamedGroup) -> tuple[FailedTest, ...]:
         group = group_of(self.this, place, named_group.group_id)
         tests = (one.condition.test for one in group.conditions) if group else ()
-        return tuple(one for test in tests for one in failures(test, self.this.facts.subject, UNKNOWN_PLACE))
+        failed = (one for test in tests for one in failures(test, self.this.facts.subject, UNKNOWN_PLACE))
+        return tuple(islice(failed, FAILED_MOST))
+
+    def _domain(self, place: Scope) -> tuple[FailedTest, ...]:
+        project = self.this.structure.project(place.project_id)
+        wanted = ", ".join(sorted(project.allowed_domains)) if project else ""
+        return (FailedTest("domain", wanted, self.this.facts.subject.domain or ""),)

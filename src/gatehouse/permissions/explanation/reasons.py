@@ -65,7 +65,7 @@ def explain(
 def _missing(effective: Effective, scope: Scope, search: Search, places: Sequence[Scope]) -> Iterator[Missing]:
     if not places:
         yield Missing(kind=Lack.APPLICATION_REMOVED, scope=scope)
-    yield from search.missing(places)[:MISSING_MOST]
+    yield from search.missing(places, MISSING_MOST)
     for other in effective.scopes:
         if search.rule in effective.rules(other):
             yield Missing(kind=Lack.HELD_ELSEWHERE, scope=other)

@@ -105,6 +105,7 @@ SENTENCES: Final[Mapping[Lack, Callable[[Missing], str]]] = {
     Lack.DOMAIN_NOT_ALLOWED: lambda one: (
         f"The project {one.scope.project_id} allows only certain login domains{_because(one.failed)}."
     ),
+    Lack.PROJECT_CLOSED: lambda one: f"The project {one.scope.project_id} does not let the user in.",
     Lack.SAID_NO: _said_no,
     Lack.ENTRY_EXPIRED: lambda one: f"The user's own entry {where(one.scope)} ended at {moment(one.since)}.",
     Lack.ROLE_EXPIRED: lambda one: (
@@ -128,6 +129,7 @@ SENTENCES: Final[Mapping[Lack, Callable[[Missing], str]]] = {
         f"The role {one.role} would give it, but it is not assigned {where(one.scope)}, and it already has "
         f"all {one.limit} of its users."
     ),
+    Lack.NOT_GIVEN: lambda one: f"Nothing that would give it is held {where(one.scope)}.",
     Lack.HELD_ELSEWHERE: lambda one: f"It is held {where(one.scope)}, which does not count here.",
 }
 
@@ -148,7 +150,7 @@ def _failure(one: FailedTest) -> str:
 
 
 def _groups(groups: Iterable[NamedGroup]) -> str:
-    return " and ".join(_group(one) for one in groups)
+    return " and ".join(_group(one) for one in groups) or "a group"
 
 
 def _group(group: NamedGroup) -> str:

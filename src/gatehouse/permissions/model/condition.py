@@ -1,6 +1,6 @@
 """For whom a role or group applies: domain, uid, tag, ip, purchase, everyone, and, or (interface §2.7)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -57,7 +57,8 @@ class AnyOf:
     parts: tuple["Test", ...]
 
 
-Test: TypeAlias = Domain | OneOfUsers | HasTag | FromNetwork | HasPurchase | Everyone | AllOf | AnyOf
+Leaf: TypeAlias = Domain | OneOfUsers | HasTag | FromNetwork | HasPurchase | Everyone
+Test: TypeAlias = Leaf | AllOf | AnyOf
 NOBODY: Final = Everyone(holds=False)
 
 
@@ -71,6 +72,19 @@ class Condition:
     @property
     def looks_at_address(self) -> bool:
         return any(isinstance(test, FromNetwork) for test in tests_in(self.test))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much there is to read and to decide."""
+
+    members: int
+    users: int  # named by id
+
+
+def size_of(tests: Iterable[Test]) -> Size:
+    each = [part for test in tests for part in tests_in(test)]
+    return Size(members=len(each), users=sum(len(one.user_ids) for one in each if isinstance(one, OneOfUsers)))
 
 
 def tests_in(test: Test) -> Iterator[Test]:

@@ -1,8 +1,5 @@
 """`explain`: why somebody may or may not (R6). A denial names the nearest missing facts."""
 
-from dataclasses import replace
-from typing import Final
-
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -14,17 +11,15 @@ from gatehouse.permissions.errors import Malformed, ProjectNotFound
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.gathering import direct_entries
 from gatehouse.permissions.evaluation.reading import Case, Reading
-from gatehouse.permissions.explanation.failures import FailedTest
-from gatehouse.permissions.explanation.missing import Missing
 from gatehouse.permissions.explanation.reasons import NOT_COUNTED, Explanation, explain
+from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.questions.asked import ResourceDraft
 from gatehouse.permissions.questions.check import Question
-from gatehouse.permissions.questions.sight import Sights, sees_roles
+from gatehouse.permissions.questions.discretion import as_if_unknown, discretion
+from gatehouse.permissions.questions.sight import Sights
 from gatehouse.permissions.rights.guard import About, Operation, is_open
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
-
-OTHERS: Final = "one of certain users"  # whom a condition names is told only to those who see the roles
 
 
 class ExplainDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,7 +38,7 @@ class Explained:
         self._clock = clock
 
     async def of(self, case: Case, application_id: int, question: Question, address: Address | None) -> Explanation:
-        """The structure of the case knows the project, if it may be known."""
+        """All of it: who may hear what is for others to decide."""
         model, now = case.models[application_id], self._clock.now()
         limited = any(role.user_limit for role in model.roles.values())
         holders = await self._applications.role_holders(application_id, now) if limited else NOT_COUNTED
@@ -73,29 +68,44 @@ class Explanations:
         """From `ip`, as if he came from there; else as his own record is read (R5)."""
         case = await self._sights.case(caller, user_id)
         visit = await self._desk.visit(caller)
-        if found := await self._visible_project(visit, question.scope.scope.project_id):
-            case = await self._reading.case(case.facts, projects=(found,))
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
-        explanation = await self._explained.of(case, caller.application_id or 0, question, address)
-        return explanation if sees_roles(visit) else discreet(explanation)
+        application_id, asked = caller.application_id or 0, question.scope.scope
+        found = await self._project_id(asked.project_id)
+        seen = self._told_of(visit, case, application_id, address)
+        is_seen = not found or found in seen or sees_project(visit, found)
+        if found and is_seen:
+            case = await self._reading.case(case.facts, projects=(found,))
+        explanation = await self._explained.of(case, application_id, question, address)
+        if not is_seen:
+            explanation = as_if_unknown(explanation, asked)
+        return discretion(visit, case.facts.records[application_id]).told(explanation)
 
-    async def _visible_project(self, visit: Visit, name: str) -> str | None:
-        """Others hear of a project what they would hear if it did not exist (checklist PA-13)."""
-        if not name:
-            return None
+    async def _project_id(self, name: str) -> str:
+        """Of one that is not there, the name it would have."""
         try:
-            project_id = (await self._projects.project(name)).project.project_id
+            return (await self._projects.project(name)).project.project_id if name else ""
         except ProjectNotFound:
-            return None
-        return project_id if is_open(visit.rights, Operation.PROJECT_GET, About(project_id=project_id)) else None
+            return name
+
+    def _told_of(self, visit: Visit, case: Case, application_id: int, address: Address | None) -> set[str]:
+        """Projects that the person's own record tells of, and the caller's in application 1."""
+        held = self._reading.effective(case, application_id, address)
+        scopes = {*case.facts.records[application_id].scopes, *held.scopes}
+        if visit.caller.service is None and visit.caller.audience is None:
+            scopes |= {*visit.case.facts.records[CENTRAL_ID].scopes, *visit.rights.central.scopes}
+        return {scope.project_id for scope in scopes}
 
 
 def known_rules(case: Case, application_id: int) -> frozenset[Rule]:
     """Those of the schema, of every role, and of the person's own entries."""
     compiled = compiled_model(case.models[application_id])
     own = (direct_entries(held) for held in case.facts.records[application_id].scopes.values())
-    return compiled.known.union(*(role.says.yes | role.says.no for role in compiled.roles.values()), *own)
+    return compiled.named.union(*own)
+
+
+def sees_project(visit: Visit, project_id: str) -> bool:
+    return is_open(visit.rights, Operation.PROJECT_GET, About(project_id=project_id))
 
 
 def read_ip(text: str) -> Address:
@@ -103,17 +113,3 @@ def read_ip(text: str) -> Address:
     if address is None:
         raise Malformed("data.ip: an IP address")
     return address
-
-
-def discreet(explanation: Explanation) -> Explanation:
-    """Without the ids of the people whom a condition is for."""
-    return replace(explanation, missing=tuple(map(without_people, explanation.missing)))
-
-
-def without_people(one: Missing) -> Missing:
-    return replace(
-        one,
-        failed=tuple(
-            FailedTest(test.member, OTHERS, test.actual) if test.member == "uid" else test for test in one.failed
-        ),
-    )

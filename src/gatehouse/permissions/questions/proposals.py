@@ -179,7 +179,13 @@ class Rehearsals:
     async def _play_with_group(
         self, stage: Rehearsal, proposal: GroupProposal | GroupAccessProposal, actor: Actor
     ) -> None:
-        groups = Groups(store=stage.groups, projects=stage.projects, recorder=self._recorder, clock=self._clock)
+        groups = Groups(
+            store=stage.groups,
+            projects=stage.projects,
+            people=self._people,
+            recorder=self._recorder,
+            clock=self._clock,
+        )
         match proposal:
             case GroupAccessProposal(group_id=group_id, data=data):
                 await groups.save_access(actor, group_id, data)

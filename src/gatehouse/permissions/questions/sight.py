@@ -7,7 +7,7 @@ from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.reading import Case, Reading
 from gatehouse.permissions.questions.user_schemas import readable
-from gatehouse.permissions.rights.guard import Operation, is_open, require
+from gatehouse.permissions.rights.guard import Operation, require
 from gatehouse.permissions.rights.secret_data import Part
 
 WHAT_PEOPLE_HOLD: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})
@@ -48,7 +48,3 @@ def refuse_about_everybody(visit: Visit) -> None:
     """members: who holds what, and so which roles there are."""
     refuse_about_others(visit)
     require(visit.rights, Operation.ROLE_NAMES, visit.about)
-
-
-def sees_roles(visit: Visit) -> bool:
-    return is_open(visit.rights, Operation.ROLE_NAMES, visit.about)

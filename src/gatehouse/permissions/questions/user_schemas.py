@@ -1,6 +1,6 @@
 """What a user's schema looks like to whoever asks for it: its shape, and the sections he may see (interface §4.5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -17,13 +17,16 @@ from gatehouse.permissions.evaluation.reading import Case, Reading
 from gatehouse.permissions.evaluation.shapes import EVERYWHERE, NOWHERE, Shape, ShapeOptions, asked_scopes, render
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Section
-from gatehouse.permissions.model.scope import ResourceKind, Scope
+from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.rights.secret_data import Part
+from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.rights.rights import Rights
+from gatehouse.permissions.rights.secret_data import NO_SECRETS, Part
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
 ALL_PARTS: Final = frozenset(Part)
-SERVICE_ACCOUNT_PARTS: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})  # R1
+WHAT_IS_HELD: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})
+SERVICE_ACCOUNT_PARTS: Final = WHAT_IS_HELD  # R1
 SECTION_PARTS: Final[Mapping[str, Part]] = {
     "login": Part.SECRET,
     "private_data": Part.PRIVATE,
@@ -69,6 +72,7 @@ class View:
 class Sight:
     """What of whom a caller sees."""
 
+    caller: Caller
     case: Case
     parts: frozenset[Part]
     address: Address | None = None
@@ -106,9 +110,11 @@ class Views:
 
     async def _sight(self, caller: Caller, user_id: str, application_id: int) -> Sight:
         if caller.facts is None:  # a service asks for itself: roles only, of its own application
-            return Sight(case=await self._case_of(user_id, application_id), parts=frozenset({Part.ROLES}))
+            case = await self._case_of(user_id, application_id)
+            return Sight(caller=caller, case=case, parts=frozenset({Part.ROLES}))
         if user_id == caller.user_id:
-            return Sight(case=await self._reading.case(caller.facts), parts=ALL_PARTS, address=caller.address)
+            case = await self._reading.case(caller.facts)
+            return Sight(caller=caller, case=case, parts=ALL_PARTS, address=caller.address)
         if caller.by is CallerKind.EXCHANGED:
             raise NoRight("an exchanged JWT is good for its owner's own record")  # R2
         visit = await self._desk.visit(caller)
@@ -116,7 +122,7 @@ class Views:
         if not parts:
             raise NoRight(f"user {user_id}")
         try:
-            return Sight(case=await self._case_of(user_id, application_id), parts=parts)
+            return Sight(caller=caller, case=await self._case_of(user_id, application_id), parts=parts)
         except PersonNotFound:
             if visit.rights.knows_who_exists:
                 raise
@@ -143,7 +149,7 @@ class Views:
         return View(
             data=data,
             user_id=facts.subject.user_id,
-            expired=held.first_end(now, asked_scopes(held, shape)),
+            expired=told_end(sight, held, kind, shape, now),
             version=record.version,
         )
 
@@ -177,19 +183,21 @@ class Views:
             found["roles"] = render(held, Shape.ROLES, shape, self._clock.now())
         if options.with_apps_data:
             scopes = [scope for scope in asked_scopes(held, shape) if scope in held.scopes and not scope.is_root]
-            found["projects"] = projects_of(sight.case, scopes)
-            found["apps"] = await self._apps(scopes)
+            rights = (await self._desk.visit(sight.caller)).rights
+            found["projects"] = projects_of(sight.case, scopes, rights)
+            found["apps"] = await self._apps(scopes, held.application_id, rights)
         return found
 
-    async def _apps(self, scopes: Sequence[Scope]) -> dict[str, list[dict[str, object]]]:
-        """Of a project he holds something in, all applications; else those he holds something on (SC-12)."""
-        whole = {scope.project_id for scope in scopes if scope.kind is None}
-        single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION}
+    async def _apps(self, scopes: Sequence[Scope], asked: int, rights: Rights) -> dict[str, list[dict[str, object]]]:
+        """The one asked about, those he holds something on, and those the caller may get (SC-12)."""
+        single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION} | {str(asked)}
+        elsewhere = replace(rights, secret=NO_SECRETS)  # that is about the application asked about, and no other
         found: dict[str, list[dict[str, object]]] = {}
         for application in await self._applications.applications_in({scope.project_id for scope in scopes}):
-            project_id = application.project_id or ""
-            if project_id in whole or str(application.application_id) in single:
-                found.setdefault(project_id, []).append({"id": application.application_id, "name": application.name})
+            number, project_id = application.application_id, application.project_id or ""
+            about = About(application_id=number, project_id=project_id)
+            if str(number) in single or is_open(elsewhere, Operation.APPLICATION_GET, about):
+                found.setdefault(project_id, []).append({"id": number, "name": application.name})
         return found
 
 
@@ -227,15 +235,47 @@ def saved_view(visit: Visit, record: UserRecord, model: ApplicationModel, now: i
     return View(
         data=tree_of(record, model, parts),
         user_id=record.user_id,
-        expired=first_end(record, now),
+        expired=first_end(seen_record(record, parts), now),
         version=record.version,
     )
 
 
-def projects_of(case: Case, scopes: Sequence[Scope]) -> dict[str, dict[str, object]]:
+def told_end(sight: Sight, held: Effective, kind: ViewType, shape: ShapeOptions, now: int) -> int:
+    """The earliest end of anything in the scopes asked for (R5), as far as the reader sees what it is that ends."""
+    scopes = asked_scopes(held, shape)
+    if sight.parts >= WHAT_IS_HELD:
+        return held.first_end(now, scopes)
+    if kind is ViewType.TREE:
+        record = sight.case.facts.records[held.application_id]
+        return first_end(seen_record(replace(record, scopes=told_scopes(record.scopes, shape)), sight.parts), now)
+    if kind is ViewType.ROLES:
+        ends = (one.end.shown(now) for scope in scopes for one in held.assigned(scope).values())
+    else:
+        ends = (now + left for scope in scopes for left in lefts_shown(held, scope, shape, now))
+    return min((end for end in ends if end), default=0)
+
+
+def lefts_shown(held: Effective, scope: Scope, shape: ShapeOptions, now: int) -> Iterable[int]:
+    rules = held.rules(scope)
+    shown = {rule for rule in rules.held if not scope.is_root or rule.section in shape.sections}
+    return rules.lefts(shown, now).values()
+
+
+def seen_record(record: UserRecord, parts: frozenset[Part]) -> UserRecord:
+    """Only what may be read of it; what is held in projects is read with private_data."""
+    root = Holdings(
+        roles=record.root.roles if Part.ROLES in parts else (),
+        private_data=record.root.private_data if Part.PRIVATE in parts else {},
+        public_data=record.root.public_data if Part.PUBLIC in parts else {},
+    )
+    below = record.scopes if Part.PRIVATE in parts else {}
+    return replace(record, scopes={**below, ROOT: root})
+
+
+def projects_of(case: Case, scopes: Sequence[Scope], rights: Rights) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for project_id in sorted({scope.project_id for scope in scopes}):
         project = case.structure.projects[project_id].project
-        aliases = {"aliases": list(project.aliases)} if project.aliases else {}
-        found[project_id] = {"name": project.title, **aliases}
+        shown = project.aliases if is_open(rights, Operation.PROJECT_GET, About(project_id=project_id)) else ()
+        found[project_id] = {"name": project.title, **({"aliases": list(shown)} if shown else {})}
     return found

@@ -9,15 +9,27 @@ from dataclasses import dataclass
 
 from gatehouse.permissions.documents.rules import leaves, meta_entries, section_entries
 from gatehouse.permissions.errors import Malformed, NoRight, RoleNotFound
+from gatehouse.permissions.evaluation.gathering import direct_entries
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Entry, Rule, Section
+from gatehouse.permissions.model.rule import ENDLESS, End, Entry, Rule, Section
 from gatehouse.permissions.model.schema import Tree
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
+from gatehouse.permissions.model.scope import Scope, application_scope, service_scope
+from gatehouse.permissions.model.user_record import NOTHING, Assignment, Holdings, UserRecord
 from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.permissions.rights.lasting import outlasts
 from gatehouse.permissions.rights.rights import Rights
-from gatehouse.permissions.rights.secret_data import NO_SECRETS, Extent, SecretData, branch, overlaid
+from gatehouse.permissions.rights.secret_data import (
+    NO_SECRETS,
+    WIDTH,
+    Extent,
+    Place,
+    leaf_end,
+    leaf_extent,
+    living_value,
+    overlaid,
+    secret_leaves,
+)
 
 PROJECT_OWNER = "project_owner"
 
@@ -36,45 +48,76 @@ class Granter:
 
     def refuse_change(self, before: UserRecord, after: UserRecord) -> None:
         """Raise unless every difference is one the granter may make; the sections are judged elsewhere."""
+        owned = self.owned_by(before) | self.owned_by(after)
         for scope in sorted(before.scopes.keys() | after.scopes.keys(), key=scope_order):
-            self.refuse_holdings(scope, before.scopes.get(scope, NOTHING), after.scopes.get(scope, NOTHING))
-        if before.secret_data != after.secret_data:
-            self.refuse_secrets(before.secret_data, after.secret_data)
+            had, has = before.scopes.get(scope, NOTHING), after.scopes.get(scope, NOTHING)
+            if is_changed(had, has):
+                self.refuse_beyond_reach(scope)
+                if scope.project_id in owned:
+                    self.refuse_owner(scope)
+                self.refuse_holdings(scope, had, has)
+        for place in sorted(changed_secrets(before.secret_data, after.secret_data)):
+            self.refuse_secret(place, before.secret_data, after.secret_data)
+
+    def owned_by(self, record: UserRecord) -> set[str]:
+        """Projects in which he is not changed by who could not unmake him: else he could be shut out of them."""
+        return {
+            scope.project_id
+            for scope, held in record.scopes.items()
+            if self.is_central and not scope.is_root and scope == scope.project
+            for one in held.roles
+            if one.role == PROJECT_OWNER and not one.end.is_past(self.now)
+        }
+
+    def refuse_beyond_reach(self, scope: Scope) -> None:
+        """Whom a service vouches for gives of application 1 what is about that service alone (R6)."""
+        reach = self.rights.within
+        if reach is None or not self.is_central:
+            return
+        project, own = reach.project_id or "", reach.application_id
+        if scope not in {application_scope(project, own), service_scope(project, own)}:
+            raise NoRight(f"application {own} vouches, given in {scope}")
 
     def refuse_holdings(self, scope: Scope, before: Holdings, after: Holdings) -> None:
-        if before == after:
-            return
         given = {one.role: one for one in after.roles}
-        had = {one.role: one for one in before.roles}
-        for key in sorted(key for key in given.keys() | had.keys() if given.get(key) != had.get(key)):
-            self.refuse_role(scope, key, gives=key in given)
-        for rule, entry in changed_entries(before, after):
-            self.refuse_rule(scope, rule, entry)
+        for key in sorted(changed_roles(before, after)):
+            self.refuse_role(scope, key, given.get(key))
+        had = direct_entries(before)
+        for rule, has in changed_entries(before, after):
+            self.refuse_rule(scope, rule, had.get(rule), has)
 
-    def refuse_role(self, scope: Scope, key: str, *, gives: bool) -> None:
+    def refuse_role(self, scope: Scope, key: str, given: Assignment | None) -> None:
         role = self.model.roles.get(key)
         if role is None:
-            if gives:
+            if given is not None:
                 raise RoleNotFound(f"role {key} of application {self.model.application.application_id}")
             return  # what is left of a role that is gone may be cleared away
         if role.protected:
             self.refuse_protected(f"role {role.name}")
-            if gives and not scope.is_root:
+            if given is not None and not scope.is_root:
                 raise Malformed(f"role {role.name}: protected roles are given at the root only")
         if not self.is_central:
             return
         if key == PROJECT_OWNER:
             self.refuse_owner(scope)
-        if gives:
+        if given is not None:
             for rule, entry in meta_entries(role.meta).items():
-                self.refuse_central(scope, rule, with_params(entry, role))
+                self.refuse_central(scope, rule, as_given(entry, role, given.end))
 
-    def refuse_rule(self, scope: Scope, rule: Rule, entry: Entry | None) -> None:
+    def refuse_rule(self, scope: Scope, rule: Rule, had: Entry | None, has: Entry | None) -> None:
         leaf = leaves(self.model.schema.private_data, self.model.schema.public_data).get(rule)
         if leaf is not None and leaf.protected:
             self.refuse_protected(f"rule {rule}")
-        if self.is_central and entry is not None:
-            self.refuse_central(scope, rule, entry)
+        if not self.is_central:
+            return
+        if has is not None:
+            self.refuse_central(scope, rule, has)
+        if had is not None and not had.value and self.is_lifted(had.end, None if has is None else has.end):
+            self.refuse_central(scope, rule, Entry(value=True))
+
+    def is_lifted(self, had: End, has: End | None) -> bool:
+        """Whether a restriction is over sooner: it may be all that kept its holder from something."""
+        return not had.is_past(self.now) and (has is None or outlasts(had, has, self.now))
 
     def refuse_protected(self, what: str) -> None:
         if not self.rights.may("canModifySchema"):
@@ -87,9 +130,15 @@ class Granter:
             raise NoRight("project_owner is given and taken by owners only")
 
     def refuse_central(self, scope: Scope, rule: Rule, entry: Entry) -> None:
-        """Nobody gives a Central rule he does not hold there himself, nor one without its limit."""
-        if not entry.value or self.rights.administers:
+        """Nobody gives a Central rule he does not hold there himself, nor one without its limit or for longer."""
+        if not entry.value:
             return
+        if not self.rights.administers:
+            self.refuse_unheld(scope, rule, entry)
+        if outlasts(entry.end, self.rights.end_of(scope, rule, self.now), self.now):
+            raise NoRight(f"{rule} would be held for longer than by who gives it")
+
+    def refuse_unheld(self, scope: Scope, rule: Rule, entry: Entry) -> None:
         if not self.rights.central.allows(scope, rule):
             raise NoRight(f"{rule} is not held in {scope}")
         own = self.rights.central.rules(scope).get(rule)
@@ -98,40 +147,42 @@ class Granter:
         if own is not None and own.params and not entry.params:
             raise NoRight(f"{rule} is held with a limit and would be given without")
 
-    def refuse_secrets(self, before: Tree, after: Tree) -> None:
+    def refuse_secret(self, place: Place, before: Tree, after: Tree) -> None:
         """Nobody gives a secret_data value he does not hold himself, nor makes one last longer."""
-        default = overlaid(NO_SECRETS, self.model.schema.secret_data, self.now)
-        given = overlaid(default, after, self.now)
-        if not self.rights.secret.covers(among(given, changed_secrets(before, after))):
+        had, has = secret_leaves(before).get(place), secret_leaves(after).get(place)
+        if living_value(has, self.now) is not None:
+            self.refuse_extent(place, leaf_extent(place, has), leaf_end(has))
+        if had is not None and self.is_lifted(leaf_end(had), None if has is None else leaf_end(has)):
+            self.refuse_extent(place, self.uncovered(place, leaf_extent(place, had)), ENDLESS)
+
+    def uncovered(self, place: Place, below: Extent) -> Extent:
+        """What its holder may have when a leaf that says so much is gone: what lies under `none` may be anything."""
+        if below is Extent.NONE:
+            return Extent.ALL
+        default = overlaid(NO_SECRETS, self.model.schema.secret_data, self.now).at(place)
+        return default if WIDTH[default] > WIDTH[below] else Extent.NONE
+
+    def refuse_extent(self, place: Place, given: Extent, end: End) -> None:
+        own = self.rights.secret
+        if given is not Extent.NONE and (
+            WIDTH[own.at(place)] < WIDTH[given] or outlasts(end, own.end(place), self.now)
+        ):
             raise NoRight("secret_data beyond the granter's own")
 
 
-def changed_secrets(before: Tree, after: Tree) -> frozenset[tuple[str, ...]]:
-    """Where the two trees say different things: ("application", "canSave"), ("meta", "roles", "canRead")."""
+def changed_secrets(before: Tree, after: Tree) -> frozenset[Place]:
+    """Where the two trees say different things."""
     had, has = secret_leaves(before), secret_leaves(after)
     return frozenset(place for place in had.keys() | has.keys() if had.get(place) != has.get(place))
 
 
-def secret_leaves(tree: Tree) -> dict[tuple[str, ...], object]:
-    meta = branch(tree, "meta")
-    return {("application", rule): leaf for rule, leaf in branch(tree, "application").items()} | {
-        ("meta", part, verb): leaf for part in meta for verb, leaf in branch(meta, part).items()
-    }
+def is_changed(before: Holdings, after: Holdings) -> bool:
+    return before != after and bool(changed_roles(before, after) or any(changed_entries(before, after)))
 
 
-def among(given: SecretData, places: frozenset[tuple[str, ...]]) -> SecretData:
-    """What is said in these places alone."""
-    return SecretData(
-        application=frozenset(rule for rule in given.application if ("application", rule) in places),
-        reads={
-            part: extent if ("meta", part.value, "canRead") in places else Extent.NONE
-            for part, extent in given.reads.items()
-        },
-        writes={
-            part: extent if ("meta", part.value, "canWrite") in places else Extent.NONE
-            for part, extent in given.writes.items()
-        },
-    )
+def changed_roles(before: Holdings, after: Holdings) -> set[str]:
+    """Keys of the roles given, taken, or given with another end."""
+    return {one.role for one in set(before.roles) ^ set(after.roles)}
 
 
 def changed_entries(before: Holdings, after: Holdings) -> Iterator[tuple[Rule, Entry | None]]:
@@ -145,10 +196,10 @@ def changed_entries(before: Holdings, after: Holdings) -> Iterator[tuple[Rule, E
             yield rule, has.get(rule)
 
 
-def with_params(entry: Entry, role: Role) -> Entry:
-    """A role's own parameters are appended to every rule of it (interface §2.7)."""
+def as_given(entry: Entry, role: Role, end: End) -> Entry:
+    """A role's own parameters are appended to every rule of it (interface §2.7); all end with the role."""
     params = tuple(part for part in role.params.split(",") if part)
-    return Entry(value=entry.value, params=(*entry.params, *params), end=entry.end)
+    return Entry(value=entry.value, params=(*entry.params, *params), end=end)
 
 
 def refuse_foreign_projects(

@@ -153,6 +153,12 @@ def require(rights: Rights, operation: Operation, about: About = NOTHING_IN_PART
         raise NoRight(f"{operation.name} on {about}")
 
 
+def require_in_person(rights: Rights) -> None:
+    """Raise NoRight where no service vouches for anybody: what is made would reach further than the service."""
+    if rights.within is not None:
+        raise NoRight(f"application {rights.within.application_id} vouches")
+
+
 def is_open(rights: Rights, operation: Operation, about: About = NOTHING_IN_PARTICULAR) -> bool:
     if not is_within(rights.within, about):
         return False

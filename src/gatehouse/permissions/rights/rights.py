@@ -3,15 +3,27 @@
 Everything the guard asks is asked here, on typed scopes and rules.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.permissions.evaluation.effective import Effective
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.rule import End, Rule, Section
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
-from gatehouse.permissions.rights.secret_data import EVERYTHING, NO_SECRETS, Extent, Part, SecretData, overlaid
+from gatehouse.permissions.rights.lasting import end_in, ends_of, longest
+from gatehouse.permissions.rights.secret_data import (
+    META,
+    NO_SECRETS,
+    Extent,
+    Part,
+    Place,
+    SecretData,
+    everything_until,
+    opened,
+    overlaid,
+)
 
 
 def central(path: str) -> Rule:
@@ -20,9 +32,22 @@ def central(path: str) -> Rule:
 
 
 CAN_ADMINISTER: Final = central("can_administer")
+CAN_MANAGE_PROJECT: Final = central("project.can_manage_project")
 CAN_MODIFY_SCHEMA: Final = central("app.can_modify_schema")
 CAN_MANAGE_USERS: Final = central("app.can_manage_users")
 CAN_MANAGE_KEYS: Final = central("app.can_manage_app_api_keys")
+# What a rule of application 1 opens in an application of the project (R5).
+OPENED: Final[Mapping[Rule, frozenset[Place]]] = {
+    CAN_MODIFY_SCHEMA: frozenset(
+        ("application", rule) for rule in ("canReadSchema", "canModifySchema", "canSeeRoleList")
+    ),
+    CAN_MANAGE_USERS: frozenset(
+        (META, part.value, verb)
+        for part in (Part.ROLES, Part.PUBLIC, Part.PRIVATE)
+        for verb in ("canRead", "canWrite")
+    ),
+    CAN_MANAGE_KEYS: frozenset({("application", "canCreateJwt")}),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +78,11 @@ class Rights:
         """Held there, or in the project around it; at the root it would count nowhere below."""
         return self.administers or self.central.allows(scope, central(path))
 
+    def end_of(self, scope: Scope, rule: Rule, now: int) -> End:
+        """Until when he may do there what the rule opens, as someone who may now."""
+        ways = (rule, CAN_ADMINISTER) if self.administers else (rule,)
+        return longest([end for one in ways for end in ends_of(self.central, scope, one, now)], now)
+
     def has_any_role_on(self, scope: Scope) -> bool:
         return bool(self.central.assigned(scope))
 
@@ -77,22 +107,19 @@ class Rights:
 
 def secret_data_of(central_held: Effective, model: ApplicationModel, own: Tree, now: int) -> SecretData:
     """A caller's secret_data: the application's default, what Central gives him on it, his own record (R5)."""
-    if CAN_ADMINISTER in central_held.rules(ROOT):
-        return EVERYTHING
+    at_root = central_held.rules(ROOT)
+    if CAN_ADMINISTER in at_root:
+        return everything_until(end_in(at_root, CAN_ADMINISTER, now))
     data = overlaid(NO_SECRETS, model.schema.secret_data, now)
     project = model.application.project_id
     if project:
-        data = with_central(data, central_held, application_scope(project, model.application.application_id))
+        data = with_central(data, central_held, application_scope(project, model.application.application_id), now)
     return overlaid(data, own, now)
 
 
-def with_central(data: SecretData, held: Effective, scope: Scope) -> SecretData:
-    application, reads, writes = set(data.application), dict(data.reads), dict(data.writes)
-    if held.allows(scope, CAN_MODIFY_SCHEMA):
-        application |= {"canReadSchema", "canModifySchema", "canSeeRoleList"}
-    if held.allows(scope, CAN_MANAGE_USERS):
-        for part in (Part.ROLES, Part.PUBLIC, Part.PRIVATE):
-            reads[part] = writes[part] = Extent.ALL
-    if held.allows(scope, CAN_MANAGE_KEYS):
-        application.add("canCreateJwt")
-    return SecretData(application=frozenset(application), reads=reads, writes=writes)
+def with_central(data: SecretData, held: Effective, scope: Scope, now: int) -> SecretData:
+    for rule, places in OPENED.items():
+        ends = ends_of(held, scope, rule, now)
+        if ends:
+            data = opened(data, places, longest(ends, now), now)
+    return data

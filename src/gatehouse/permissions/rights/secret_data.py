@@ -1,12 +1,16 @@
 """What a caller may do with an application's own records: canRead, canSave, meta.roles.canWrite… (interface §2.8)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from gatehouse.permissions.documents.ends import stored_end
-from gatehouse.permissions.model.schema import APPLICATION_RULES, Tree
+from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.schema import APPLICATION_RULES, SECRET_DEFAULT, Tree
+from gatehouse.permissions.rights.lasting import longest
+
+Place: TypeAlias = tuple[str, ...]  # ("application", "canSave"), ("meta", "roles", "canRead")
 
 
 class Part(StrEnum):
@@ -24,6 +28,7 @@ class Extent(StrEnum):
     ALL = "all"
 
 
+META: Final = "meta"
 WIDTH: Final = {Extent.NONE: 0, Extent.SELF: 1, Extent.ALL: 2}
 
 
@@ -32,14 +37,22 @@ class SecretData:
     application: frozenset[str] = frozenset()  # names of the rules that are true
     reads: Mapping[Part, Extent]
     writes: Mapping[Part, Extent]
+    ends: Mapping[Place, End] = field(default_factory=dict)  # what is not named here has none
 
-    def covers(self, other: "SecretData") -> bool:
-        """Whether whoever holds this may give the other away (R5, granting)."""
-        return (
-            other.application <= self.application
-            and all(WIDTH[self.reads[part]] >= WIDTH[other.reads[part]] for part in Part)
-            and all(WIDTH[self.writes[part]] >= WIDTH[other.writes[part]] for part in Part)
-        )
+    def at(self, place: Place) -> Extent:
+        """What is held in one place; a rule of the application that is true is held whole."""
+        match place:
+            case ("meta", part, "canRead"):
+                return self.reads[Part(part)]
+            case ("meta", part, "canWrite"):
+                return self.writes[Part(part)]
+            case (_, rule):
+                return Extent.ALL if rule in self.application else Extent.NONE
+            case _:
+                return Extent.NONE
+
+    def end(self, place: Place) -> End:
+        return self.ends.get(place, ENDLESS)
 
 
 NO_SECRETS: Final = SecretData(
@@ -62,21 +75,62 @@ def overlaid(below: SecretData, tree: Tree, now: int) -> SecretData:
             application.add(rule)
         elif value is not None:
             application.discard(rule)
-    meta = branch(tree, "meta")
+    meta = branch(tree, META)
+    ends = {
+        place: end_with(below, place, leaf_extent(place, leaf), leaf_end(leaf), now)
+        for place, leaf in secret_leaves(tree).items()
+        if living_value(leaf, now) is not None
+    }
     return SecretData(
         application=frozenset(application),
         reads={part: extent(meta, part, "canRead", below.reads[part], now) for part in Part},
         writes={part: extent(meta, part, "canWrite", below.writes[part], now) for part in Part},
+        ends={**below.ends, **ends},
     )
 
 
+def everything_until(end: End) -> SecretData:
+    ends = {} if end == ENDLESS else dict.fromkeys(secret_leaves(SECRET_DEFAULT), end)
+    return replace(EVERYTHING, ends=ends)
+
+
+def opened(data: SecretData, places: Collection[Place], end: End, now: int) -> SecretData:
+    """The same, with these places open wide until that end."""
+    return SecretData(
+        application=data.application | {place[1] for place in places if place[0] == "application"},
+        reads={part: Extent.ALL if (META, part, "canRead") in places else held for part, held in data.reads.items()},
+        writes={part: Extent.ALL if (META, part, "canWrite") in places else was for part, was in data.writes.items()},
+        ends={**data.ends, **{place: end_with(data, place, Extent.ALL, end, now) for place in places}},
+    )
+
+
+def end_with(below: SecretData, place: Place, wide: Extent, end: End, now: int) -> End:
+    """Until when so much is held there: longer than the end says, when it was held before."""
+    return longest((end, below.end(place)), now) if WIDTH[below.at(place)] >= WIDTH[wide] else end
+
+
 def extent(meta: Tree, part: Part, verb: str, below: Extent, now: int) -> Extent:
-    value = living_value(branch(meta, part.value).get(verb), now)
-    if value is None:
-        return below
-    return (
-        Extent(value) if isinstance(value, str) and value in set(Extent) else Extent.NONE
-    )  # whatever it is, it opens nothing (S-22)
+    leaf = branch(meta, part.value).get(verb)
+    return below if living_value(leaf, now) is None else leaf_extent((META, part, verb), leaf)
+
+
+def secret_leaves(tree: Tree) -> dict[Place, object]:
+    meta = branch(tree, META)
+    return {("application", rule): leaf for rule, leaf in branch(tree, "application").items()} | {
+        (META, part.value, verb): leaf for part in Part for verb, leaf in branch(meta, part.value).items()
+    }
+
+
+def leaf_extent(place: Place, leaf: object) -> Extent:
+    """How much a leaf opens while it lives; whatever is not understood opens nothing (S-22)."""
+    value = leaf.get("value") if isinstance(leaf, Mapping) else None
+    if place[0] != META:
+        return Extent.ALL if value is True else Extent.NONE
+    return Extent(value) if isinstance(value, str) and value in set(Extent) else Extent.NONE
+
+
+def leaf_end(leaf: object) -> End:
+    return stored_end(leaf) if isinstance(leaf, Mapping) else ENDLESS
 
 
 def branch(tree: Tree, name: str) -> Tree:

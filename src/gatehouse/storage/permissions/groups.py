@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import Record
-from gatehouse.permissions.errors import GroupNotFound, NameTaken
+from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
@@ -128,8 +128,22 @@ def _columns(one: Group) -> dict[str, object]:
     }
 
 
-def delete_group(group_id: str, records: Sequence[Record]) -> Verb[None]:
+def delete_unlisted(group_id: str, records: Sequence[Record]) -> Verb[None]:
+    """Whoever manages groups does not decide about allow and disallow: without a list a closed project is open."""
     yield from change_structure()
+    project = (yield from hold_project((yield from group(group_id)).project_id)).project
+    if group_id in (*project.allow, *project.disallow):
+        raise GroupListed(f"group {group_id} of {project.project_id}")
+    yield from _delete(group_id, records)
+
+
+def delete_group(group_id: str, records: Sequence[Record]) -> Verb[None]:
+    """Part of the verb that carries a file out: whoever does decides about the lists as well."""
+    yield from change_structure()
+    yield from _delete(group_id, records)
+
+
+def _delete(group_id: str, records: Sequence[Record]) -> Verb[None]:
     gone = yield from group(group_id)
     around = yield from hold_project(gone.project_id)
     left = _without(around.project, group_id)
@@ -167,4 +181,4 @@ class GroupStorage(Stored):
     group = look(group)
     create_group = act(create_group)
     edit_group = act(edit_group)
-    delete_group = act(delete_group)
+    delete_group = act(delete_unlisted)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import and_, bindparam, or_, select
 
 from gatehouse.permissions.errors import LastOwner
 from gatehouse.permissions.model.application import CENTRAL_ID
@@ -25,12 +25,14 @@ _OWNERS = (
     .join(projects, projects.c.project_id == role_assignments.c.project_id)
     .where(OWNING, UNEXPIRED, projects.c.removed.is_(False))
 )
+# Only who owns without end is one the project can rely on: nobody foresees what happens the day he ends (R5).
+LASTING = or_(role_assignments.c.ttl != 0, role_assignments.c.expired == 0)
 OWNED = Statement(_OWNERS.where(role_assignments.c.user_id == bindparam("user_id")))
-OWNERS = Statement(
-    _OWNERS.join(users, users.c.user_id == role_assignments.c.user_id).where(
-        AnyOf(role_assignments.c.project_id, "projects"), users.c.blocked.is_(False)
-    )
+_UNBLOCKED_OWNERS = _OWNERS.join(users, users.c.user_id == role_assignments.c.user_id).where(
+    AnyOf(role_assignments.c.project_id, "projects"), users.c.blocked.is_(False)
 )
+OWNERS = Statement(_UNBLOCKED_OWNERS)
+LASTING_OWNERS = Statement(_UNBLOCKED_OWNERS.where(LASTING))
 # Whoever may take an owner from a project holds this row: two who take the last two do not pass each other.
 HOLD_OWNERS = Statement(
     select(roles.c.role_key).where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == OWNER).with_for_update()
@@ -46,9 +48,9 @@ def owners_of(project_ids: Collection[str], now: int) -> Verb[Mapping[str, froze
 
 
 def refuse_ownerless(before: Collection[str], now: int) -> Verb[None]:
-    """Raise LastOwner if one of these projects, which had owners, has none now."""
-    left = yield from owners_of(before, now)
-    if lost := sorted(set(before) - left.keys()):
+    """Raise LastOwner if one of these projects, which had owners, has none now who stays one."""
+    left = {row.project_id for row in (yield LASTING_OWNERS(projects=sorted(before), now=now))}
+    if lost := sorted(set(before) - left):
         raise LastOwner(f"the last owner of {', '.join(lost)}")
 
 

@@ -41,7 +41,7 @@ UPDATE_PROJECT = Statement(
 HOLD_PROJECT = Statement(select(projects.c.project_id).where(projects.c.project_id == NAMED).with_for_update())
 TITLED = Statement(
     select(projects.c.project_id).where(
-        projects.c.title_key == bindparam("title_key"), projects.c.project_id != bindparam("but")
+        AnyOf(projects.c.title_key, "title_keys"), projects.c.project_id != bindparam("but")
     )
 )
 NAMES_TAKEN = Statement(
@@ -170,9 +170,7 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
         created_at=was.created_at,
         version=was.version + 1,
     )
-    yield from _refuse_taken_names(after)
-    if (yield TITLED(title_key=after.title_key, but=after.project_id)):
-        raise NameTaken(after.title)
+    yield from _refuse_taken_names(after, was)
     yield UPDATE_PROJECT(of=after.project_id, **_columns(after))
     if after.aliases != was.aliases:
         yield DROP_ALIASES(of=after.project_id)
@@ -183,11 +181,19 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
     return replace(before, project=after)
 
 
-def _refuse_taken_names(one: Project) -> Verb[None]:
+def _refuse_taken_names(one: Project, was: Project | None = None) -> Verb[None]:
+    """No name of one project looks like an id, alias or title of another, also one it had before (PR-04)."""
     names = [one.project_id, *one.aliases]
-    taken = yield NAMES_TAKEN(names=names, but=one.project_id)
+    titled = was is None or one.title_key != was.title_key
+    taken = yield NAMES_TAKEN(names=[*names, one.title_key] if titled else names, but=one.project_id)
     if taken or len(set(names)) != len(names):
         raise NameTaken(", ".join(row.name for row in taken))
+    if (yield TITLED(title_keys=[one.title_key, *_new_aliases(one, was)], but=one.project_id)):
+        raise NameTaken(one.title)
+
+
+def _new_aliases(one: Project, was: Project | None) -> list[str]:
+    return [alias for alias in one.aliases if was is None or alias not in was.aliases]
 
 
 def _put_aliases(one: Project) -> Verb[None]:

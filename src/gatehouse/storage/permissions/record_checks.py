@@ -3,17 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, bindparam, func, select
 
 from gatehouse.accounts.model import ADMINISTRATOR, Kind
 from gatehouse.permissions.errors import NobodyAdministers, OwnerIsNoPerson, RoleFull, RoleNotFound, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.storage.permissions.held import UNEXPIRED
-from gatehouse.storage.permissions.owners import OWNER
+from gatehouse.storage.permissions.owners import LASTING, OWNER
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import role_assignments, roles, users
+from gatehouse.storage.tables import role_assignments, roles, user_records, users
 
 IS_SERVICE = Statement(
     select(users.c.user_id).where(users.c.user_id == bindparam("of"), users.c.kind == Kind.SERVICE.value)
@@ -36,17 +38,20 @@ HOLD_ADMINISTRATORS = Statement(
     .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == ADMINISTRATOR)
     .with_for_update()
 )
-SOMEBODY_ADMINISTERS = Statement(
-    select(role_assignments.c.user_id)
+ADMINISTRATORS_THAT_STAY = Statement(
+    select(role_assignments.c.user_id, user_records.c.private_data)
     .join(users, users.c.user_id == role_assignments.c.user_id)
+    .join(
+        user_records,
+        and_(user_records.c.user_id == role_assignments.c.user_id, user_records.c.application_id == CENTRAL_ID),
+    )
     .where(
         role_assignments.c.application_id == CENTRAL_ID,
         role_assignments.c.role_key == ADMINISTRATOR,
         role_assignments.c.project_id == "",
         users.c.blocked.is_(False),
-        UNEXPIRED,
+        LASTING,
     )
-    .limit(1)
 )
 
 
@@ -87,23 +92,30 @@ def refuse_owning_service(step: Step) -> Verb[None]:
 
 
 def hold_administrators(steps: Sequence[Step], now: int) -> Verb[bool]:
-    """Whether somebody is about to lose the role that administers everything."""
-    lost = any(ADMINISTRATOR in _at_root(one.before, now) - _at_root(one.after, now) for one in steps)
+    """Whether somebody is about to administer everything no more, one day at least."""
+    lost = any(_administers(one.before, now) - _administers(one.after, now) for one in steps)
     if lost:
         yield HOLD_ADMINISTRATORS()
     return lost
 
 
-def refuse_nobody(now: int) -> Verb[None]:
-    """Raise NobodyAdministers when the one who just lost the role was the last to have it."""
-    if not (yield SOMEBODY_ADMINISTERS(now=now)):
+def refuse_nobody() -> Verb[None]:
+    """Raise NobodyAdministers when nobody is left who administers without end."""
+    if all(_is_denied(row.private_data) for row in (yield ADMINISTRATORS_THAT_STAY())):
         raise NobodyAdministers
 
 
-def _at_root(one: UserRecord, now: int) -> set[str]:
-    if one.application_id != CENTRAL_ID:
+def _administers(one: UserRecord, now: int) -> set[End]:
+    """Until when; empty when he does not."""
+    if one.application_id != CENTRAL_ID or _is_denied(one.root.private_data):
         return set()
-    return {assignment.role for assignment in one.root.roles if not assignment.end.is_past(now)}
+    return {each.end for each in one.root.roles if each.role == ADMINISTRATOR and not each.end.is_past(now)}
+
+
+def _is_denied(private_data: Tree) -> bool:
+    """A direct entry wins over the role; one that ends one day is taken as if it did not."""
+    entry = private_data.get("can_administer")
+    return isinstance(entry, Mapping) and entry.get("value") is not True
 
 
 def refuse_full(application_id: int, limits: Mapping[str, int], now: int) -> Verb[None]:
@@ -132,11 +144,12 @@ def _holding(one: UserRecord, now: int) -> set[str]:
     }
 
 
-def owned_by(one: UserRecord, now: int) -> set[str]:
+def owned_by(one: UserRecord, now: int) -> set[tuple[str, End]]:
+    """Projects and until when."""
     if one.application_id != CENTRAL_ID:
         return set()
     return {
-        scope.project_id
+        (scope.project_id, assignment.end)
         for scope, held in one.scopes.items()
         if not scope.is_root and scope == scope.project
         for assignment in held.roles

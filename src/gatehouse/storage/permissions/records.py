@@ -194,7 +194,7 @@ def _written(state: UserRecord, before: UserRecord) -> UserRecord:
 
 def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb[None]:
     limited = yield from limits_met(application_id, steps, now)
-    lost = {project for step in steps for project in owned_by(step.before, now) - owned_by(step.after, now)}
+    lost = {project for step in steps for project, _ in owned_by(step.before, now) - owned_by(step.after, now)}
     if lost:
         yield HOLD_OWNERS()
     unseats = yield from hold_administrators(steps, now)
@@ -207,7 +207,7 @@ def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb
     if owned:
         yield from refuse_ownerless(owned.keys(), now)
     if unseats:
-        yield from refuse_nobody(now)
+        yield from refuse_nobody()
 
 
 def _write(step: Step) -> Verb[None]:

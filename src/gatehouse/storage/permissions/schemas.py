@@ -1,13 +1,14 @@
 """Keeps schemas and roles of applications, which are edited as one (ApplicationStore)."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from gatehouse.permissions.documents.conditions import stored_condition
+from gatehouse.permissions.documents.conditions import refuse_overgrown, stored_condition
 from gatehouse.permissions.errors import ApplicationNotFound
+from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.schema import ApplicationSchema
@@ -109,6 +110,7 @@ def edit_schema(application_id: int, change: Change[ApplicationModel]) -> Verb[A
     before = (yield from application_models([application_id]))[application_id]
     edited = change(before)
     after = _kept(before, edited.state)
+    refuse_overgrown(_conditions(before), _conditions(after), what="an application's roles")
     yield UPDATE_SCHEMA(of=application_id, **_schema_columns(after.schema), updated_at=after.schema.updated_at)
     yield from _write_roles(before, after)
     for entry in edited.records:
@@ -134,6 +136,10 @@ def _versioned(before: Role | None, role: Role) -> Role:
         return replace(role, version=1)
     same = replace(role, version=before.version)
     return before if same == before else replace(role, version=before.version + 1)
+
+
+def _conditions(model: ApplicationModel) -> Iterator[Condition]:
+    return (role.condition for role in model.roles.values() if role.condition is not None)
 
 
 def _write_roles(before: ApplicationModel, after: ApplicationModel) -> Verb[None]:

@@ -1,0 +1,13 @@
+"""What a serving process does not carry along: memory is promised (README, bench)."""
+
+import subprocess
+import sys
+
+HEAVY = ("rich", "OpenSSL", "pyasn1", "asyncpg", "yaml", "alembic", "webauthn.helpers.asn1")
+SERVES = "import sys, gatehouse.logs, gatehouse.cli.serve, gatehouse.app.front; print(*sys.modules)"
+
+
+def test_a_server_on_sqlite_loads_nothing_heavy_that_it_does_not_use() -> None:
+    run = subprocess.run([sys.executable, "-c", SERVES], check=True, capture_output=True, text=True)
+    assert {"gatehouse.app.front", "webauthn"} <= set(run.stdout.split())
+    assert set(HEAVY) & set(run.stdout.split()) == set()

@@ -44,7 +44,7 @@ faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20
 	FAULT_ROUNDS=$(ROUNDS) $(BIN)/pytest tests/faults
 
 adversarial: test-deps ## whether the time of an answer tells known from unknown accounts (minutes, on a quiet machine)
-	$(BIN)/pytest -s tests/adversarial/timing.py
+	$(BIN)/pytest tests/adversarial/timing.py
 
 bench: $(BENCH) ## how fast and how heavy it is, in a minute; kept in bench/results/
 	@$(BIN)/python -m bench.run

@@ -27,4 +27,4 @@ async def test_every_door_is_timed_in_pairs_of_known_and_unknown(
 
 def test_it_is_run_by_its_own_command_and_by_no_other(pytestconfig: pytest.Config) -> None:
     assert not any(fnmatch(HERE.name, pattern) for pattern in pytestconfig.getini("python_files"))
-    assert "pytest -s tests/adversarial/timing.py" in MAKEFILE.read_text()
+    assert "pytest tests/adversarial/timing.py" in MAKEFILE.read_text()

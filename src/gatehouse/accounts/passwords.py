@@ -1,8 +1,11 @@
 """Argon2id in a bounded pool (defaults S-02): memory in use is workers x memory, whatever the load."""
 
 import asyncio
+import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -17,6 +20,7 @@ from gatehouse.kernel.text import nfc
 
 T = TypeVar("T")
 
+LEAST_URGENT: Final = 19  # of a thread, to Linux
 WAITING_MOST: Final = 64  # hashes under way and waiting; at 0.1 s each the last one waits some seconds
 
 
@@ -26,6 +30,12 @@ class PasswordCost:
     time_cost: int = 3
     parallelism: int = 1
     workers: int = 2
+
+
+def stand_back() -> None:
+    """Let the event loop have the processor first: a storm of logins slows nobody but those who log in (P15)."""
+    with suppress(OSError):  # where that is forbidden, logins are merely as urgent as the rest
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LEAST_URGENT)
 
 
 class Passwords:
@@ -38,7 +48,7 @@ class Passwords:
         self._pepper = pepper
         self._decoy: str | None = None
         self._waiting = 0
-        self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2")
+        self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2", initializer=stand_back)
 
     async def hash(self, password: str) -> str:
         return await self._run(partial(self._hasher.hash, self._prepared(password)))

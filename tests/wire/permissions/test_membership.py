@@ -205,7 +205,7 @@ async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> No
     ):
         await studio.refused(400, "project/membership", saving(users={friend: held}), boss.headers)
     await studio.refused(404, "project/membership", saving(users={friend: {"roles": ["unheard_of"]}}), boss.headers)
-    await studio.refused(404, "project/membership", saving(users={"4444444444": {}}), boss.headers)
+    await studio.refused(400, "project/membership", saving(users={"4444444444": {}}), boss.headers)
     for strange in ("x", "", "0", "1\n"):
         await studio.refused(400, "project/membership", saving(users={strange: {}}), boss.headers)
     assert "colour" in await studio.refused(400, "project/membership", saving(colour=1), boss.headers)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
 from gatehouse.audit.recorder import Recorder
@@ -99,7 +100,10 @@ class Memberships:
 
         users = {user_id: self._replaced(actor, granter, project_id, scopes) for user_id, scopes in wanted.items()}
         change = MembershipChange(project=lists, users=users)
-        model = await self._projects.edit_members(project_id, change, self._clock.now())
+        try:
+            model = await self._projects.edit_members(project_id, change, self._clock.now())
+        except UserNotFound:  # 404 is for those who may read anyone's record (R6)
+            raise Malformed("data.users: one of them is no user") from None
         return document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
 
     def _users(self, given: Mapping[str, object], project_id: str) -> Mapping[str, Mapping[Scope, Holdings]]:

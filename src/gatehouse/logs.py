@@ -8,6 +8,7 @@ colour the line (checklist HT-15, S-25).
 import logging
 import sys
 import traceback
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import BinaryIO, Final
 
@@ -75,9 +76,49 @@ OWN_HANDLERS: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.as
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
+class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told about every request; only fields that no caller writes."""
+
+    endpoint: str
+    method: str
+    status: int
+    ms: float
+    source: str
+    request_id: str
+    event: str = "request"
+    logger: str = "gatehouse.access"
+    level: str = "info"
+    timestamp: str = ""
+
+
+class RequestLines:
+    """The one line there is for every request, written past the processors: they cost a quarter of a small answer."""
+
+    def __init__(self) -> None:
+        self._out: BinaryIO | None = None
+
+    def write_to(self, out: BinaryIO | None) -> None:
+        self._out = out
+
+    def tell(self, line: RequestLine) -> None:
+        if self._out is None:  # for a person to read, or not configured: as all the others
+            fields = msgspec.structs.asdict(line)
+            told = {name: fields[name] for name in ("endpoint", "method", "status", "ms", "source")}
+            structlog.get_logger(line.logger).info(line.event, **told)
+            return
+        now = datetime.now(UTC).isoformat().replace("+00:00", "Z")  # noqa: TID251 - the log tells real time
+        self._out.write(msgspec.json.encode(msgspec.structs.replace(line, timestamp=now)) + b"\n")
+        self._out.flush()
+
+
+request_lines: Final = RequestLines()
+
+
 def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None = None) -> None:
     """Send all logs of this process to the stream (stderr): JSON, or with `dev` lines for a person."""
     out = stream or sys.stderr.buffer
+    told = logging.getLevelNamesMapping()[level.upper()] <= logging.INFO
+    request_lines.write_to(out if told and not dev else None)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -30,6 +30,7 @@ def stream() -> Iterator[Stream]:
     logs.configure(stream=stream)
     yield stream
     structlog.reset_defaults()
+    logs.request_lines.write_to(None)
     structlog.contextvars.clear_contextvars()
     root.handlers[:] = kept
     root.setLevel(level)
@@ -145,3 +146,37 @@ def test_in_development_lines_are_for_people_and_just_as_safe(stream: Stream) ->
     assert b"status=200" in line
     assert b"a\\nb\\x1b[31m" in line
     assert b"hunter2" not in line
+
+
+A_REQUEST = logs.RequestLine(
+    endpoint="oauth.token", method="POST", status=200, ms=1.5, source="192.0.2.1", request_id="5eed"
+)
+
+
+def test_the_line_of_a_request_has_the_form_of_all_the_others(stream: Stream) -> None:
+    logs.request_lines.tell(A_REQUEST)
+    line = stream.only()
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "request",
+        "level": "info",
+        "logger": "gatehouse.access",
+        "endpoint": "oauth.token",
+        "method": "POST",
+        "status": 200,
+        "ms": 1.5,
+        "source": "192.0.2.1",
+        "request_id": "5eed",
+    }
+
+
+def test_requests_are_not_told_where_only_warnings_are(stream: Stream) -> None:
+    logs.configure(level="warning", stream=stream)
+    logs.request_lines.tell(A_REQUEST)
+    assert stream.lines() == []
+
+
+def test_a_person_reads_the_line_of_a_request_as_he_reads_the_others(stream: Stream) -> None:
+    logs.configure(dev=True, stream=stream)
+    logs.request_lines.tell(A_REQUEST)
+    assert b"endpoint=oauth.token" in stream.getvalue()

@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 import structlog
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.types import ExceptionHandler, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 from structlog.typing import FilteringBoundLogger
 
@@ -182,15 +182,11 @@ class ErrorAnswers:
         self._render_error = render_error
         self._always_200 = permissions_always_200
 
-    def handlers(self) -> dict[type[Exception], ExceptionHandler]:
-        """For Starlette, which looks an exception up by its classes, the nearest first."""
-        return {HTTPException: self.answer, Exception: self.answer}
-
-    async def answer(self, request: Request, error: Exception) -> Response:
-        """Starlette hands in a WebSocket as well, where all that can be said is that it ends."""
+    async def answer(self, scope: Scope, error: Exception) -> Response:
+        """On a WebSocket all that can be said is that it ends."""
         problem = problem_of(error)
         _record(problem, error)
-        return SocketEnd() if request.scope["type"] == "websocket" else self.render(problem, request.scope)
+        return SocketEnd() if scope["type"] == "websocket" else self.render(problem, scope)
 
     async def refuse(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
         """For middleware that ends a request before any endpoint has seen it."""

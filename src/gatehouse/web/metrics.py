@@ -35,13 +35,19 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
+        # Finding the figures of a label set costs more than counting: each set is found once.
+        self._known: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         self._held = Gauge("gatehouse_held_requests", "Requests held open on purpose.", registry=self.registry)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
         """Count one request; whatever is not known folds into one label."""
         name = endpoint if endpoint in self._names else OTHER
-        self._requests.labels(name, method if method in METHODS else OTHER, status_class(status)).inc()
-        self._seconds.labels(name).observe(seconds)
+        labels = (name, method if method in METHODS else OTHER, status_class(status))
+        known = self._known.get(labels)
+        if known is None:
+            known = self._known[labels] = (self._requests.labels(*labels), self._seconds.labels(name))
+        known[0].inc()
+        known[1].observe(seconds)
 
     @contextmanager
     def holding(self) -> Iterator[None]:

@@ -79,13 +79,7 @@ def _check_structure(skeleton: bytes) -> None:
 
 def _loads(body: bytes) -> JsonValue:
     try:
-        value: JsonValue = json.loads(
-            body.decode(),
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_number,
-            parse_constant=_constant,
-        )
+        value: JsonValue = DECODER.decode(body.decode())
     except UnicodeDecodeError as error:
         raise BadInput("the JSON is not UTF-8") from error
     except json.JSONDecodeError as error:
@@ -116,6 +110,12 @@ def _number(text: str) -> float:
 
 def _constant(text: str) -> NoReturn:
     raise BadInput(f"{text} is not JSON")
+
+
+# Made once: json.loads would make one for every document.
+DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_constant
+)
 
 
 def _texts(document: JsonValue) -> Iterator[str]:

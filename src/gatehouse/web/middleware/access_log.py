@@ -7,11 +7,11 @@ Stands inside the request-id middleware and outside of everything that may refus
 from collections.abc import MutableMapping
 from typing import Any, Final
 
-import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from structlog.typing import FilteringBoundLogger
+from structlog.contextvars import bind_contextvars
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.logs import RequestLine, request_lines
 from gatehouse.web.dialects import request_id_of
 from gatehouse.web.metrics import METHODS, OTHER, Metrics
 from gatehouse.web.middleware.client_address import STATE_KEY
@@ -25,17 +25,13 @@ class AccessLog:
         self._app = app
         self._metrics = metrics
         self._clock = clock
-        self._log: FilteringBoundLogger = structlog.get_logger("gatehouse.access")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        with structlog.contextvars.bound_contextvars(request_id=request_id_of(scope)):
-            if scope["type"] == "http":
-                await self._watch(scope, receive, send)
-            else:
-                await self._app(scope, receive, send)
+        bind_contextvars(request_id=request_id_of(scope))  # never unbound: every request is a task of its own
+        await (self._watch if scope["type"] == "http" else self._app)(scope, receive, send)
 
     async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = self._clock.monotonic()
@@ -54,11 +50,13 @@ class AccessLog:
     def _tell(self, state: MutableMapping[str, Any], method: str, status: int, seconds: float) -> None:
         endpoint = str(state.get("endpoint", OTHER))
         self._metrics.observe(endpoint=endpoint, method=method, status=status, seconds=seconds)
-        self._log.info(
-            "request",
-            endpoint=endpoint,
-            method=method if method in METHODS else OTHER,
-            status=status,
-            ms=round(seconds * MILLISECONDS, 1),
-            source=str(getattr(state.get(STATE_KEY), "source", NO_SOURCE)),
+        request_lines.tell(
+            RequestLine(
+                endpoint=endpoint,
+                method=method if method in METHODS else OTHER,
+                status=status,
+                ms=round(seconds * MILLISECONDS, 1),
+                source=str(getattr(state.get(STATE_KEY), "source", NO_SOURCE)),
+                request_id=state["request_id"],
+            )
         )

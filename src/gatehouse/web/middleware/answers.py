@@ -14,7 +14,7 @@ def with_headers(send: Send, added: Callable[[Iterable[Header]], Iterable[Header
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] in ANSWER_STARTS:
-            present = list(message.get("headers", ()))
+            present = message.get("headers", ())
             message = {**message, "headers": [*present, *added(present)]}
         await send(message)
 

@@ -1,19 +1,21 @@
 """How large a request may be (S-19, checklist HT-02, HT-07)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gatehouse.web.middleware.answers import with_headers
+from gatehouse.web.middleware.answers import Header, with_headers
 from gatehouse.web.middleware.refusal import Refuse, plain_refusal
 
 DEFAULT_LIMIT: Final = 256 * 1024
-LENGTH: Final = re.compile("[0-9]{1,19}")
+LENGTH: Final = re.compile(rb"[0-9]{1,19}")
+CONTENT_LENGTH: Final = b"content-length"
+CONTENT_ENCODING: Final = b"content-encoding"
+TOLD: Final = frozenset({CONTENT_LENGTH, CONTENT_ENCODING})
 CLOSE: Final = (b"connection", b"close")
 
 
@@ -38,7 +40,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         limit = self._larger.get(scope["path"], self._default)
-        headers = Headers(scope=scope)
+        headers = [header for header in scope["headers"] if header[0] in TOLD]
         if is_encoded(headers):
             await self._refuse_and_close(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, scope, receive, send)
         elif announced_length(headers) > limit:
@@ -85,12 +87,12 @@ class CountedBody:
             await self._send(message)
 
 
-def is_encoded(headers: Headers) -> bool:
+def is_encoded(headers: Iterable[Header]) -> bool:
     """A compressed body is never unpacked: a few kilobytes can become gigabytes."""
-    return any(value.lower() != "identity" for value in headers.getlist("content-encoding"))
+    return any(name == CONTENT_ENCODING and value.lower() != b"identity" for name, value in headers)
 
 
-def announced_length(headers: Headers) -> int:
+def announced_length(headers: Iterable[Header]) -> int:
     """What the client says it will send; nothing odd comes this far (request_head.py)."""
-    text = headers.get("content-length", "")
-    return int(text) if LENGTH.fullmatch(text) else 0
+    given = (value for name, value in headers if name == CONTENT_LENGTH and LENGTH.fullmatch(value))
+    return int(next(given, b"0"))

@@ -5,6 +5,7 @@ those did not add themselves. The scheme is never taken from a header: `base_url
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
@@ -16,6 +17,7 @@ from gatehouse.web.middleware.forwarding import UnreadableChain, is_forwarded, r
 from gatehouse.web.middleware.refusal import Refuse, plain_refusal
 
 STATE_KEY: Final = "caller"
+PEERS_REMEMBERED: Final = 4_096  # reading an address costs more than looking it up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class ClientAddress:
     def _caller(self, scope: Scope) -> Caller:
         peer = peer_of(scope)
         headers = Headers(scope=scope)
-        if not contains(self._trusted, peer):
+        if not self._trusted or not contains(self._trusted, peer):
             return a_caller(peer, proven=not is_forwarded(headers))
         if not is_forwarded(headers):
             # Our own proxy, telling nothing about whom it speaks for; perhaps for everybody.
@@ -58,6 +60,7 @@ class ClientAddress:
         return next((hop for hop in reversed(chain) if not contains(self._trusted, hop)), chain[0])
 
 
+@lru_cache(maxsize=PEERS_REMEMBERED)
 def a_caller(address: Address, *, proven: bool) -> Caller:
     return Caller(address=address, source=source_of(address), proven=proven)
 
@@ -68,11 +71,15 @@ def peer_of(scope: Scope) -> Address:
     There is none for a Unix socket, and none for a client that was gone before it could be asked for. Both
     look alike, so neither may pass for the loopback address: we serve TCP only, and refuse.
     """
-    host = (scope.get("client") or ("", 0))[0]
-    address = parse_address(host.partition("%")[0])  # the zone of a link-local peer is our interface's name
+    address = peer_at((scope.get("client") or ("", 0))[0])
     if address is None:
         raise UnreadableChain
     return address
+
+
+@lru_cache(maxsize=PEERS_REMEMBERED)
+def peer_at(host: str) -> Address | None:
+    return parse_address(host.partition("%")[0])  # the zone of a link-local peer is our interface's name
 
 
 def caller_of(scope: Scope) -> Caller:

@@ -8,6 +8,7 @@ from starlette.datastructures import Headers
 from gatehouse.kernel.addresses import Address, parse_address
 
 MAX_HOPS: Final = 32
+CHAIN_HEADERS: Final = frozenset({b"forwarded", b"x-forwarded-for"})
 BLANK: Final = " \t"
 # No escapes inside quotes: no address needs one.
 PAIR: Final = re.compile(r"""([A-Za-z]+)=(?:"([^"\\]*)"|([A-Za-z0-9!#$%&'*+.^_`|~-]+))""")
@@ -20,7 +21,7 @@ class UnreadableChain(Exception):
 
 
 def is_forwarded(headers: Headers) -> bool:
-    return "forwarded" in headers or "x-forwarded-for" in headers
+    return any(name in CHAIN_HEADERS for name, _ in headers.raw)
 
 
 def read_chain(headers: Headers) -> list[Address]:

@@ -66,10 +66,17 @@ class SecurityHeaders:
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self._app = app
         self._headers = (*ALWAYS, HSTS) if https else ALWAYS
+        self._names = frozenset(name for name, _ in self._headers)
+        self._without: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # a handful: answers say few of them
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, with_headers(send, self._missing))
 
-    def _missing(self, present: Iterable[Header]) -> list[Header]:
-        said = {name.lower() for name, _ in present}
-        return [header for header in self._headers if header[0] not in said]
+    def _missing(self, present: Iterable[Header]) -> Iterable[Header]:
+        said = tuple(lower for name, _ in present if (lower := name.lower()) in self._names)
+        missing = self._without.get(said)
+        if missing is None:
+            missing = tuple(header for header in self._headers if header[0] not in said)
+            if len(set(said)) == len(said):  # else an endpoint that repeats itself could make this grow
+                self._without[said] = missing
+        return missing

@@ -4,6 +4,7 @@ One record says everything about a path: who answers, in which dialect, under wh
 OpenAPI document tells about it. Paths are exact: no redirect adds or takes a slash (checklist HT-10).
 """
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,7 +12,6 @@ from typing import Final, Protocol
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, Router
@@ -27,7 +27,7 @@ from gatehouse.web.parse import JSON_ONLY, BodyKind
 
 SCHEMA_BODY: Final = 4 * 1024 * 1024  # bytes (S-19)
 PREFLIGHT_AGE: Final = "86400"  # seconds a browser may remember the answer to a preflight
-FORBIDDEN_IN_HEADERS: Final = frozenset(b"\r\n\0")
+FORBIDDEN_IN_HEADERS: Final = re.compile(rb"[\r\n\0]")
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -109,7 +109,7 @@ def application(
     routes = mount(endpoints, limiter=limiter)
     exact = {route.path: route.app for route in routes if not route.param_convertors}
     router = Router([*routes, *more_routes], redirect_slashes=False, default=nothing_here, lifespan=lifespan)
-    return ExceptionMiddleware(Switchboard(exact, router), handlers=errors.handlers())
+    return Switchboard(exact, router, errors)
 
 
 def mount(endpoints: Iterable[Endpoint], *, limiter: VolumeLimiter) -> list[Route]:
@@ -134,13 +134,22 @@ async def nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
 class Switchboard:
     """Finds exact paths by one look-up and leaves patterns, WebSockets and the lifespan to the router."""
 
-    def __init__(self, exact: Mapping[str, ASGIApp], router: Router) -> None:
+    def __init__(self, exact: Mapping[str, ASGIApp], router: Router, errors: ErrorAnswers) -> None:
         self._exact = exact
         self._router = router
+        self._errors = errors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Every exception becomes an answer; one after the answer had begun ends the connection."""
+        if scope["type"] == "lifespan":
+            await self._router(scope, receive, send)
+            return
         found = self._exact.get(scope["path"]) if scope["type"] == "http" else None
-        await (found or self._router)(scope, receive, send)
+        try:
+            await (found or self._router)(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 - ErrorAnswers tells the foreseen from the others
+            answer = await self._errors.answer(scope, error)
+            await answer(scope, receive, send)
 
 
 class PathApp:
@@ -202,5 +211,5 @@ def body_limits(endpoints: Iterable[Endpoint]) -> dict[str, int]:
 def refuse_split_headers(response: Response) -> None:
     """No value of ours ever ends a header line (checklist HT-13); if one would, that is a bug and a 500."""
     for name, value in response.raw_headers:
-        if not FORBIDDEN_IN_HEADERS.isdisjoint(value):
+        if FORBIDDEN_IN_HEADERS.search(value):
             raise ValueError(f"line break in the response header {name.decode('latin-1')}")

@@ -56,7 +56,7 @@ def evaluated(model: ApplicationModel, facts: Facts, structure: Structure) -> Ef
     return evaluate(model, facts, structure, now=NOW, address=None)
 
 
-def listed(effective: Effective) -> list[str]:
+def listed(effective: Effective) -> tuple[str, ...]:
     return render(effective, Shape.LIST, OPTIONS, NOW)
 
 

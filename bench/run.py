@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.answered import permission_answers
+from bench.crowd import crowd
 from bench.figures import ROUNDS, Figure, keep, table
 from bench.kept import storage, synced_write
 from bench.machine import this_machine
@@ -55,6 +56,7 @@ def on_sqlite(scratch: Path) -> Iterator[Figure]:
     yield from answers(program, scratch / "data", f"sqlite:///{scratch}/served.db")
     yield from beside_logins(program, scratch / "data", f"sqlite:///{scratch}/served.db", "SQLite")
     yield from permission_answers(program, scratch, f"sqlite:///{scratch}/permissions.db", "SQLite")
+    yield from crowd(f"sqlite:///{scratch}/crowd.db", "SQLite")
 
 
 def on_postgres(scratch: Path) -> Iterator[Figure]:
@@ -63,6 +65,7 @@ def on_postgres(scratch: Path) -> Iterator[Figure]:
         urls = [cluster.create_database_now() for _ in range(ROUNDS)]
         yield from starts(Program(scratch), scratch, urls, "PostgreSQL")
         yield from permission_answers(Program(scratch), scratch, cluster.create_database_now(), "PostgreSQL")
+        yield from crowd(cluster.create_database_now(), "PostgreSQL")
 
 
 if __name__ == "__main__":

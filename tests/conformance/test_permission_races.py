@@ -42,6 +42,8 @@ async def world(migrated_url: str) -> AsyncIterator[Storage]:
         few = a_role("few", user_limit=3)
         await publish(storage, new=a_new_application(0, few, "guest", project_id="mind_games"), owners=OWNERS)
         await storage.groups.create_group(a_group(), [a_record()])
+        for title in ("Crowded", "Conditional"):
+            await publish(storage, a_project(title, author=OWNERS[-1]))
         yield storage
 
 
@@ -59,6 +61,8 @@ async def test_of_many_who_race_no_more_win_than_may(world: Storage, migrated_ur
         racers.take_alias: (1, "NameTaken"),
         racers.take_application_name: (1, "NameTaken"),
         racers.take_group_title: (1, "NameTaken"),
+        racers.add_group: (3, "GroupsFull"),
+        racers.add_condition: (1, "LimitReached"),
         racers.take_service_account_name: (1, "NameTaken"),
     }
     outcomes = race_in_turn(list(races), migrated_url)

@@ -55,7 +55,7 @@ def test_every_scenario_is_evaluated_as_the_naive_reading_of_the_rules_would(nam
             assert world.explained(f"{place(scope)}{rule}").allowed is allowed
             if rule in held:
                 assert held[rule].left(world.now) == naive.left(scope, rule)
-    assert render(effective, Shape.LIST_SHORT, ShapeOptions(), world.now) == list_short(naive, scopes, rules)
+    assert list(render(effective, Shape.LIST_SHORT, ShapeOptions(), world.now)) == list_short(naive, scopes, rules)
 
 
 def test_there_are_many_scenarios_and_no_two_of_one_name() -> None:
@@ -74,7 +74,7 @@ def found(what: str, expected: Any, world: World, scenario: Mapping[str, Any]) -
     effective = world.effective()
     match what.split():
         case ["list" | "list_short" | "roles" as kind, *settings]:
-            return render(effective, Shape(kind), some_options(settings), world.now)
+            return list(render(effective, Shape(kind), some_options(settings), world.now))
         case ["expired", *settings]:
             return effective.first_end(world.now, asked_scopes(effective, some_options(settings)))
         case ["until"]:

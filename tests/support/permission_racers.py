@@ -1,7 +1,7 @@
 """What processes race for in the permission model (tests/support/racers.py)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from secrets import SystemRandom, token_bytes, token_hex
 from typing import Final
@@ -9,10 +9,11 @@ from typing import Final
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_user_id
-from gatehouse.permissions.errors import LastOwner
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.errors import LastOwner, LimitReached
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.model.user_record import UserRecord
@@ -85,6 +86,25 @@ async def take_group_title(storage: Storage, n: int) -> None:
     await storage.groups.create_group(made, [a_record()])
     if not n % 2:
         await storage.groups.edit_group(made.group_id, becoming(title="wanted"))
+
+
+async def add_group(storage: Storage, _n: int) -> None:
+    made = a_group(token_hex(12), project_id="crowded", title=token_hex(8))
+    await storage.groups.create_group(made, [a_record()], most=3)
+
+
+async def add_condition(storage: Storage, n: int) -> None:
+    """Each group of the project may have one more condition as long as no other has any."""
+    made = a_group(token_hex(12), project_id="conditional", title=token_hex(8))
+    await storage.groups.create_group(made, [a_record()])
+
+    def change(state: Group, beside: Sequence[Group]) -> Edited[Group]:
+        if any(other.conditions for other in beside):
+            raise LimitReached
+        condition = GroupCondition(title="mine", condition=parse_condition({"tag": f"t{n}"}))
+        return Edited(replace(state, conditions=(condition,)), [a_record()])
+
+    await storage.groups.edit_access(made.group_id, change)
 
 
 async def take_service_account_name(storage: Storage, _n: int) -> None:
@@ -213,6 +233,7 @@ async def claim_data_call(storage: Storage, _n: int) -> None:
 ACTS: Final[tuple[Callable[[Storage, int], Awaitable[None]], ...]] = (
     *(add_access_key, take_seat, publish_one_more, publish_alike, rename_alike, take_alias),
     *(take_application_name, take_group_title, take_service_account_name, make_application),
+    *(add_group, add_condition),
     *(save_record, save_schema, save_application, save_project, save_members, join_group),
     *(rename_application, leave_as_owners, end_or_give_role, come_and_go),
     claim_data_call,

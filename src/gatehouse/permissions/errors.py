@@ -1,6 +1,7 @@
 """What can go wrong with permissions."""
 
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
+from gatehouse.permissions.model.group import GROUPS_MOST
 
 
 class ApplicationNotFound(NotFound):
@@ -37,6 +38,10 @@ class NameTaken(Conflict):
 
 class LimitReached(Conflict):
     public = "The limit is reached."
+
+
+class GroupsFull(LimitReached):
+    public = f"A project has at most {GROUPS_MOST} groups."
 
 
 class RoleFull(Conflict):

@@ -159,11 +159,14 @@ class GroupStore(Protocol):
     async def group(self, group_id: str) -> Group:
         """With its listed users. Raises GroupNotFound."""
 
-    async def create_group(self, group: Group, records: Sequence[Record]) -> Group:
-        """Raises ProjectNotFound, NameTaken."""
+    async def create_group(self, group: Group, records: Sequence[Record], *, most: int | None = None) -> Group:
+        """Raises ProjectNotFound, NameTaken; GroupsFull when the project has `most` groups, however many race."""
 
     async def edit_group(self, group_id: str, change: Change[Group]) -> Group:
         """Raises GroupNotFound, NameTaken, UserNotFound for a listed user that does not exist."""
+
+    async def edit_access(self, group_id: str, change: Callable[[Group, Sequence[Group]], Edited[Group]]) -> Group:
+        """The same for a change that depends on the project's other groups; they stand still meanwhile."""
 
     async def delete_group(self, group_id: str, records: Sequence[Record]) -> None:
         """Remove it with all that names it: members, grants, scopes held on it.

@@ -5,7 +5,7 @@ broken connections are dropped, and new ones find the primary.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
 
@@ -78,6 +78,9 @@ class PostgresRunner:
     async def look(self, make: Callable[[], Verb[T]]) -> T:
         async with self._connection() as connection:
             return await drive_async(make(), lambda step: execute(connection, step))
+
+    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:  # noqa: ARG002 - other nodes write too
+        return await self.look(make)
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         async with (

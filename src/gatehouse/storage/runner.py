@@ -6,7 +6,7 @@ therefore returns its refusal. Nothing a verb answers, a refusal included, leave
 it depends on.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -25,6 +25,12 @@ class Runner(Protocol):
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
         """Run a short read: key look-ups only, each statement seeing the newest committed state."""
+
+    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+        """A look whose answer is given once more, the very same object, where nothing at all was written since.
+
+        Only a database in this process can tell that for less than the look costs. `key` says what was asked.
+        """
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         """Run a long read on one consistent snapshot, away from the event loop."""
@@ -70,6 +76,16 @@ def look(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     @wraps(verb)
     async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await stored.runner.look(partial(verb, *args, **kwargs))
+
+    return run
+
+
+def recall(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+    """For hot reads; the verb's arguments must be hashable, and none of them the time."""
+
+    @wraps(verb)
+    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await stored.runner.recall((verb, args, *kwargs.items()), partial(verb, *args, **kwargs))
 
     return run
 

@@ -10,7 +10,7 @@ import asyncio
 import fcntl
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,6 +32,7 @@ BUSY_MILLISECONDS: Final = 5_000  # how long a write waits for the command line'
 GROUP_SIZE: Final = 256
 IDLE_LOOK_SECONDS: Final = 0.5  # how soon a write by the command line is noticed when nothing is written here
 SURVEY_THREADS: Final = 2
+RECALLED_MOST: Final = 4_096  # answers; seldom reached, for every commit clears them
 WAL_KEPT_BYTES: Final = 64 * 2**20
 SYNCHRONOUS_FULL: Final = 2
 
@@ -181,6 +182,8 @@ class SQLiteRunner:
         self._writer = Writer(path, asyncio.get_running_loop(), self._listeners)
         self._reader = connect(path, read_only=True)
         self._surveyors = ThreadPoolExecutor(SURVEY_THREADS, thread_name_prefix="sqlite-survey")
+        self._recalled: dict[Hashable, Any] = {}
+        self._recalled_of = -1
         self._closed = False
 
     async def act(self, make: Callable[[], Verb[T]]) -> T:
@@ -195,6 +198,17 @@ class SQLiteRunner:
             return drive(make(), lambda step: execute(self._reader, step))
         except apsw.Error as error:
             raise as_storage_error(error) from error
+
+    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+        # Moves with every commit of another connection, and whoever writes has another one.
+        version = self._reader.execute("PRAGMA data_version").get
+        if version != self._recalled_of or len(self._recalled) >= RECALLED_MOST:
+            self._recalled.clear()
+            self._recalled_of = version
+        answer: T | None = self._recalled.get(key)
+        if answer is None:
+            answer = self._recalled[key] = await self.look(make)
+        return answer
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._surveyors, self._survey, make)

@@ -1,6 +1,6 @@
 """Carries verbs out and undoes them: what would come of a save, refusals included, without saving."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from gatehouse.storage.runner import Listener, Runner
@@ -40,6 +40,9 @@ class UndoingRunner(Generic[A]):
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.look(make)
+
+    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+        return await self._runner.recall(key, make)
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.survey(make)

@@ -7,6 +7,7 @@ not allow is answered by name. The bytes stay readable through `raw_body`, for s
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from gatehouse.web import parse_form, parse_json
 from gatehouse.web.errors import UnsupportedMediaType
 
 MAX_CONTENT_TYPE: Final = 256  # characters; the parsers of the libraries are never shown a longer one
+CONTENT_TYPES_REMEMBERED: Final = 64  # clients send one of a few over and over
 MAX_COMPLAINT: Final = 256  # characters of an answer that may name what the caller sent
 
 WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -99,6 +101,7 @@ def content_type(request: Request, kinds: frozenset[BodyKind]) -> ContentType:
     return parsed
 
 
+@lru_cache(maxsize=CONTENT_TYPES_REMEMBERED)
 def _media_type(text: str) -> ContentType | None:
     match = MEDIA_TYPE.fullmatch(text)
     kind = KINDS.get(match[1].lower()) if match else None

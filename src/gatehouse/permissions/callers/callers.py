@@ -97,8 +97,7 @@ class Callers:
         those in `also`, at once.
         """
         standing = await self._standing(credentials, need)
-        caller = self._about(standing, need, application_id)
-        caller = replace(caller, address=address_of(credentials, standing))
+        caller = self._about(standing, need, application_id, address_of(credentials, standing))
         if credentials.user_jwt:
             caller = await self._person(caller, credentials, need, standing, also)
         elif standing is None or not need.no_jwt:
@@ -126,17 +125,19 @@ class Callers:
             found.append(Standing(application_id=application_id, by_jwt=True))
         return together(found)
 
-    def _about(self, standing: Standing | None, need: Need, application_id: int | None) -> Caller:
+    def _about(
+        self, standing: Standing | None, need: Need, application_id: int | None, address: Address | None
+    ) -> Caller:
         """Raise WrongCredentials when another application vouches than the one in question (R6)."""
         if standing is None:
-            return Caller(by=CallerKind.FACTOR, application_id=application_id)
+            return Caller(by=CallerKind.FACTOR, application_id=application_id, address=address)
         everywhere = need.any_service or standing.application_id == CENTRAL_ID
         unlimited = everywhere and standing.kind is CallerKind.SERVICE_JWT and standing.signed is None
         about = standing.application_id if application_id is None else application_id
         if about != standing.application_id and not unlimited:
             raise WrongCredentials(f"application {standing.application_id} vouches, asked about {about}")
         service = None if unlimited else standing.application_id
-        return Caller(by=standing.kind, application_id=about, service=service)
+        return Caller(by=standing.kind, application_id=about, service=service, address=address)
 
     async def _person(
         self,

@@ -20,23 +20,18 @@ from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.conditions import parse_condition, refuse_overgrown
 from gatehouse.permissions.documents.fields import read_line, read_list, read_members
-from gatehouse.permissions.errors import GroupNotFound, LimitReached, Malformed, NoRight, ProjectNotFound
+from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound
 from gatehouse.permissions.evaluation.conditions import holds
 from gatehouse.permissions.evaluation.matching import UNKNOWN_PLACE
 from gatehouse.permissions.model.condition import Condition, Everyone, Subject, tests_in
-from gatehouse.permissions.model.group import Group, GroupCondition
+from gatehouse.permissions.model.group import GROUPS_MOST, Group, GroupCondition
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require
 from gatehouse.permissions.store import Edited, GroupStore, PermissionStore, ProjectStore
 
 GROUP_ID_BYTES: Final = 12
-GROUPS_MOST: Final = 500  # of one project
 CONDITIONS_MOST: Final = 50
 CONDITION_TITLE_LONGEST: Final = 64
-
-
-class GroupsFull(LimitReached):
-    public = f"A project has at most {GROUPS_MOST} groups."
 
 
 class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,14 +102,14 @@ class Groups:
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Conditions and listed users; what is not given stays."""
-        seen = await self._managed(actor, group_id, Operation.GROUP_ACCESS)
+        await self._managed(actor, group_id, Operation.GROUP_ACCESS)
         conditions = UNSET if draft.conditions is UNSET else read_conditions(draft.conditions or [])
         users = UNSET if draft.users is UNSET else grammar.parse_user_ids(draft.users or [], "data.users")
-        around = await self._conditions_beside(seen)
         who = await self._subject(actor)
 
-        def change(state: Group) -> Edited[Group]:
+        def change(state: Group, beside: Sequence[Group]) -> Edited[Group]:
             refuse_old_version(draft.version, state.version)
+            around = [one for other in beside for one in conditions_in(other)]
             after = replace(
                 state,
                 conditions=state.conditions if conditions is UNSET else conditions,
@@ -128,7 +123,7 @@ class Groups:
             return Edited(after, (self._record(event, actor, after, details),))
 
         try:
-            return await self._store.edit_group(group_id, change)
+            return await self._store.edit_access(group_id, change)
         except UserNotFound as error:  # 404 would be about the group
             raise Malformed(f"data.users: there is no user {error.detail}") from None
 
@@ -152,8 +147,6 @@ class Groups:
         require(actor.rights, Operation.GROUP_SAVE, About(project_id=project.project_id))
         if draft.title is UNSET:
             raise Malformed("data.title: a group needs a title")
-        if len(model.groups) >= GROUPS_MOST:
-            raise GroupsFull
         group = Group(
             group_id=secrets.token_hex(GROUP_ID_BYTES),
             project_id=project.project_id,
@@ -161,9 +154,8 @@ class Groups:
             description=description_of(draft, ""),
             created_at=self._clock.now(),
         )
-        return await self._store.create_group(
-            group, (self._record(Event.GROUP_CREATED, actor, group, {"title": group.title}),)
-        )
+        entry = self._record(Event.GROUP_CREATED, actor, group, {"title": group.title})
+        return await self._store.create_group(group, (entry,), most=GROUPS_MOST)
 
     async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
         seen = await self._managed(actor, group_id, Operation.GROUP_SAVE)
@@ -186,11 +178,6 @@ class Groups:
             return (await self._projects.project(named)).project.project_id == group.project_id
         except ProjectNotFound:
             return False
-
-    async def _conditions_beside(self, group: Group) -> Sequence[Condition]:
-        """Those of the project's other groups."""
-        groups = (await self._projects.project(group.project_id)).groups.values()
-        return [one for other in groups if other.group_id != group.group_id for one in conditions_in(other)]
 
     async def _subject(self, actor: Actor) -> Subject:
         facts = await self._people.facts(actor.user_id, ())

@@ -7,7 +7,7 @@ taken away never comes back through a cache, and never in the shape of old facts
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from cachetools import LRUCache
@@ -23,6 +23,8 @@ from gatehouse.permissions.store import PermissionStore
 TRIES: Final = 20  # each is lost only to an administrator who saves in that very moment
 EFFECTIVE_MOST: Final = 10_000
 MODELS_MOST: Final = 1_000
+CASES_MOST: Final = 1_000
+KNOWN_MOST: Final = 16  # of one case: by application, and by address where a condition asks for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Case:
     facts: Facts
     models: Mapping[int, ApplicationModel]
     structure: Structure
+    known: dict[tuple[int, Address | None], Effective] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Reading:
@@ -41,6 +44,7 @@ class Reading:
         self._cached = cached
         self._structure = KnownStructure(-1)
         self._models: LRUCache[ApplicationState, ApplicationModel] = LRUCache(MODELS_MOST)
+        self._cases: dict[int, Case] = {}
         self._effective: LRUCache[tuple[object, ...], Effective] = LRUCache(EFFECTIVE_MOST)
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
@@ -51,6 +55,15 @@ class Reading:
 
         `projects`: ids of more that the structure is to tell about.
         """
+        known = self._cases.get(id(facts)) if self._cached else None
+        if known is not None and known.facts is facts and not projects:  # the same facts: nothing was written since
+            return known
+        if len(self._cases) >= CASES_MOST:
+            self._cases.clear()
+        self._cases[id(facts)] = case = await self._new_case(facts, projects)
+        return case
+
+    async def _new_case(self, facts: Facts, projects: Collection[str]) -> Case:
         wanted = frozenset(facts.records)
         for _ in range(TRIES):
             models = await self._models_of(facts)
@@ -65,7 +78,16 @@ class Reading:
 
     def effective(self, case: Case, application_id: int, address: Address | None) -> Effective:
         """What the person holds in one of the applications of the case."""
-        facts, model, now = case.facts, case.models[application_id], self._clock.now()
+        now = self._clock.now()
+        held = case.known.get((application_id, address))
+        if held is None or 0 < held.until <= now:
+            if len(case.known) >= KNOWN_MOST:
+                case.known.clear()
+            held = case.known[application_id, address] = self._evaluated(case, application_id, address, now)
+        return held
+
+    def _evaluated(self, case: Case, application_id: int, address: Address | None, now: int) -> Effective:
+        facts, model = case.facts, case.models[application_id]
         seen = address if compiled_model(model).looks_at_address else None
         key = (
             *(facts.applications[application_id], facts.structure),

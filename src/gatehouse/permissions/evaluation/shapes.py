@@ -42,11 +42,11 @@ def asked_scopes(effective: Effective, options: ShapeOptions = DEFAULT_OPTIONS) 
     return [scope for scope in effective.open_scopes if scope.is_root or scope.project_id == options.project_id]
 
 
-def render(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> list[str]:
-    """Sorted, each once."""
+def render(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> tuple[str, ...]:
+    """Sorted, each once; the very same tuple as long as it says the same."""
     moment = now if options.with_exp and kind is not Shape.ROLES else 0  # nothing else depends on it
     key = (kind, options.project_id, options.hide_project_access, options.sections, moment)
-    return list(effective.remember(key, lambda: tuple(sorted(set(_entries(effective, kind, options, now))))))
+    return effective.remember(key, lambda: tuple(sorted(set(_entries(effective, kind, options, now)))))
 
 
 def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
@@ -160,11 +161,7 @@ class Views:
             project_id=None if options.project is None else await self._project_id(options.project),
             hide_project_access=options.hide_project_access or not seen,
             with_exp=options.with_exp,
-            sections=frozenset(
-                section
-                for section, part in ((Section.PRIVATE, Part.PRIVATE), (Section.PUBLIC, Part.PUBLIC))
-                if part in sight.parts
-            ),
+            sections=sections_of(sight.parts),
         )
 
     async def _project_id(self, name: str) -> str:
@@ -199,6 +196,14 @@ class Views:
             if str(number) in single or is_open(elsewhere, Operation.APPLICATION_GET, about):
                 found.setdefault(project_id, []).append({"id": number, "name": application.name})
         return found
+
+
+@cache
+def sections_of(parts: frozenset[Part]) -> frozenset[Section]:
+    """The sections of the root that are told to whoever reads these parts."""
+    return frozenset(
+        section for section, part in ((Section.PRIVATE, Part.PRIVATE), (Section.PUBLIC, Part.PUBLIC)) if part in parts
+    )
 
 
 def readable(visit: Visit, user_id: str) -> frozenset[Part]:

@@ -22,7 +22,7 @@ from gatehouse.storage.permissions.owners import OWNING
 from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.permissions.service_accounts import ACCOUNT_COLUMNS, account_of
 from gatehouse.storage.permissions.structures import structure
-from gatehouse.storage.runner import Stored, act, look, survey
+from gatehouse.storage.runner import Stored, act, look, recall, survey
 from gatehouse.storage.statements import AnyOf, Lines, OneOfNumbers, Row, RowsAsJson, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
     application_schemas,
@@ -79,8 +79,8 @@ FACTS = Statement(_facts_of(_HIM).where(users.c.user_id == _HIM))
 FACTS_OF_MANY = Statement(_facts_of(users.c.user_id).where(AnyOf(users.c.user_id, "ids")).order_by(users.c.user_id))
 
 
-def facts(user_id: str, application_ids: Collection[int]) -> Verb[Facts | None]:
-    rows = yield FACTS(user_id=user_id, applications=sorted(application_ids))
+def facts(user_id: str, application_ids: tuple[int, ...]) -> Verb[Facts | None]:
+    rows = yield FACTS(user_id=user_id, applications=application_ids)
     return _facts(rows[0], application_ids) if rows else None
 
 
@@ -149,10 +149,13 @@ def _state(cells: Cells) -> ApplicationState:
 
 class PermissionStorage(Stored):
     install = act(install)
-    facts = look(facts)
+    _facts = recall(facts)
     application_models = survey(application_models)
     structure = survey(structure)
     login_section = look(login_section)
     knows_email_secret = look(knows_email_secret)
     add_email_secret = act(add_email_secret)
     root_roles = look(root_roles)
+
+    async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
+        return await self._facts(user_id, tuple(sorted(application_ids)))

@@ -1,6 +1,6 @@
 """Keeps groups (GroupStore)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import bindparam, delete, select, update
@@ -8,11 +8,11 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import Record
-from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken
+from gatehouse.permissions.errors import GroupListed, GroupNotFound, GroupsFull, NameTaken
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
-from gatehouse.permissions.store import Change
+from gatehouse.permissions.store import Change, Edited
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.projects import hold_project, write_project
 from gatehouse.storage.permissions.records import touch_record
@@ -64,11 +64,27 @@ DROP_HELD = tuple(
 
 
 def edit_group(group_id: str, change: Change[Group]) -> Verb[Group]:
+    before = yield from hold_group(group_id)
+    return (yield from write_group(before, change(before)))
+
+
+def edit_access(group_id: str, change: Callable[[Group, Sequence[Group]], Edited[Group]]) -> Verb[Group]:
+    before = yield from hold_group(group_id)
+    model = yield from hold_project(before.project_id)
+    beside = [other for other in model.groups.values() if other.group_id != group_id]
+    return (yield from write_group(before, change(before, beside)))
+
+
+def hold_group(group_id: str) -> Verb[Group]:
+    """The group as it is; no group of any project changes before the commit. Raises GroupNotFound."""
     yield from change_structure()
     if not (yield HOLD_GROUP(of=group_id)):
         raise GroupNotFound
-    before = yield from group(group_id)
-    edited = change(before)
+    return (yield from group(group_id))
+
+
+def write_group(before: Group, edited: Edited[Group]) -> Verb[Group]:
+    group_id = before.group_id
     after = replace(
         edited.state,
         group_id=group_id,
@@ -87,9 +103,11 @@ def edit_group(group_id: str, change: Change[Group]) -> Verb[Group]:
     return after
 
 
-def create_group(one: Group, records: Sequence[Record]) -> Verb[Group]:
+def create_group(one: Group, records: Sequence[Record], *, most: int | None = None) -> Verb[Group]:
     yield from change_structure()
-    yield from hold_project(one.project_id)
+    model = yield from hold_project(one.project_id)
+    if most is not None and len(model.groups) >= most:
+        raise GroupsFull
     yield from insert_group(one)
     for entry in records:
         yield from record(entry)
@@ -181,4 +199,5 @@ class GroupStorage(Stored):
     group = look(group)
     create_group = act(create_group)
     edit_group = act(edit_group)
+    edit_access = act(edit_access)
     delete_group = act(delete_unlisted)

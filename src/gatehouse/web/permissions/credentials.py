@@ -4,6 +4,7 @@ Never off the query or a cookie: those end up in logs and histories (checklist A
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -15,6 +16,9 @@ from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.parse import query_pairs, raw_body
 
 BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
+SHOWN: Final = frozenset(
+    {b"authorization", b"factor", b"service-jwt", b"signature", b"application-id", b"request-sign"}
+)
 TIMESTAMP: Final = re.compile(r"[1-9][0-9]{0,14}", re.ASCII)
 
 
@@ -29,24 +33,38 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 async def credentials_of(request: Request, asked: Asked) -> Credentials:
-    """Raise InvalidToken for a header that is doubled or cannot be read."""
+    """Raise InvalidToken for a header that is doubled or cannot be read.
+
+    A header that is there wins, even an empty one: what is checked is never a mixture (checklist PA-03).
+    """
     caller = caller_of(request.scope)
     body = await raw_body(request)
+    given = shown_in(request.scope["headers"])
     return Credentials(
-        bearer=bearer_of(request),
+        bearer=bearer_of(given.get(b"authorization")),
         jwt=asked.jwt,
-        factor=header_or(request, "factor", asked.factor),
-        service_jwt=header_or(request, "service-jwt", asked.service_jwt),
-        signed=signed_of(request, asked, body),
-        request_sign=header_or(request, "request-sign", ""),
+        factor=given.get(b"factor", asked.factor),
+        service_jwt=given.get(b"service-jwt", asked.service_jwt),
+        signed=signed_of(request, given, asked, body) if b"signature" in given else None,
+        request_sign=given.get(b"request-sign", ""),
         body=body,
         address=caller.address if caller.proven else None,
         source=caller.source,
     )
 
 
-def bearer_of(request: Request) -> str:
-    given = header_of(request, "authorization")
+def shown_in(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, str]:
+    """What the request shows in its headers, in one pass over them."""
+    found: dict[bytes, str] = {}
+    for name, value in headers:
+        if name in SHOWN:
+            if name in found:
+                raise InvalidToken(f"two {name.decode()} headers")
+            found[name] = as_text(value)
+    return found
+
+
+def bearer_of(given: str | None) -> str:
     if given is None:
         return ""
     found = BEARER.fullmatch(given)
@@ -55,35 +73,19 @@ def bearer_of(request: Request) -> str:
     return found[1]
 
 
-def header_or(request: Request, name: str, otherwise: str) -> str:
-    """A header that is there wins, even an empty one: what is checked is never a mixture (checklist PA-03)."""
-    given = header_of(request, name)
-    return otherwise if given is None else given
-
-
-def header_of(request: Request, name: str) -> str | None:
-    given = request.headers.getlist(name)
-    if len(given) > 1:
-        raise InvalidToken(f"two {name} headers")
-    return as_text(given[0]) if given else None
-
-
-def as_text(header: str) -> str:
-    """What a client wrote as UTF-8; the server hands headers over as Latin-1."""
+def as_text(header: bytes) -> str:
+    """What a client wrote, as UTF-8 or as Latin-1."""
     try:
-        return header.encode("latin-1").decode()
+        return header.decode()
     except UnicodeDecodeError:
-        return header
+        return header.decode("latin-1")
 
 
-def signed_of(request: Request, asked: Asked, body: bytes) -> Signed | None:
-    signature = header_of(request, "signature")
-    if signature is None:
-        return None
+def signed_of(request: Request, given: Mapping[bytes, str], asked: Asked, body: bytes) -> Signed:
     query = query_pairs(request)
     return Signed(
-        signature=signature,
-        application_id=header_of(request, "application-id") or "",
+        signature=given[b"signature"],
+        application_id=given.get(b"application-id", ""),
         method=request.method,
         path=request.scope["raw_path"],
         query=request.scope["query_string"],

@@ -3,6 +3,7 @@
 from typing import Final, TypeVar
 
 import msgspec
+from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,6 +14,9 @@ from gatehouse.web.responses import NOT_MODIFIED, entity_tag, json_answer
 from gatehouse.web.routes.table import Auth, Endpoint, Handler, RateClass
 
 PRIVATE: Final = "private, no-cache"  # may be kept, and is asked for again each time with its ETag
+
+KEPT_BYTES: Final = 8 * 2**20  # of answers, in one process
+KEPT_LONGEST: Final = 2**18
 
 T = TypeVar("T")
 
@@ -39,11 +43,39 @@ def answer(data: object, *, warnings: tuple[str, ...] = ()) -> Response:
 
 def tagged(request: Request, value: object) -> Response:
     """An answer that a caller may keep and ask for again with If-None-Match."""
+    return unless_known(request, with_tag(value))
+
+
+class KeptAnswers:
+    """Tagged answers whose long part is one object that its room keeps: such an answer is encoded once."""
+
+    def __init__(self) -> None:
+        self._kept: LRUCache[tuple[object, ...], tuple[object, Response]] = LRUCache(
+            KEPT_BYTES, getsizeof=lambda kept: len(kept[1].body)
+        )
+
+    def tagged(self, request: Request, part: object, value: msgspec.Struct, *also: object) -> Response:
+        """`also` tells apart answers that have the part in common."""
+        key = (id(part), *also)
+        kept = self._kept.get(key)
+        if kept is None or kept[0] is not part:  # an id is good for as long as its object is there
+            kept = (part, with_tag(value))
+            if len(kept[1].body) <= KEPT_LONGEST:
+                self._kept[key] = kept
+        return unless_known(request, kept[1])
+
+
+def with_tag(value: object) -> Response:
     body = msgspec.json.encode(value)
     headers = {"Cache-Control": PRIVATE, "ETag": entity_tag(body), "Vary": "Authorization"}
-    if headers["ETag"] in request.headers.get("if-none-match", ""):
-        return Response(None, NOT_MODIFIED, headers)
     return Response(body, 200, headers, media_type="application/json")
+
+
+def unless_known(request: Request, answer: Response) -> Response:
+    known = request.headers.get("if-none-match")
+    if known is None or answer.headers["ETag"] not in known:
+        return answer
+    return Response(None, NOT_MODIFIED, {name: answer.headers[name] for name in ("Cache-Control", "ETag", "Vary")})
 
 
 def needed(value: T | None, place: str) -> T:

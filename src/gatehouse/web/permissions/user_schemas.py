@@ -18,7 +18,7 @@ from gatehouse.permissions.questions.user_schemas import View, ViewOptions, View
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
-from gatehouse.web.permissions.envelope import post, tagged
+from gatehouse.web.permissions.envelope import KeptAnswers, post, tagged
 from gatehouse.web.permissions.front_desk import actor_of
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
@@ -58,6 +58,7 @@ class RecordEndpoint:
         self._desk = desk
         self._clock = clock
         self._max_age = max_age
+        self._kept = KeptAnswers()
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, RecordRequest)
@@ -70,7 +71,11 @@ class RecordEndpoint:
             await credentials_of(request, ask), need, application_id=id_of(ask.application_id)
         )
         user_id = target_of(ask.data, caller.user_id)
-        return tagged(request, self._answer(await self._views.view(caller, user_id, kind, options_of(ask.options))))
+        view = await self._views.view(caller, user_id, kind, options_of(ask.options))
+        answer = self._answer(view)
+        if not isinstance(view.data, tuple):
+            return tagged(request, answer)
+        return self._kept.tagged(request, view.data, answer, view.user_id, view.expired, view.version)
 
     async def _save(self, request: Request, ask: RecordRequest) -> Response:
         visit = await self._desk.receive(
@@ -111,9 +116,10 @@ def type_of(data: RecordDraft) -> ViewType:
     """Absent it is `list` (R5)."""
     if data.type is UNSET:
         return ViewType.LIST
-    if data.type not in set(ViewType):
-        raise Malformed(f"data.type: one of {', '.join(ViewType)}")
-    return ViewType(data.type)
+    try:
+        return ViewType(data.type)
+    except ValueError:
+        raise Malformed(f"data.type: one of {', '.join(ViewType)}") from None
 
 
 def options_of(given: RecordOptions) -> ViewOptions:

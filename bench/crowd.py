@@ -1,0 +1,168 @@
+"""Permission answers in a large house: 1,000 roles, 500 groups by condition, and 1,000 or 100,000 people.
+
+Each person holds fifteen roles of fifty rules by assignment, five by condition, and belongs to groups by his tags.
+What is measured is the answer for people nobody asked about before, and for the same people again: storage and
+evaluation together, without HTTP.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from statistics import median
+from time import perf_counter
+from typing import Final
+
+import uvloop
+from bench.figures import ROUNDS, Figure
+from bench.permissions import CONDITIONAL, RULES
+from sqlalchemy import insert
+from tests.support.builders import NOW, a_record, a_user
+from tests.support.permission_builders import a_group, a_role, connecting, create_application, install, publish
+
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.permissions.model.group import GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
+from gatehouse.permissions.model.role import Role
+from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import role_assignments, user_ids, user_tags, users
+
+ROLES: Final = 1_000
+GROUPS: Final = 500
+ASSIGNED: Final = 15  # roles of each person
+TAGGED: Final = 3  # groups each person belongs to by a tag
+FEW: Final = 1_000
+CROWD: Final = 100_000
+AT_ONCE: Final = 5_000  # people written in one transaction
+ASKED: Final = 300  # people asked about in one round
+COLD: Final = 1_200  # µs (goal P12, which asks for the evaluation alone)
+GROWTH: Final = 1.5  # times slower at most (goal P14)
+PROJECT: Final = "mind_games"
+
+
+def crowd(url: str, kind: str) -> list[Figure]:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(measure(url, kind))
+
+
+async def measure(url: str, kind: str) -> list[Figure]:
+    async with open_storage(url, migrate=True) as storage:
+        application_id = await furnish(storage)
+        await fill(storage, application_id, range(FEW))
+        few = [await one_round(storage, application_id, FEW) for _ in range(ROUNDS)]
+        await fill(storage, application_id, range(FEW, CROWD))
+        many = [await one_round(storage, application_id, CROWD) for _ in range(ROUNDS)]
+    (first_few, again_few), (first_many, again_many) = medians(few), medians(many)
+    return [
+        Figure(name=f"list of someone new, {FEW:,} people, {kind}", value=first_few, unit="µs"),
+        Figure(name=f"list of someone new, {CROWD:,} people, {kind}", value=first_many, unit="µs", goal=COLD),
+        Figure(name=f"the second by the first, {kind}", value=first_many / first_few, unit="x", goal=GROWTH),
+        Figure(name=f"list of someone known, {FEW:,} people, {kind}", value=again_few, unit="µs"),
+        Figure(name=f"list of someone known, {CROWD:,} people, {kind}", value=again_many, unit="µs"),
+        Figure(name=f"the second by the first, {kind}", value=again_many / again_few, unit="x", goal=GROWTH),
+    ]
+
+
+def medians(rounds: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    first, again = zip(*rounds, strict=True)
+    return median(first), median(again)
+
+
+async def one_round(storage: Storage, application_id: int, people: int) -> tuple[float, float]:
+    """Microseconds for each answer, for people new to this reading, and for the same ones once more."""
+    reading = Reading(store=storage.permissions, clock=SystemClock())
+    step = people // ASKED
+    await listed(reading, application_id, name_of(1))  # the model is read once, whoever asks first
+    asked = [name_of(number * step) for number in range(ASKED)]
+    return (await each(reading, application_id, asked), await each(reading, application_id, asked))
+
+
+async def each(reading: Reading, application_id: int, asked: Sequence[str]) -> float:
+    begin = perf_counter()
+    for user_id in asked:
+        await listed(reading, application_id, user_id)
+    return (perf_counter() - begin) / len(asked) * 1e6
+
+
+async def listed(reading: Reading, application_id: int, user_id: str) -> None:
+    facts = await reading.facts(user_id, (application_id,))
+    if facts is None:
+        raise LookupError(user_id)
+    case = await reading.case(facts)
+    told = render(reading.effective(case, application_id, None), Shape.LIST, DEFAULT_OPTIONS, NOW)
+    if len(told) < (ASSIGNED + CONDITIONAL) * RULES:
+        raise LookupError(f"{user_id} holds only {len(told)} rules")
+
+
+async def furnish(storage: Storage) -> int:
+    """The application with its roles, and a project whose groups are each granted one of them."""
+    await install(storage)
+    application = await create_application(storage, *(some_role(number) for number in range(ROLES)))
+    await publish(storage)
+    groups = [f"{number:024x}" for number in range(GROUPS)]
+    for number, group_id in enumerate(groups):
+        condition = GroupCondition(title="tagged", condition=parse_condition({"tag": tag_of(number)}))
+        group = a_group(group_id, f"Group {number}", conditions=(condition,))
+        await storage.groups.create_group(group, [a_record()])
+    grants = [
+        GroupGrant(group_id=group_id, roles=(f"role{number}",), action=GrantAction.GRANT)
+        for number, group_id in enumerate(groups)
+    ]
+    await storage.projects.edit_project(PROJECT, connecting(application.application_id, *grants))
+    return application.application_id
+
+
+def some_role(number: int) -> Role:
+    rules = {f"rule{n}": {"value": True} for n in range(RULES)}
+    condition = parse_condition({"domain": "studio.example"}) if number < CONDITIONAL else None
+    return a_role(f"role{number}", meta={"private_data": {f"area{number}": rules}}, condition=condition)
+
+
+async def fill(storage: Storage, application_id: int, numbers: range) -> None:
+    for start in range(numbers.start, numbers.stop, AT_ONCE):
+        chunk = range(start, min(start + AT_ONCE, numbers.stop))
+        await storage.runner.act(lambda chunk=chunk: people(application_id, chunk))  # type: ignore[misc]
+
+
+def people(application_id: int, numbers: range) -> Verb[None]:
+    names = [name_of(number) for number in numbers]
+    yield Statement(insert(user_ids)).many([{"user_id": name} for name in names])
+    yield Statement(insert(users)).many([a_row(name) for name in names])
+    yield Statement(insert(user_tags)).many(
+        [{"user_id": name_of(number), "tag": tag_of(number + n)} for number in numbers for n in range(TAGGED)]
+    )
+    yield Statement(insert(role_assignments)).many(
+        [an_assignment(application_id, number, n) for number in numbers for n in range(ASSIGNED)]
+    )
+
+
+def a_row(name: str) -> dict[str, object]:
+    login = f"{name}@studio.example"
+    person = a_user(user_id=name, login=login, email_verified=True)
+    columns = {column.name for column in users.c} - {"login_key"}
+    return {"login_key": login, **{column: getattr(person, column) for column in columns}}
+
+
+def an_assignment(application_id: int, number: int, place: int) -> dict[str, object]:
+    role = CONDITIONAL + (number * 7 + place * 61) % (ROLES - CONDITIONAL)
+    return {
+        "application_id": application_id,
+        "user_id": name_of(number),
+        "project_id": "",
+        "resource_kind": "",
+        "resource_id": "",
+        "role_key": f"role{role}",
+        "position": place,
+        "expired": 0,
+        "ttl": 0,
+    }
+
+
+def name_of(number: int) -> str:
+    return str(2_000_000_000 + number)
+
+
+def tag_of(number: int) -> str:
+    return f"team{number % GROUPS}"

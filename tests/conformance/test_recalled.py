@@ -1,0 +1,49 @@
+"""What a runner recalls is never older than the last commit, whoever made it."""
+
+from gatehouse.storage.opening import Storage, open_storage
+from tests.support.builders import NOW, a_record
+from tests.support.permission_builders import a_person, install
+
+ANNA = "1000000001"
+
+
+async def is_blocked(storage: Storage) -> bool:
+    found = await storage.permissions.facts(ANNA, (1,))
+    assert found is not None
+    return found.blocked
+
+
+async def test_a_change_is_seen_at_its_answer(storage: Storage) -> None:
+    await install(storage)
+    await a_person(storage)
+    for wanted in (False, True, False, True):
+        await storage.accounts.set_blocked(ANNA, a_record(), blocked=wanted, now=NOW)
+        assert [await is_blocked(storage) for _ in range(3)] == [wanted] * 3
+
+
+async def test_a_change_by_somebody_else_is_seen_at_its_answer(storage: Storage, migrated_url: str) -> None:
+    """As the command line makes them beside a server."""
+    await install(storage)
+    await a_person(storage)
+    async with open_storage(migrated_url, migrate=False) as other:
+        for wanted in (False, True, False, True):
+            await other.accounts.set_blocked(ANNA, a_record(), blocked=wanted, now=NOW)
+            assert [await is_blocked(storage) for _ in range(3)] == [wanted] * 3
+
+
+async def test_nothing_written_is_nothing_read_anew_on_sqlite(storage: Storage, migrated_url: str) -> None:
+    await install(storage)
+    await a_person(storage)
+    first, second = [await storage.permissions.facts(ANNA, {1, 50_001}) for _ in range(2)]
+    assert first == second
+    assert (first is second) == migrated_url.startswith("sqlite:")
+
+
+async def test_what_is_asked_for_differently_is_answered_differently(storage: Storage) -> None:
+    await install(storage)
+    await a_person(storage)
+    both, one = [await storage.permissions.facts(ANNA, asked) for asked in ((50_001, 1), (1,))]
+    assert both is not None
+    assert one is not None
+    assert (set(both.records), set(one.records)) == ({1, 50_001}, {1})
+    assert await storage.permissions.facts("1000000002", (1,)) is None

@@ -7,7 +7,7 @@ import pytest
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.audit.model import Origin
-from gatehouse.oauth.clients import check_client
+from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.errors import BadClient
 from tests.support.builders import a_client
 from tests.support.service import Service, running_service

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import ClientExists, ClientNotFound
-from gatehouse.oauth.model import SecretKind
+from gatehouse.oauth.model import ClaimSource, SecretKind, TokenSettings, Told
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_client, a_client_secret, a_record
 
@@ -14,7 +15,14 @@ async def test_a_client_comes_back_as_it_was_kept(storage: Storage) -> None:
     client = a_client(
         application_id=50_001,
         redirect_uris=("https://shop.example/cb", "http://localhost/cb"),
-        token_settings={"id_token_signed_response_alg": "ES256"},
+        post_logout_uris=("https://shop.example/bye",),
+        origins=("https://shop.example",),
+        backchannel_logout_uri="https://shop.example/out",
+        jwks={"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]},
+        claims={"groups": ClaimSource(application_id=7, told=Told.GROUPS)},
+        token_settings=TokenSettings(id_token_alg=Algorithm.ES256, access_seconds=600, refresh_grace_seconds=10),
+        device_grant=True,
+        debug=True,
         first_party=True,
     )
     await storage.oauth.create(client, a_record())
@@ -77,3 +85,15 @@ async def test_rotating_an_unknown_client_is_not_found_and_not_recorded(storage:
     with pytest.raises(ClientNotFound):
         await storage.oauth.rotate_secret("nobody", a_client_secret(), a_record(), old_ends_at=1)
     assert await storage.audit.unsealed(10) == []
+
+
+async def test_a_removed_client_loses_its_secrets_and_its_id_stays_spent(storage: Storage) -> None:
+    await storage.oauth.create(a_client(), a_record())
+    await storage.oauth.remove("web", a_record())
+    with pytest.raises(ClientNotFound):
+        await storage.oauth.client("web")
+    with pytest.raises(ClientExists):
+        await storage.oauth.create(a_client(), a_record())
+    with pytest.raises(ClientNotFound):
+        await storage.oauth.remove("web", a_record())
+    assert len(await storage.audit.unsealed(10)) == 2

@@ -15,6 +15,7 @@ from gatehouse.oauth.model import SCOPES
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
+from gatehouse.web.pages import sso_contexts as sso
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
@@ -56,6 +57,42 @@ CREATION_OPTIONS: Final = json.dumps(
 SIGN_IN: Final = page.SignInContext(csrf=CSRF, interaction=ASK, passkey_options=REQUEST_OPTIONS)
 FACTOR: Final = page.SecondFactorContext(
     csrf=CSRF, interaction=ASK, method=Method.TOTP, others=(Method.PASSKEY, Method.EMAIL, Method.RECOVERY)
+)
+CONSENT: Final = page.ConsentContext(
+    csrf=CSRF,
+    interaction=ASK,
+    application="Sky Atlas",
+    owner="Mind Games",
+    returns_to="atlas.studio.example",
+    nick="Anna",
+    login=ANNA,
+    scopes=("openid", "email"),
+)
+CONFIRM_SIGN_IN: Final = sso.ConfirmSignInContext(
+    csrf=CSRF,
+    interaction=ASK,
+    application="Sofa TV",
+    code="WDJB-MJHT",
+    asked_at=NOW - MINUTE,
+    now=NOW,
+    address="192.0.2.7",
+    is_nearby=True,
+    nick="Anna",
+    login=ANNA,
+)
+SIGN_OUT: Final = sso.SignOutContext(csrf=CSRF, nick="Anna", login=ANNA)
+CLIENT_ERROR: Final = page.ClientErrorContext(
+    request_id="01J9ZK3V7QW8X5T2",
+    application="Sky Atlas",
+    reason="not a redirect_uri of this client",
+    client_id="atlas",
+    received="https://atlas.studio.example/callback/",
+    registered=(
+        page.RegisteredTarget(same="https://atlas.studio.example/callback", other="", received_other="/"),
+        page.RegisteredTarget(
+            same="https://", other="staging.atlas.studio.example/cb", received_other="atlas.studio.example/callback/"
+        ),
+    ),
 )
 CONFIRM: Final = page.ConfirmContext(csrf=CSRF, interaction=ASK, login=ANNA, has_password=True)
 NEW_ACCOUNT: Final = account.AccountContext(
@@ -158,6 +195,27 @@ STATES: Final[Mapping[str, PageContext]] = {
     "already-signed-in-long": page.AlreadySignedInContext(
         csrf=CSRF, interaction=ASK, nick="W" * 64, login=LONG_LOGIN
     ),
+    "consent": CONSENT,
+    "consent-everything": replace(
+        CONSENT, application="W" * 64, returns_to=f"{'subdomain.' * 8}example", login=LONG_LOGIN, scopes=SCOPES
+    ),
+    "device": sso.DeviceContext(csrf=CSRF),
+    "device-unknown": sso.DeviceContext(csrf=CSRF, user_code="WDJB-MJHT", problem=Problem(what=Trouble.UNKNOWN_CODE)),
+    "confirm-sign-in": CONFIRM_SIGN_IN,
+    "confirm-sign-in-elsewhere": replace(
+        CONFIRM_SIGN_IN, application="W" * 64, is_nearby=False, login=LONG_LOGIN, scopes=SCOPES
+    ),
+    "device-done": sso.DeviceDoneContext(is_signed_in=True),
+    "device-cancelled": sso.DeviceDoneContext(is_signed_in=False),
+    "sign-out": SIGN_OUT,
+    "sign-out-asked": replace(
+        SIGN_OUT,
+        application="Sky Atlas",
+        client_id="atlas",
+        post_logout_redirect_uri="https://atlas.studio.example/bye",
+        state="s",
+        login=LONG_LOGIN,
+    ),
     "factor-totp": FACTOR,
     "factor-wrong": replace(FACTOR, problem=Problem(what=Trouble.WRONG_CODE)),
     "factor-email": replace(
@@ -225,6 +283,13 @@ STATES: Final[Mapping[str, PageContext]] = {
         title="Page not found",
         message="There is nothing at this address.",
         request_id="01J9ZK3V7QW8X5T2",
+    ),
+    "client-error": page.ClientErrorContext(request_id="01J9ZK3V7QW8X5T2"),
+    "client-error-redirect": CLIENT_ERROR,
+    "client-error-host": replace(
+        CLIENT_ERROR,
+        by_host=True,
+        registered=(page.RegisteredTarget(same="atlas.studio.example", other="", received_other=""),),
     ),
     "signed-out": page.SignedOutContext(),
     "signed-out-everywhere": page.SignedOutContext(

@@ -31,6 +31,8 @@ Act = Callable[[Storage, int], Awaitable[None]]
 
 ROOT: Final = Path(__file__).parent.parent.parent
 WON: Final = "won"
+CODE: Final = bytes(32)  # of the grant that acts on grants race for
+GRANT: Final = "0" * 32
 RACED: Final = "1000000001"  # the account that acts on second factors race for
 CHEAP: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
 
@@ -117,6 +119,38 @@ async def add_passkey(storage: Storage, _n: int) -> None:
     await storage.passkeys.add_passkey(passkey, [token_bytes(8)], a_record(Event.FACTOR_ADDED), ())
 
 
+async def take_code(storage: Storage, _n: int) -> None:
+    record = a_record(Event.CODE_REUSED)
+    tell((await storage.grants.take_code(CODE, NOW, generation=1, reused=record)).name, won="TAKEN")
+
+
+async def fail_code(storage: Storage, _n: int) -> None:
+    await storage.grants.fail_code(CODE, most=5)
+
+
+async def turn_refresh_token(storage: Storage, _n: int) -> None:
+    turned = await storage.grants.turn(GRANT, 1, NOW, grace=0, reused=a_record(Event.REFRESH_REUSED))
+    tell(turned.turn.name, won="ROTATED")
+
+
+async def turn_refresh_token_with_grace(storage: Storage, _n: int) -> None:
+    turned = await storage.grants.turn(GRANT, 1, NOW, grace=10, reused=a_record(Event.REFRESH_REUSED))
+    tell(f"{turned.turn.name} {turned.generation}", won="ROTATED 2")
+
+
+async def spend_assertion(storage: Storage, _n: int) -> None:
+    expect(await storage.grants.spend_assertion(b"digest", "web", NOW, ends_at=NOW + 60))
+
+
+class Told(GatehouseError):
+    """How an act ended that answers more than yes or no."""
+
+
+def tell(outcome: str, *, won: str) -> None:
+    if outcome != won:
+        raise Told(outcome)
+
+
 def expect(won: bool) -> None:  # noqa: FBT001
     if not won:
         raise SecondFactorWrong
@@ -129,6 +163,7 @@ ACTS: Final[Mapping[str, Act]] = {
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
         *(take_challenge, use_passkey, add_passkey),
         *(guess_password_of_anna, guess_password_of_nobody, try_one_password_everywhere),
+        *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),
         *PERMISSION_ACTS,
     )
 }
@@ -182,6 +217,8 @@ async def run(acts: Sequence[str], url: str, each: int) -> None:
 async def outcome(act: Act, storage: Storage, n: int) -> str:
     try:
         await act(storage, n)
+    except Told as told:
+        return told.detail
     except GatehouseError as error:
         return type(error).__name__
     return WON

@@ -25,6 +25,12 @@ class SessionLife:
     fresh: int = 600  # seconds for which a proof lets a person change how he signs in
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    secret: str  # of the cookie
+    session: Session
+
+
 class Sessions:
     def __init__(self, *, store: SessionStore, recorder: Recorder, clock: Clock, life: SessionLife) -> None:
         self._store = store
@@ -42,8 +48,8 @@ class Sessions:
         replaces: str | None = None,
         mails: Sequence[Mail] = (),
         strength: Strength = Strength.FULL,
-    ) -> str:
-        """Begin a session for someone who has just proved himself; returns the cookie's secret."""
+    ) -> Opened:
+        """Begin a session for someone who has just proved himself."""
         secret = new_secret()
         now = self._clock.now()
         session = Session(
@@ -64,8 +70,9 @@ class Sessions:
         entry = self._recorder.record(
             Event.SIGNED_IN, origin, subject=user.user_id, details={"auth": auth.value, "strength": strength.value}
         )
-        await self._store.open(session, entry, replaces=None if replaces is None else sha256(replaces), mails=mails)
-        return secret
+        old = None if replaces is None else sha256(replaces)
+        kept = await self._store.open(session, entry, replaces=old, mails=mails)
+        return Opened(secret=secret, session=kept)
 
     async def find(self, secret: str) -> SignedIn | None:
         """Who is signed in with this cookie; an unknown one is nobody and is never adopted (LG-01)."""

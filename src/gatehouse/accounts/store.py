@@ -61,8 +61,12 @@ class AccountStore(Protocol):
 class SessionStore(Protocol):
     async def open(
         self, session: Session, entry: Record, *, replaces: bytes | None, mails: Sequence[Mail] = ()
-    ) -> None:
-        """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01)."""
+    ) -> Session:
+        """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01).
+
+        Returns it as it is kept: in the place of a session of the same person it goes by the id of that one, for
+        clients know it by that. What clients were granted by another person's ends, and they are told.
+        """
 
     async def find(self, digest: bytes, now: int) -> SignedIn | None:
         """The session and its account, while neither has ended: not idle too long, not revoked, not blocked."""

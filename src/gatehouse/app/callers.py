@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from gatehouse.app.guessing import guesses
 from gatehouse.app.house import DAY, House
+from gatehouse.oauth.exchange import LiveGrants
 from gatehouse.permissions.callers.callers import PRINCIPAL, Callers
 from gatehouse.permissions.callers.exchange import JwtExchange
 from gatehouse.permissions.callers.key_proofs import KeyProofs
@@ -18,16 +18,6 @@ from gatehouse.tokens.verifying import Verifier
 from gatehouse.web.permissions.exchange import ExchangeJwtEndpoint
 from gatehouse.web.permissions.public_keys import PublicKeyEndpoints
 from gatehouse.web.routes.table import Endpoint
-
-
-class NoGrants:
-    """Until there are OAuth grants no exchanged JWT has a living one."""
-
-    async def is_live(self, grant_id: str) -> bool:  # noqa: ARG002 - the port's signature
-        return False
-
-
-NO_GRANTS: Final = NoGrants()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +45,19 @@ def proofs(house: House) -> Proofs:
         store=house.storage.permissions,
         user_jwts=UserJwts(verifier),
         service_jwts=service_jwts,
-        keys=KeyProofs(
-            store=house.storage.application_keys, masters=house.masters, guesses=guesses(house), clock=house.clock
-        ),
-        grants=NO_GRANTS,
+        keys=key_proofs(house),
+        grants=LiveGrants(store=house.storage.grants, clock=house.clock),
         volume=volume(house),
         clock=house.clock,
         grace=house.settings.tokens.expired_grace_days * DAY,
     )
     return Proofs(application_keys=application_keys, verifier=verifier, service_jwts=service_jwts, callers=callers)
+
+
+def key_proofs(house: House) -> KeyProofs:
+    return KeyProofs(
+        store=house.storage.application_keys, masters=house.masters, guesses=guesses(house), clock=house.clock
+    )
 
 
 def key_files(house: House) -> KeyFiles:

@@ -6,6 +6,7 @@ from starlette.types import ASGIApp
 
 from gatehouse import __version__
 from gatehouse.app.house import House
+from gatehouse.app.oauth import oauth_endpoints, origins
 from gatehouse.app.people import login_endpoint, people, people_pages
 from gatehouse.app.permissions import permission_endpoints, permission_rooms
 from gatehouse.app.readiness import checks
@@ -21,11 +22,12 @@ from gatehouse.web.metrics import Metrics
 from gatehouse.web.middleware.access_log import AccessLog
 from gatehouse.web.middleware.body_limit import BodyLimit
 from gatehouse.web.middleware.client_address import ClientAddress
+from gatehouse.web.middleware.client_origins import ClientOrigins
 from gatehouse.web.middleware.request_id import RequestId
 from gatehouse.web.middleware.security_headers import SecurityHeaders
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.setup import SetupPage
-from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits
+from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, client_paths
 from gatehouse.web.static import Assets
 
 
@@ -51,6 +53,7 @@ def front(house: House) -> Front:
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__)
     errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
     served: ASGIApp = application(table, limiter=Limiter(settings, house.clock), errors=errors)
+    served = ClientOrigins(served, paths=client_paths(table), is_registered=origins(house).is_registered)
     served = BodyLimit(served, larger=body_limits(table), refuse=errors.refuse)
     served = ClientAddress(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
     served = AccessLog(served, metrics=metrics, clock=house.clock)
@@ -67,6 +70,8 @@ def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:
     return [
         # interface §4.2 and §4.4: keys
         *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
+        # interface §4.2: OAuth and OpenID Connect
+        *oauth_endpoints(house, them, pages=pages),
         # interface §4.11: the ordinary login operation
         login_endpoint(house, them),
         # interface §4.4 to §4.10: permissions

@@ -16,6 +16,7 @@ from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.tokens import UserTokens
+from gatehouse.app.backchannel import backchannel_logout
 from gatehouse.app.mailing import postman
 from gatehouse.app.personal_data import data_desk, data_errands
 from gatehouse.audit.events import Event
@@ -28,6 +29,7 @@ from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.mail.outbox import Postman
+from gatehouse.oauth.backchannel import BackchannelLogout
 from gatehouse.oauth.clients import Clients
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model import central
@@ -71,6 +73,7 @@ class House:
     postman: Postman
     data_desk: DataDesk
     data_errands: DataErrands
+    backchannel_logout: BackchannelLogout
 
     @property
     def mail_is_shown(self) -> bool:
@@ -147,7 +150,9 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         password_rules=rules,
         administration=administration,
         setup=Setup(store=storage.accounts, administration=administration, recorder=recorder, clock=clock),
-        clients=Clients(store=storage.oauth, master_keys=masters, recorder=recorder, clock=clock),
+        clients=Clients(
+            store=storage.oauth, grants=storage.grants, master_keys=masters, recorder=recorder, clock=clock
+        ),
         reading=Reading(store=storage.permissions, clock=clock),
         keyring=keyring,
         rotation=Rotation(
@@ -168,6 +173,14 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         data_desk=data_desk(store=storage.personal_data, masters=masters, recorder=recorder, clock=clock),
         data_errands=data_errands(
             settings, store=storage.personal_data, signer=signer, masters=masters, recorder=recorder, clock=clock
+        ),
+        backchannel_logout=backchannel_logout(
+            settings,
+            store=storage.logout_calls,
+            clients=storage.oauth,
+            signer=signer,
+            recorder=recorder,
+            clock=clock,
         ),
         sealer=Sealer(
             store=storage.audit,

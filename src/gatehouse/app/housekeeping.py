@@ -10,6 +10,7 @@ import structlog
 from gatehouse.app.house import DAY, THE_SERVICE, House, notice_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
+from gatehouse.storage.logout_calls import CHANNEL as SIGNED_OUT
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
 from gatehouse.storage.personal_data import CHANNEL as DATA_ASKED
 
@@ -19,6 +20,7 @@ SEAL_EVERY: Final = 0.5  # seconds
 KEYS_EVERY: Final = 300.0  # well within the time a key is published before it signs
 MAIL_EVERY: Final = 60.0  # how soon a letter that did not get out is tried again
 DATA_EVERY: Final = 60.0  # how soon an application that did not answer is called again
+LOGOUT_EVERY: Final = 15.0  # how soon a client that could not be told of a sign-out is told again
 SWEEP_EVERY: Final = 600.0
 
 
@@ -33,6 +35,9 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
     data = asyncio.Event()
     data.set()  # what an earlier run, or another node that died, left undone
     forget_data = house.storage.runner.listen(DATA_ASKED, lambda _: data.set())
+    logout = asyncio.Event()
+    logout.set()
+    forget_logout = house.storage.runner.listen(SIGNED_OUT, lambda _: logout.set())
     await notice_promotion(house)
     duties = [
         asyncio.create_task(repeat(house, SEAL_EVERY, house.sealer.seal_all), name="seal"),
@@ -42,6 +47,8 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
         asyncio.create_task(do_when_told(house.postman.run_once, mail), name="mail"),
         asyncio.create_task(repeat(house, DATA_EVERY, house.data_errands.run_once), name="retry-data"),
         asyncio.create_task(do_when_told(house.data_errands.run_once, data), name="data"),
+        asyncio.create_task(repeat(house, LOGOUT_EVERY, house.backchannel_logout.run_once), name="retry-logout"),
+        asyncio.create_task(do_when_told(house.backchannel_logout.run_once, logout), name="logout"),
         asyncio.create_task(look_when_told(house, told), name="look-again"),
     ]
     try:
@@ -50,6 +57,7 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
         forget()
         forget_mail()
         forget_data()
+        forget_logout()
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)

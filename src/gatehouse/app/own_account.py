@@ -18,10 +18,12 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import SignIn
 from gatehouse.app.house import House
 from gatehouse.app.mailing import composer
+from gatehouse.oauth.consent import Consents
 from gatehouse.throttle.allowance import Allowance
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.account import AccountPage
+from gatehouse.web.pages.account_applications import ApplicationForms
 from gatehouse.web.pages.account_data import DataForms
 from gatehouse.web.pages.account_factors import FactorForms
 from gatehouse.web.pages.account_profile import ProfileForms
@@ -79,6 +81,7 @@ def account_pages(
     passkeys: Passkeys,
     factors: SecondFactors,
     telling: Telling,
+    consents: Consents,
     browsers: Browsers,
     pages: Pages,
 ) -> list[Endpoint]:
@@ -90,6 +93,7 @@ def account_pages(
     account = AccountPage(
         profile=profile,
         data=house.data_desk,
+        consents=consents,
         desk=desk,
         pages=pages,
         notices=notices,
@@ -122,6 +126,7 @@ def account_pages(
             totp=totp, passkeys=passkeys, email_codes=email_codes, recovery=recovery, account=account, desk=desk
         ).endpoints(),
         *SessionForms(sessions=sessions, desk=desk).endpoints(),
+        *ApplicationForms(consents=consents, desk=desk).endpoints(),
         *DataForms(
             export=export(house),
             data=house.data_desk,

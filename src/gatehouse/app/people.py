@@ -16,7 +16,9 @@ from gatehouse.accounts.sessions import SessionLife, Sessions
 from gatehouse.accounts.short_tokens import ShortTokens
 from gatehouse.accounts.sign_in import SignIn
 from gatehouse.app import guessing
+from gatehouse.app.authorizing import Authorizing, Owners, authorizing_room
 from gatehouse.app.callers import proofs
+from gatehouse.app.devices import device_occasion
 from gatehouse.app.house import House
 from gatehouse.app.joining import joining_pages
 from gatehouse.app.mailing import composer
@@ -26,17 +28,23 @@ from gatehouse.interaction.account import AccountOccasion
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.keys.sealing import expand
 from gatehouse.mail.composer import Composer
+from gatehouse.oauth.device_occasion import KIND as DEVICE
+from gatehouse.oauth.device_occasion import DeviceOccasion
+from gatehouse.oauth.occasion import KIND as AUTHORIZE
 from gatehouse.permissions.login import LoginRules
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.web.browser import Browsers
 from gatehouse.web.login import LoginEndpoint
+from gatehouse.web.pages.choose_account import ChooseAccountPage
+from gatehouse.web.pages.consent import ConsentPage
 from gatehouse.web.pages.entrance import Entrance
 from gatehouse.web.pages.home import HomePage
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.second_factor import SecondFactorPages
 from gatehouse.web.pages.short_token import ShortTokenPage
 from gatehouse.web.pages.sign_in import SignInPages
+from gatehouse.web.pages.way import Way
 from gatehouse.web.places import places
 from gatehouse.web.routes.table import Endpoint
 
@@ -58,6 +66,8 @@ class People:
     passkeys: Passkeys
     factors: SecondFactors
     interactions: Interactions
+    authorizing: Authorizing
+    device_occasion: DeviceOccasion
     telling: Telling
     desk: LoginDesk
 
@@ -81,6 +91,9 @@ def people(house: House) -> People:
     email_codes = EmailCodes(
         store=storage.second_factors, key=factor_key, recovery=recovery, telling=telling, clock=clock
     )
+    rules = login_rules(house)
+    authorizing = authorizing_room(house, rules)
+    device = device_occasion(house, rules=rules, consents=authorizing.consents)
     origin = parse_origin(house.settings.server.base_url, "http", "https")
     return People(
         composer=letters,
@@ -107,11 +120,17 @@ def people(house: House) -> People:
             telling=telling,
             clock=clock,
         ),
-        interactions=Interactions(store=storage.interactions, occasions={ACCOUNT: AccountOccasion()}, clock=clock),
+        interactions=Interactions(
+            store=storage.interactions,
+            occasions={ACCOUNT: AccountOccasion(), AUTHORIZE: authorizing.occasion, DEVICE: device},
+            clock=clock,
+        ),
+        authorizing=authorizing,
+        device_occasion=device,
         telling=telling,
         desk=LoginDesk(
             store=storage.logins,
-            rules=login_rules(house),
+            rules=rules,
             countries=places(house.settings.accounts.geoip_file),
             tokens=house.user_tokens,
             recorder=house.recorder,
@@ -153,13 +172,18 @@ def session_life(house: House) -> SessionLife:
     )
 
 
-def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
-    """The pages of design order: the way in, then the account."""
-    browsers = Browsers(
+def browsers_of(house: House, them: People) -> Browsers:
+    return Browsers(
         sessions=them.sessions,
         csrf_key=expand(house.instance_key, "csrf"),
         base_url=house.settings.server.base_url,
     )
+
+
+def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
+    """The pages of design order: the way in, then the account."""
+    browsers = browsers_of(house, them)
+    way = Way(interactions=them.interactions, browsers=browsers, pages=pages)
     entrance = Entrance(
         sessions=them.sessions,
         devices=them.devices,
@@ -176,6 +200,7 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         entrance=entrance,
         browsers=browsers,
         pages=pages,
+        way=way,
         register_enabled=house.settings.accounts.registration,
     )
     short_token = ShortTokenPage(
@@ -193,14 +218,25 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         entrance=entrance,
         browsers=browsers,
         guesses=them.guesses,
-        pages=pages,
+        way=way,
         mail_is_logged=house.mail_is_shown,
+    )
+    consent = ConsentPage(
+        consents=them.authorizing.consents,
+        owners=Owners(applications=house.storage.applications, projects=house.storage.projects),
+        occasion=them.authorizing.occasion,
+        clients=house.storage.oauth,
+        interactions=them.interactions,
+        browsers=browsers,
+        way=way,
     )
     return [
         HomePage(browsers=browsers, sign_in=sign_in, short_token=short_token).endpoint(),
         short_token.endpoint(),
         *sign_in.endpoints(),
         *second_factor.endpoints(),
+        *ChooseAccountPage(entrance=entrance, browsers=browsers, way=way).endpoints(),
+        *consent.endpoints(),
         *joining_pages(house, browsers=browsers, pages=pages),
         *account_pages(
             house,
@@ -214,6 +250,7 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
             passkeys=them.passkeys,
             factors=them.factors,
             telling=them.telling,
+            consents=them.authorizing.consents,
             browsers=browsers,
             pages=pages,
         ),

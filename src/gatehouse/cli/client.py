@@ -1,24 +1,43 @@
 """`gatehouse client`: OAuth clients."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import click
 
 from gatehouse.app.house import House
+from gatehouse.cli.client_facts import LISTED, entry, row
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
-from gatehouse.cli.output import moment, print_table
+from gatehouse.cli.output import print_facts, print_table
+from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.clients import OLD_SECRET_LIVES
-from gatehouse.oauth.model import SCOPES, Client, Profile
+from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings, Told
 
 DAY: Final = 86_400
-LISTED: Final = ("client_id", "name", "profile", "redirects", "scopes", "created")
+USUAL: Final = TokenSettings()
 
 
 @click.group()
 def client() -> None:
-    """Create and list OAuth clients, and give them new secrets."""
+    """Create, show and remove OAuth clients, give them new secrets, and end what they were granted."""
+
+
+class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
+    """NAME=APPLICATION_ID:TOLD, as groups=50001:roles."""
+
+    name = "claim"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ClaimSource]:
+        claim, _, source = str(value).partition("=")
+        number, _, told = source.partition(":")
+        if not claim or not number.isdecimal() or told not in list(Told):
+            self.fail(f"{value!r} is not NAME=APPLICATION_ID:{'|'.join(Told)}", param, ctx)
+        return claim, ClaimSource(application_id=int(number), told=Told(told))
 
 
 @client.command()
@@ -45,6 +64,35 @@ def client() -> None:
     help="Scope it may ask for; may be repeated.",
 )
 @click.option("--application-id", type=click.IntRange(min=1), help="Application whose login rules apply.")
+@click.option("--origin", multiple=True, help="Origin whose pages may call the token endpoint; may be repeated.")
+@click.option("--backchannel-logout-uri", default="", help="Address that is told when somebody signs out.")
+@click.option(
+    "--jwks",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with its public keys (JWK set).",
+)
+@click.option(
+    "--claim",
+    multiple=True,
+    type=ClaimOption(),
+    metavar="NAME=APPLICATION_ID:TOLD",
+    help="Claim that tells a person's roles, groups or rules in an application; may be repeated.",
+)
+@click.option(
+    "--id-token-alg",
+    type=click.Choice([alg.value for alg in Algorithm]),
+    default=USUAL.id_token_alg.value,
+    show_default=True,
+    help="Algorithm its id_tokens are signed with.",
+)
+@click.option("--access-seconds", default=USUAL.access_seconds, show_default=True, help="Life of an access token.")
+@click.option("--refresh-seconds", default=USUAL.refresh_seconds, show_default=True, help="Life of a refresh token.")
+@click.option(
+    "--refresh-grace-seconds", type=int, help="How long a parallel refresh gets the same token.  [default: setting]"
+)
+@click.option("--device-grant", is_flag=True, help="May sign people in on devices without a browser (oidc).")
+@click.option("--debug", is_flag=True, help="Tell its developer more on error pages.")
+@click.option("--may-exchange/--no-exchange", default=None, help="May use exchangeToken.  [default: as its profile]")
 @click.option("--first-party", is_flag=True, help="Ours: nobody is asked for consent.")
 @click.option("--require-pkce", is_flag=True, help="Refuse authorization requests without PKCE.")
 @click.option("--public", is_flag=True, help="Has no secret, as an application on people's devices (oidc).")
@@ -59,12 +107,30 @@ def create(
     post_logout_uri: tuple[str, ...],
     scope: tuple[str, ...],
     application_id: int | None,
+    origin: tuple[str, ...],
+    backchannel_logout_uri: str,
+    jwks: Path | None,
+    claim: tuple[tuple[str, ClaimSource], ...],
+    id_token_alg: str,
+    access_seconds: int,
+    refresh_seconds: int,
+    refresh_grace_seconds: int | None,
+    device_grant: bool,
+    debug: bool,
+    may_exchange: bool | None,
     first_party: bool,
     require_pkce: bool,
     public: bool,
     as_json: bool,
 ) -> None:
     """Make a client and print its secret, which is never shown again."""
+    keys = {} if jwks is None else read_jwks(jwks)
+    tokens = TokenSettings(
+        id_token_alg=Algorithm(id_token_alg),
+        access_seconds=access_seconds,
+        refresh_seconds=refresh_seconds,
+        refresh_grace_seconds=refresh_grace_seconds,
+    )
 
     async def work(house: House) -> str | None:
         made = Client(
@@ -76,8 +142,15 @@ def create(
             redirect_hosts=redirect_host,
             post_logout_uris=post_logout_uri,
             scopes=scope,
+            origins=origin,
+            backchannel_logout_uri=backchannel_logout_uri,
+            jwks=keys,
+            claims=dict(claim),
+            token_settings=tokens,
+            device_grant=device_grant,
+            debug=debug,
             first_party=first_party,
-            may_exchange=profile == Profile.NATIVE.value,  # R2
+            may_exchange=profile == Profile.NATIVE.value if may_exchange is None else may_exchange,  # R2
             require_pkce=require_pkce,
             public=public,
             created_at=house.clock.now(),
@@ -85,6 +158,63 @@ def create(
         return await house.clients.create(made, operator())
 
     print_secret(client_id, in_house(invocation, work), as_json=as_json)
+
+
+def read_jwks(path: Path) -> Mapping[str, object]:
+    try:
+        found = json.loads(path.read_text())
+    except ValueError:
+        raise click.UsageError(f"{path} is not JSON") from None
+    if not isinstance(found, dict):
+        raise click.UsageError(f"{path} is not a JWK set")
+    return found
+
+
+@client.command()
+@common_options
+@json_option
+@click.argument("client_id")
+def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
+    """Print what is kept about a client, secrets left out."""
+
+    async def work(house: House) -> Client:
+        return await house.clients.show(client_id)
+
+    found = entry(in_house(invocation, work))
+    if as_json:
+        print_json(found)
+    else:
+        print_facts(found)
+
+
+@client.command()
+@common_options
+@click.argument("client_id")
+def remove(invocation: Invocation, *, client_id: str) -> None:
+    """Take a client away, with everything people granted it. Its id is never given again."""
+
+    async def work(house: House) -> None:
+        await house.clients.remove(client_id, operator())
+
+    in_house(invocation, work)
+    click.echo(f"{client_id} is removed.", err=True)
+
+
+@client.command("revoke-tokens")
+@common_options
+@json_option
+@click.argument("client_id")
+def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
+    """End everything people have granted a client: its codes, access tokens and refresh tokens."""
+
+    async def work(house: House) -> int:
+        return await house.clients.revoke_tokens(client_id, operator())
+
+    ended = in_house(invocation, work)
+    if as_json:
+        print_json({"client_id": client_id, "revoked": ended})
+    else:
+        click.echo(f"{ended} sign-ins to {client_id} are revoked.", err=True)
 
 
 @client.command("rotate-secret")
@@ -126,37 +256,3 @@ def list_clients(invocation: Invocation, *, as_json: bool) -> None:
         print_json([entry(one) for one in found])
     else:
         print_table(LISTED, [row(one) for one in found])
-
-
-def row(found: Client) -> tuple[str, ...]:
-    return (
-        found.client_id,
-        found.name,
-        found.profile.value,
-        " ".join(found.redirect_uris + found.redirect_hosts),
-        " ".join(found.scopes),
-        moment(found.created_at),
-    )
-
-
-def entry(found: Client) -> dict[str, object]:
-    return {
-        "client_id": found.client_id,
-        "name": found.name,
-        "profile": found.profile.value,
-        "application_id": found.application_id,
-        "redirect_uris": found.redirect_uris,
-        "redirect_hosts": found.redirect_hosts,
-        "post_logout_uris": found.post_logout_uris,
-        "scopes": found.scopes,
-        "first_party": found.first_party,
-        "may_exchange": found.may_exchange,
-        "require_pkce": found.require_pkce,
-        "public": found.public,
-        "secrets": [
-            {"slot": secret.slot, "created_at": secret.created_at, "expires_at": secret.expires_at}
-            for secret in found.secrets
-        ],
-        "created_at": found.created_at,
-        "version": found.version,
-    }

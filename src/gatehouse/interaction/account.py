@@ -2,14 +2,18 @@
 
 from typing import Final
 
-from gatehouse.interaction.model import Interaction, Step
+from gatehouse.audit.model import Origin
+from gatehouse.interaction.model import Destination, Interaction, Step
 
 KIND: Final = "account"
 
 
 class AccountOccasion:
-    async def next_step(self, interaction: Interaction) -> Step:  # noqa: ARG002 - the protocol's signature
+    async def destination(self, interaction: Interaction) -> Destination:  # noqa: ARG002 - the protocol's signature
+        return Destination()
+
+    async def next_step(self, interaction: Interaction) -> Step:  # noqa: ARG002
         return Step.DONE
 
-    async def finish(self, interaction: Interaction) -> str:  # noqa: ARG002
+    async def finish(self, interaction: Interaction, origin: Origin) -> str:  # noqa: ARG002
         return "/account"

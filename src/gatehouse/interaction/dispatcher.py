@@ -4,23 +4,37 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from gatehouse.audit.model import Origin
 from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import FAILURES_MOST, LIFETIME, Interaction, Step
+from gatehouse.interaction.model import (
+    BROWSER,
+    FAILURES_MOST,
+    LIFETIME,
+    Destination,
+    Interaction,
+    Proof,
+    Step,
+    with_proof,
+)
 from gatehouse.interaction.store import InteractionStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import same_secret, sha256
 from gatehouse.kernel.ids import new_secret
 
-BROWSER = "browser"
-
 
 class Occasion(Protocol):
     """What a sign-in is for: declared by the room that begins it, handed in by the composition root."""
 
-    async def next_step(self, interaction: Interaction) -> Step:
-        """What is left to ask of someone who has proved who he is: CONSENT, CONFIRM or DONE."""
+    async def destination(self, interaction: Interaction) -> Destination:
+        """What its pages tell about it, before and after anybody has proved who he is."""
 
-    async def finish(self, interaction: Interaction) -> str:
+    async def next_step(self, interaction: Interaction) -> Step:
+        """What is left to ask of someone who has proved who he is: CONSENT, CONFIRM or DONE.
+
+        LOGIN when that proof does not do: too old, or of another kind than is asked for.
+        """
+
+    async def finish(self, interaction: Interaction, origin: Origin) -> str:
         """Carry out what it was for and return the address the browser goes to."""
 
 
@@ -30,22 +44,33 @@ class Interactions:
         self._occasions = occasions
         self._clock = clock
 
-    async def begin(self, kind: str, ask: Mapping[str, str], *, browser: str, user_id: str | None = None) -> str:
-        """Begin a way bound to that browser; returns the handle that its pages carry."""
-        handle = new_secret()
-        now = self._clock.now()
-        await self._store.begin(
-            Interaction(
-                digest=sha256(handle),
-                kind=kind,
-                step=Step.LOGIN if user_id is None else Step.FACTOR,
-                ask={**ask, BROWSER: sha256(browser).hex()},
-                user_id=user_id,
-                created_at=now,
-                ends_at=now + LIFETIME,
-            )
-        )
+    async def begin(
+        self, kind: str, ask: Mapping[str, str], *, browser: str, user_id: str | None = None, request: str = ""
+    ) -> str:
+        """Begin a way bound to that browser; returns the handle that its pages carry.
+
+        The handle may carry the request that it began with, so that whoever comes too late can start it again.
+        """
+        handle = new_handle(request)
+        new = self._new(handle, kind, ask, browser)
+        step = Step.LOGIN if user_id is None else Step.FACTOR
+        await self._store.begin(replace(new, step=step, user_id=user_id))
         return handle
+
+    async def begin_proved(
+        self, kind: str, ask: Mapping[str, str], proof: Proof, *, browser: str, request: str = ""
+    ) -> tuple[str, Interaction]:
+        """The same for someone who is signed in already: straight to what the occasion asks for."""
+        handle = new_handle(request)
+        known = with_proof(self._new(handle, kind, ask, browser), proof)
+        interaction = replace(known, step=await self._occasion(known).next_step(known))
+        await self._store.begin(interaction)
+        return handle, interaction
+
+    def _new(self, handle: str, kind: str, ask: Mapping[str, str], browser: str) -> Interaction:
+        now = self._clock.now()
+        bound = {**ask, BROWSER: sha256(browser).hex()}
+        return Interaction(digest=sha256(handle), kind=kind, ask=bound, created_at=now, ends_at=now + LIFETIME)
 
     async def find(self, handle: str, *, browser: str) -> Interaction:
         """Return the way this browser is on; a handle alone opens nothing. Raises InteractionGone."""
@@ -58,10 +83,19 @@ class Interactions:
         """The password was right; a second factor is still asked for."""
         return await self._store.move(replace(interaction, user_id=user_id, step=Step.FACTOR, auth=""))
 
-    async def proved(self, interaction: Interaction, user_id: str, auth: str) -> Interaction:
+    async def destination(self, interaction: Interaction) -> Destination:
+        return await self._occasion(interaction).destination(interaction)
+
+    async def proved(self, interaction: Interaction, proof: Proof) -> Interaction:
         """Everything was proved; the occasion says what comes next."""
-        known = replace(interaction, user_id=user_id, auth=auth)
+        known = with_proof(interaction, proof)
         return await self._store.move(replace(known, step=await self._occasion(known).next_step(known)))
+
+    async def agreed(self, interaction: Interaction) -> Interaction:
+        """What the occasion asked for was answered; nothing is left to ask."""
+        if interaction.step not in (Step.CONSENT, Step.CONFIRM):
+            raise InteractionGone
+        return await self._store.move(replace(interaction, step=Step.DONE))
 
     async def failed(self, interaction: Interaction) -> Interaction:
         """Count a wrong code; after too many the way ends, and the password is asked for again."""
@@ -75,12 +109,21 @@ class Interactions:
         if await self._store.finish(interaction.digest, self._clock.now()) is None:
             raise InteractionGone
 
-    async def finish(self, interaction: Interaction) -> str:
+    async def finish(self, interaction: Interaction, origin: Origin) -> str:
         """Take the interaction and carry out what it was for, once; returns where the browser goes."""
         taken = await self._store.finish(interaction.digest, self._clock.now())
         if taken is None or taken.step is not Step.DONE:
             raise InteractionGone
-        return await self._occasion(taken).finish(taken)
+        return await self._occasion(taken).finish(taken, origin)
 
     def _occasion(self, interaction: Interaction) -> Occasion:
         return self._occasions[interaction.kind]
+
+
+def new_handle(request: str) -> str:
+    return f"{new_secret()}.{request}" if request else new_secret()
+
+
+def request_in(handle: str) -> str:
+    """The request a handle carries; whoever uses it checks it as if it came from a stranger, which it may."""
+    return handle.partition(".")[2]

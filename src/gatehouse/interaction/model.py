@@ -1,12 +1,17 @@
 """One sign-in under way."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from gatehouse.accounts.model import Session, Strength
+
 LIFETIME: Final = 600  # seconds from the first request to the end of the sign-in; interface §8
 FAILURES_MOST: Final = 10  # wrong codes after which the way starts anew
+BROWSER: Final = "browser"  # reserved in `ask`: whose way it is
+SIGN_IN_DIGITS: Final = 16
+PROOF: Final = "proof"  # reserved in `ask`: the session that was proved
 
 
 class Step(StrEnum):
@@ -22,10 +27,71 @@ class Interaction:
     digest: bytes
     kind: str  # whose occasion it is: account, login, authorize, game, device
     step: Step = Step.LOGIN
-    ask: Mapping[str, str]  # what it is for, as its kind wrote it; `browser` binds it to one
+    ask: Mapping[str, str]  # what it is for, as its kind wrote it, and the reserved ones
     user_id: str | None = None
     auth: str = ""  # empty until everything asked for was proved
     failures: int = 0
     created_at: int
     ends_at: int
     version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """How somebody proved who he is: the browser session that came of it."""
+
+    user_id: str
+    rev: int  # the account's at that moment
+    session_id: str  # stays the same when he signs in once more
+    sign_in: str  # and this does not
+    auth: str
+    proved_at: int
+    limited: bool = False  # from a short-lived token: signs in to first-party clients only (R1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """What a sign-in is for, as its pages tell it; empty when it is about the account alone."""
+
+    application: str = ""  # its name
+    returns_to: str = ""  # the host the browser is sent back to
+    form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
+    login_hint: str = ""
+    ui_locales: str = ""
+
+
+def proof_of_session(session: Session) -> Proof:
+    return Proof(
+        user_id=session.user_id,
+        rev=session.rev,
+        session_id=session.session_id,
+        sign_in=sign_in_of(session),
+        auth=session.auth.value,
+        proved_at=session.proved_at,
+        limited=session.strength is not Strength.FULL,
+    )
+
+
+def sign_in_of(session: Session) -> str:
+    """Tells two sign-ins under one session id apart; good for nothing else."""
+    return session.digest.hex()[:SIGN_IN_DIGITS]
+
+
+def with_proof(interaction: Interaction, proof: Proof) -> Interaction:
+    """The interaction of somebody who has proved everything; the session is kept beside what it is for."""
+    kept = f"{proof.session_id} {proof.sign_in} {proof.rev} {proof.proved_at} {int(proof.limited)}"
+    return replace(interaction, user_id=proof.user_id, auth=proof.auth, ask={**interaction.ask, PROOF: kept})
+
+
+def proof_of(interaction: Interaction) -> Proof:
+    """Raises KeyError where nothing was proved yet."""
+    session_id, sign_in, rev, proved_at, limited = interaction.ask[PROOF].split(" ")
+    return Proof(
+        user_id=interaction.user_id or "",
+        rev=int(rev),
+        session_id=session_id,
+        sign_in=sign_in,
+        auth=interaction.auth,
+        proved_at=int(proved_at),
+        limited=limited == "1",
+    )

@@ -13,7 +13,7 @@ class InteractionStore(Protocol):
         """Return it while it lasts."""
 
     async def move(self, interaction: Interaction) -> Interaction:
-        """Replace step, user, auth and failures if the version is still the one that was read.
+        """Replace step, user, auth, failures and ask if the version is still the one that was read.
 
         Of two windows that move one interaction exactly one succeeds; the other gets InteractionMoved.
         Returns it with its new version.

@@ -1,6 +1,5 @@
-"""Clients: made, checked, and their secrets rotated."""
+"""Clients: made, shown, removed, and their secrets rotated."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -11,21 +10,27 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
-from gatehouse.kernel.text import is_plain_line
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import SCOPES, Client, ClientSecret, Profile, SecretKind
-from gatehouse.oauth.redirects import is_registrable_host, is_registrable_uri
-from gatehouse.oauth.store import ClientStore
+from gatehouse.oauth.model import Client, ClientSecret, Profile, SecretKind
+from gatehouse.oauth.store import ClientStore, GrantStore
 
-CLIENT_ID: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
-NAME_LONGEST: Final = 64
 OLD_SECRET_LIVES: Final = 7 * 86_400  # seconds the former secret is still accepted after a rotation
 
 
 class Clients:
-    def __init__(self, *, store: ClientStore, master_keys: MasterKeys, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: ClientStore,
+        grants: GrantStore,
+        master_keys: MasterKeys,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
         self._store = store
+        self._grants = grants
         self._master_keys = master_keys
         self._recorder = recorder
         self._clock = clock
@@ -56,6 +61,19 @@ class Clients:
         )
         return secret
 
+    async def show(self, client_id: str) -> Client:
+        return await self._store.client(client_id)
+
+    async def remove(self, client_id: str, origin: Origin) -> None:
+        """Take the client away; whatever it was granted is dead, and its id is spent."""
+        await self._store.remove(client_id, self._recorder.record(Event.CLIENT_REMOVED, origin, subject=client_id))
+
+    async def revoke_tokens(self, client_id: str, origin: Origin) -> int:
+        """End whatever it was granted; how many grants there were. Raises ClientNotFound."""
+        await self._store.client(client_id)
+        entry = self._recorder.record(Event.CLIENT_TOKENS_REVOKED, origin, subject=client_id)
+        return await self._grants.revoke_client(client_id, self._clock.now(), entry)
+
     async def list(self) -> Sequence[Client]:
         return await self._store.clients()
 
@@ -75,35 +93,3 @@ def kept_secret(client: Client, secret: str, *, masters: MasterKeys, now: int) -
 
 def sealed_for(client_id: str) -> str:
     return f"client-secret:{client_id}"
-
-
-def check_client(client: Client) -> None:
-    """Raise BadClient for the first thing that is not acceptable."""
-    problems = (
-        (
-            CLIENT_ID.fullmatch(client.client_id),
-            "client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'",
-        ),
-        (
-            0 < len(client.name) <= NAME_LONGEST and is_plain_line(client.name),
-            "name takes 1 to 64 characters",
-        ),
-        (set(client.scopes) <= set(SCOPES), f"scopes are {', '.join(SCOPES)}"),
-        (
-            all(map(is_registrable_host, client.redirect_hosts)),
-            "a redirect host is a bare lower-case host name",
-        ),
-        (
-            all(map(is_registrable_uri, client.redirect_uris + client.post_logout_uris)),
-            "a redirect URI is https (or http on loopback), without user-info or fragment",
-        ),
-        (client.redirect_hosts or client.redirect_uris, "a client needs a redirect URI or host"),
-        (
-            client.profile is not Profile.OIDC or not client.redirect_hosts,
-            "profile oidc takes exact redirect URIs only",
-        ),
-        (client.profile is Profile.OIDC or not client.public, "a public client needs profile oidc"),
-    )
-    for holds, problem in problems:
-        if not holds:
-            raise BadClient(problem)

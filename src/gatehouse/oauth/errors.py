@@ -1,6 +1,12 @@
-"""What can go wrong with clients."""
+"""What can go wrong with clients, and what the OAuth endpoints answer: one class for each code of the protocol.
 
-from gatehouse.kernel.errors import BadInput, Conflict, NotFound
+`code` goes to the caller and decides the status (web/errors.py); `public` is the error_description, fixed words in
+printable ASCII that echo no input (checklist TK-30). The detail is for the log.
+"""
+
+from typing import ClassVar
+
+from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound
 
 
 class ClientNotFound(NotFound):
@@ -17,3 +23,82 @@ class ClientChanged(Conflict):
 
 class BadClient(BadInput):
     """A field of a client is not acceptable; the detail says which and why, for its writer."""
+
+
+class OAuthError(GatehouseError):
+    code: ClassVar[str]
+
+
+class InvalidRequest(OAuthError):
+    code = "invalid_request"
+    public = "A parameter is missing, repeated or malformed."
+
+
+class InvalidClient(OAuthError):
+    code = "invalid_client"
+    public = "The client could not be authenticated."
+
+
+class InvalidGrant(OAuthError):
+    code = "invalid_grant"
+    public = "The code or refresh token is invalid, expired, revoked or already used."
+
+
+class InvalidRefreshToken(OAuthError):
+    """What interface §4.2 answers at its own revoke endpoint."""
+
+    code = "invalid_request"
+    public = "The refresh token is invalid or already revoked."
+
+
+class InvalidScope(OAuthError):
+    code = "invalid_scope"
+    public = "The scope is not acceptable here."
+
+
+class UnsupportedGrantType(OAuthError):
+    code = "unsupported_grant_type"
+    public = "This grant type is not supported."
+
+
+class UnauthorizedClient(OAuthError):
+    code = "unauthorized_client"
+    public = "The client may not do this."
+
+
+class AccessDenied(OAuthError):
+    code = "access_denied"
+    public = "Access was denied."
+
+
+class InsufficientScope(OAuthError):
+    code = "insufficient_scope"
+    public = "The access token does not reach this far."
+
+
+class BadLogout(BadInput):
+    """A sign-out that nothing vouches for; the detail is shown, and quotes nothing of the request."""
+
+    public = "This request to sign out cannot be followed."
+
+
+class AuthorizationPending(OAuthError):
+    """RFC 8628 §3.5, as the three that follow."""
+
+    code = "authorization_pending"
+    public = "Nobody has confirmed the code yet."
+
+
+class SlowDown(OAuthError):
+    code = "slow_down"
+    public = "Asked too soon: wait five seconds longer each time."
+
+
+class DeviceCodeExpired(OAuthError):
+    code = "expired_token"
+    public = "The device code has expired."
+
+
+class DeviceDenied(OAuthError):
+    code = "access_denied"
+    public = "The person said no."

@@ -1,10 +1,14 @@
-"""Which redirect targets a client may register: a strict grammar of our own (R3).
+"""Which redirect targets a client may register, and which it then may use: a strict grammar of our own (R3).
 
 Never a general URL parser: those forgive what browsers read differently.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote, urlencode
+
+from gatehouse.oauth.model import Client
 
 URI_LONGEST: Final = 2_048
 HOSTNAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*"
@@ -16,6 +20,7 @@ APP_URI: Final = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/[A-Za-z0-9._~!$&
 HOST: Final = re.compile(rf"(?P<host>{HOSTNAME}|\[::1\])({PORT})?", re.ASCII)
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HIGHEST_PORT: Final = 65_535
+DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
 
 
 def is_registrable_uri(uri: str) -> bool:
@@ -33,5 +38,71 @@ def is_registrable_host(host: str) -> bool:
     return parts is not None and _port_fits(parts["port"])
 
 
+def is_registrable_origin(origin: str) -> bool:
+    """An origin as a browser writes it: scheme and host, the port unless it is the scheme's own (RFC 6454 §6.2)."""
+    parts = WEB_URI.fullmatch(origin)
+    if parts is None or parts["rest"] or not is_registrable_uri(origin):
+        return False
+    return parts["port"] != {"https": "443", "http": "80"}[parts["scheme"]]
+
+
 def _port_fits(port: str | None) -> bool:
     return port is None or int(port) <= HIGHEST_PORT
+
+
+def is_registered(client: Client, uri: str) -> bool:
+    """Whether the browser may be sent there for this client: exact URIs when there are any, else hosts (R3)."""
+    if not is_registrable_uri(uri):
+        return False
+    if not client.redirect_uris:
+        return any(_is_on(host, uri) for host in client.redirect_hosts)
+    return uri in client.redirect_uris or (client.public and _without_port(uri) in _loopback_forms(client))
+
+
+def _is_on(entry: str, uri: str) -> bool:
+    """Host mode: the name compared whole; the default port unwritten, unless the entry names one."""
+    allowed, asked = HOST.fullmatch(entry), WEB_URI.fullmatch(uri)
+    if allowed is None or asked is None or asked["host"] != allowed["host"]:
+        return False
+    if allowed["port"] is None:
+        return asked["port"] is None or asked["host"] in LOOPBACK
+    return (asked["port"] or DEFAULT_PORTS[asked["scheme"]]) == allowed["port"]
+
+
+def _loopback_forms(client: Client) -> frozenset[str]:
+    """An installed application listens on whatever port it gets (RFC 8252 §7.3)."""
+    return frozenset(form for uri in client.redirect_uris if (form := _without_port(uri)) is not None)
+
+
+def _without_port(uri: str) -> str | None:
+    """A loopback URI as it is whatever the port; None for every other one."""
+    parts = WEB_URI.fullmatch(uri)
+    if parts is None or parts["host"] not in LOOPBACK:
+        return None
+    return f"{parts['scheme']}://{parts['host']}{parts['rest']}"
+
+
+def host_of(uri: str) -> str:
+    """What a person is told about where he will be sent: the host, or an installed application's scheme."""
+    parts = WEB_URI.fullmatch(uri)
+    if parts is None:
+        return uri.partition(":")[0]
+    return parts["host"] if parts["port"] is None else f"{parts['host']}:{parts['port']}"
+
+
+def source_of(uri: str) -> str:
+    """The same as a Content-Security-Policy names it: an origin, or a scheme where there is none.
+
+    A policy has no words for an IPv6 address (CSP3 §2.3.1), so that one is named by its port alone.
+    """
+    parts = WEB_URI.fullmatch(uri)
+    if parts is None:
+        return f"{uri.partition(':')[0]}:"
+    host = "*" if parts["host"].startswith("[") else parts["host"]
+    return f"{parts['scheme']}://{host}" if parts["port"] is None else f"{parts['scheme']}://{host}:{parts['port']}"
+
+
+def with_query(uri: str, parameters: Mapping[str, str]) -> str:
+    """Add an answer to a redirect URI that has been found registered, keeping the query it has."""
+    joint = "" if uri.endswith(("?", "&")) else "&" if "?" in uri else "?"
+    return f"{uri}{joint}{urlencode(parameters, quote_via=quote)}"

@@ -1,10 +1,36 @@
-"""What clients need kept."""
+"""What OAuth needs kept."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol
 
 from gatehouse.audit.model import Record
-from gatehouse.oauth.model import Client, ClientSecret
+from gatehouse.oauth.model import Client, ClientSecret, Consent, DeviceRequest, Grant, Holder, LoginToken, LogoutCall
+
+
+class Taking(Enum):
+    """How taking a code ended."""
+
+    TAKEN = auto()
+    REUSED = auto()  # it was taken before: everything that came of it is revoked now
+    GONE = auto()  # expired, burnt, revoked, or never there
+
+
+class Turn(Enum):
+    """How turning a refresh token in ended."""
+
+    ROTATED = auto()
+    REPEATED = auto()  # once more within the grace window: the same new token is due
+    REUSED = auto()  # too late: the whole family is revoked now
+    GONE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    turn: Turn
+    generation: int = 0  # of the refresh token that is good now
+    refreshed_at: int = 0
 
 
 class ClientStore(Protocol):
@@ -17,8 +43,114 @@ class ClientStore(Protocol):
     async def clients(self) -> Sequence[Client]:
         """All clients that are not removed, by id."""
 
+    async def origins(self) -> frozenset[str]:
+        """The origins of all clients that are not removed."""
+
     async def rotate_secret(self, client_id: str, secret: ClientSecret, record: Record, *, old_ends_at: int) -> None:
         """Put the secret, in a slot of its own, beside the newest one, whose end is now set; the older is gone.
 
         One atomic act; at most two secrets are ever live, however many callers race. Raises ClientNotFound.
         """
+
+    async def remove(self, client_id: str, record: Record) -> None:
+        """Mark the client removed and forget its secrets; its id is never given again. Raises ClientNotFound."""
+
+
+class GrantStore(Protocol):
+    async def begin(self, grant: Grant, record: Record, *, in_session: bool = False) -> bool:
+        """Keep a new grant with its code; False, and nothing kept, when the user is blocked or his rev moved on.
+
+        `in_session`: also when the session it came from has ended, so that no grant outlives a sign-out unseen.
+        """
+
+    async def by_code(self, code: bytes) -> Holder | None:
+        """The grant behind a code, spent or not, with its user, its client and its secrets; one statement."""
+
+    async def by_id(self, grant_id: str, now: int) -> Holder | None:
+        """The same for a living grant (model.Grant says which are), for whoever presents a token; one statement."""
+
+    async def take_code(self, code: bytes, now: int, *, generation: int, reused: Record) -> Taking:
+        """Take the code, once, and set generation and refreshed_at: of any number of callers one gets TAKEN.
+
+        Taken before: the grant is revoked, with the record, and the answer is REUSED.
+        """
+
+    async def fail_code(self, code: bytes, *, most: int) -> None:
+        """Count an attempt that came to nothing; at `most` of them the code is burnt."""
+
+    async def turn(self, grant_id: str, generation: int, now: int, *, grace: int, reused: Record) -> Turned:
+        """Take the refresh token of that generation and make the next one the good one: one atomic act.
+
+        Of any number of callers one gets ROTATED. The one before the newest, within `grace` seconds of it, is
+        REPEATED. Any other is REUSED, and the family is revoked with the record.
+        """
+
+    async def revoke(self, grant_id: str, now: int, record: Record) -> bool:
+        """End a grant and everything that came of it; False when it was dead already."""
+
+    async def revoke_client(self, client_id: str, now: int, record: Record) -> int:
+        """End every living grant of a client; how many there were."""
+
+    async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
+        """Note the id of a client's assertion until that has ended: of any number of callers one gets True."""
+
+
+class LoginTokenStore(Protocol):
+    async def live_token(self, digest: bytes, now: int) -> LoginToken | None:
+        """The `token` of login data (R1) of that digest, unless it ended, or its user is blocked or revoked it."""
+
+
+class ConsentStore(Protocol):
+    async def consent(self, user_id: str, client_id: str) -> Consent | None:
+        """What this person has allowed this client so far."""
+
+    async def consents(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
+        """Everything he has allowed, for his account page, with the clients that are not removed."""
+
+    async def give(self, consent: Consent, record: Record) -> None:
+        """Add the scopes to what is allowed already; two windows at once lose nothing."""
+
+    async def withdraw(self, user_id: str, client_id: str, now: int, record: Record) -> bool:
+        """Forget the consent and revoke every grant of that person to that client, in one act."""
+
+
+class DeviceStore(Protocol):
+    async def ask(self, request: DeviceRequest) -> bool:
+        """Keep a new request; False when its user code is in use."""
+
+    async def by_user_code(self, user_code: str, now: int) -> DeviceRequest | None:
+        """The pending request behind a user code."""
+
+    async def approve(self, user_code: str, grant: Grant, now: int, record: Record) -> bool:
+        """Approve the pending request and keep its grant, together; False when it is not pending any more."""
+
+    async def deny(self, user_code: str, now: int, record: Record) -> bool:
+        """Refuse the pending request."""
+
+    async def poll(self, digest: bytes, now: int) -> tuple[DeviceRequest | None, bool]:
+        """Note a poll; returns the request as it is, and whether the poll came before its interval was over.
+
+        An early one lengthens the interval by five seconds (RFC 8628 §3.5).
+        """
+
+    async def take(self, digest: bytes, now: int, *, generation: int) -> Holder | None:
+        """Take the approved request away and return its living grant, once: of any number of callers one gets it."""
+
+
+class LogoutStore(Protocol):
+    """Calls are kept by whoever ends a session or all of an account's, in the same act (accounts/store.py).
+
+    There the grants of the session end, those with offline access excepted; with an account's sessions, all of them.
+    """
+
+    async def claim(self, now: int, *, most: int, lease: int) -> Sequence[LogoutCall]:
+        """Calls whose time has come; each is given to one caller only until its lease is over."""
+
+    async def delivered(self, call: LogoutCall, record: Record) -> None:
+        """The client was told; whoever held the call no longer changes nothing."""
+
+    async def put_off(self, call: LogoutCall, trouble: str, next_try_at: int) -> None:
+        """It was not; it will be tried again then, or never when that is 0."""
+
+    async def give_up(self, call: LogoutCall, trouble: str, record: Record) -> None:
+        """It was not, and will not be tried again; the call stays for the operator to see."""

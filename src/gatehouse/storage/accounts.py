@@ -19,12 +19,15 @@ from gatehouse.audit.model import Record
 from gatehouse.storage import once, personal_data
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
+from gatehouse.storage.logout_calls import end_user_grants
 from gatehouse.storage.permissions.owners import refuse_last_owner
 from gatehouse.storage.permissions.records import assign_root_role
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
 from gatehouse.storage.tables import (
+    consents,
+    grants,
     group_members,
     login_tokens,
     outbox,
@@ -115,6 +118,7 @@ DROP_BELONGINGS = tuple(
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(totp_factors, passkeys, recovery_codes, sessions, login_tokens, outbox),
+        *(grants, consents),
     )
 )
 REPLACE_HASH = Statement(
@@ -190,6 +194,7 @@ def drop_belongings(user_id: str, now: int) -> Verb[None]:
     """
     yield from refuse_last_owner(user_id, now)
     yield from personal_data.request_removal(user_id, now)
+    yield from end_user_grants(user_id, now)
     for drop in DROP_BELONGINGS:
         yield drop(of=user_id)
 
@@ -233,6 +238,7 @@ def set_blocked(user_id: str, entry: Record, *, blocked: bool, now: int) -> Verb
     # Milliseconds, so that epochs raised within one second differ; never below what it was.
     if not (yield SET_BLOCKED(of=user_id, to=blocked, epoch=now * 1_000)):
         raise UserNotFound
+    yield from end_user_grants(user_id, now)
     yield from record(entry)
     return (yield from user(user_id))
 

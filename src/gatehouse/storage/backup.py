@@ -151,7 +151,13 @@ def dump(put: Put) -> Verb[None]:
 
 # What is under way between a person and the service: after a restore it starts again. A mail was sent meanwhile.
 # Requests to applications come back and are made again: removing twice is harmless, and never is not.
-FLEETING: Final = frozenset({"gdpr_leases", "interactions", "login_tokens", "outbox", "sessions"})
+# Grants are dead by the users' new `rev`; consents may have been withdrawn since, and are asked for again.
+FLEETING: Final = frozenset(
+    {
+        *("gdpr_leases", "interactions", "login_tokens", "outbox", "sessions"),
+        *("consents", "device_requests", "grants", "logout_calls"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

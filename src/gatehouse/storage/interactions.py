@@ -19,7 +19,7 @@ MOVE = Statement(
     update(interactions)
     .where(_THIS, interactions.c.version == bindparam("seen"))
     .values(
-        {name: bindparam(name) for name in ("step", "user_id", "auth", "failures")}
+        {name: bindparam(name) for name in ("step", "user_id", "auth", "failures", "ask")}
         | {"version": interactions.c.version + 1}
     )
     .returning(interactions.c.version)
@@ -44,6 +44,7 @@ def move(interaction: Interaction) -> Verb[Interaction]:
         user_id=interaction.user_id,
         auth=interaction.auth,
         failures=interaction.failures,
+        ask=interaction.ask,
     )
     if not moved:
         raise InteractionMoved

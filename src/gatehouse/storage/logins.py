@@ -1,11 +1,12 @@
-"""Keeps what the login operation gives out (accounts/login_data.py)."""
+"""Keeps what the login operation gives out (accounts/login_data.py, oauth/store.py)."""
 
 from typing import Final
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import and_, bindparam, insert, select
 
 from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record
+from gatehouse.oauth.model import LoginToken
 from gatehouse.storage import once
 from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Stored, act, look
@@ -20,6 +21,15 @@ STILL_GOOD = Statement(
     .with_for_update(read=True)  # a revocation under way waits, or has won already
 )
 KEEP_TOKEN = Statement(insert(login_tokens))
+LIVE_TOKEN = Statement(
+    select(login_tokens.c.user_id, login_tokens.c.application_id, login_tokens.c.ends_at)
+    .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
+    .where(
+        login_tokens.c.digest == bindparam("of"),
+        login_tokens.c.ends_at > bindparam("now"),
+        users.c.blocked.is_(False),
+    )
+)
 
 
 def keep_login(login: KeptLogin, entry: Record) -> Verb[bool]:
@@ -45,6 +55,11 @@ def keep_login(login: KeptLogin, entry: Record) -> Verb[bool]:
     return True
 
 
+def live_token(digest: bytes, now: int) -> Verb[LoginToken | None]:
+    rows = yield LIVE_TOKEN(of=digest, now=now)
+    return LoginToken(**rows[0]._asdict()) if rows else None
+
+
 def short_token_owner(digest: bytes, address: str, now: int) -> Verb[tuple[str, int] | None]:
     return _owner((yield from once.find(SHORT_TOKEN, digest, now)), address)
 
@@ -57,6 +72,7 @@ def take_short_token(digest: bytes, address: str, now: int) -> Verb[tuple[str, i
 
 class LoginStorage(Stored):
     keep_login = act(keep_login)
+    live_token = look(live_token)
     short_token_owner = look(short_token_owner)
     take_short_token = act(take_short_token)
 

@@ -1,21 +1,22 @@
 """Keeps clients (oauth/store.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
-from gatehouse.oauth.model import Client, ClientSecret, Profile, SecretKind
+from gatehouse.oauth.model import ClaimSource, Client, ClientSecret, Profile, SecretKind, TokenSettings
 from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Stored, act, look, survey
-from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.statements import Document, Row, Statement, Verb
 from gatehouse.storage.tables import client_secrets, clients
 
-LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes")
+LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
 FIXED: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
 CHANGEABLE: Final = tuple(column.name for column in clients.c if column.name not in FIXED)
 
@@ -35,7 +36,16 @@ TOUCH_CLIENT = Statement(
     .values(version=clients.c.version + 1)
     .returning(clients.c.client_id)
 )
+REMOVE_CLIENT = Statement(
+    update(clients)
+    .where(clients.c.client_id == bindparam("of"), _LIVE)
+    .values(removed=True, version=clients.c.version + 1)
+    .returning(clients.c.client_id)
+)
 CLIENTS = Statement(select(clients).where(_LIVE).order_by(clients.c.client_id))
+ORIGINS = Statement(
+    select(clients.c.origins).where(_LIVE, clients.c.origins != bindparam("none", [], type_=Document()))
+)
 REMOVED_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
 INSERT_SECRET = Statement(insert(client_secrets))
 _BY_AGE = (client_secrets.c.created_at, client_secrets.c.slot)
@@ -89,13 +99,21 @@ def client(client_id: str) -> Verb[Client]:
     if not rows:
         raise ClientNotFound
     secrets = yield SECRETS(client_id=client_id)
-    return _client(rows[0], secrets)
+    return whole_client(rows[0]._asdict(), map(_secret, secrets))
 
 
 def all_clients() -> Verb[Sequence[Client]]:
     rows = yield CLIENTS()
     secrets = yield ALL_SECRETS()
-    return [_client(row, [secret for secret in secrets if secret.client_id == row.client_id]) for row in rows]
+    return [
+        whole_client(row._asdict(), (_secret(secret) for secret in secrets if secret.client_id == row.client_id))
+        for row in rows
+    ]
+
+
+def origins() -> Verb[frozenset[str]]:
+    rows = yield ORIGINS()
+    return frozenset(origin for row in rows for origin in row.origins)
 
 
 def removed_ids() -> Verb[frozenset[str]]:
@@ -116,22 +134,33 @@ def rotate_secret(client_id: str, secret: ClientSecret, entry: Record, *, old_en
     yield from record(entry)
 
 
+def remove(client_id: str, entry: Record) -> Verb[None]:
+    if not (yield REMOVE_CLIENT(of=client_id)):
+        raise ClientNotFound
+    yield DROP_SECRETS(of=client_id)
+    yield from record(entry)
+
+
 class OAuthStorage(Stored):
     create = act(create)
     client = look(client)
     clients = survey(all_clients)
+    origins = look(origins)
     rotate_secret = act(rotate_secret)
+    remove = act(remove)
 
 
 def _secret_columns(client_id: str, secret: ClientSecret) -> dict[str, object]:
     return {"client_id": client_id, **asdict(secret)}
 
 
-def _client(row: Row, secrets: Sequence[Row]) -> Client:
-    fields = row._asdict()
-    fields |= {name: tuple(fields[name]) for name in LISTS}
-    fields["profile"] = Profile(row.profile)
-    return Client(**fields, secrets=tuple(_secret(secret) for secret in secrets))
+def whole_client(fields: dict[str, Any], secrets: Iterable[ClientSecret] = ()) -> Client:
+    """The client whose columns these are."""
+    read: dict[str, Any] = {name: tuple(fields[name]) for name in LISTS}
+    read["profile"] = Profile(fields["profile"])
+    read["claims"] = msgspec.convert(fields["claims"], dict[str, ClaimSource])
+    read["token_settings"] = msgspec.convert(fields["token_settings"], TokenSettings)
+    return Client(**{**fields, **read}, secrets=tuple(secrets))
 
 
 def _secret(row: Row) -> ClientSecret:

@@ -10,10 +10,14 @@ from typing import Final
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts import AccountStorage
 from gatehouse.storage.audit import AuditStorage
+from gatehouse.storage.consents import ConsentStorage
+from gatehouse.storage.device_requests import DeviceStorage
+from gatehouse.storage.grants import GrantStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.interactions import InteractionStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.logins import LoginStorage
+from gatehouse.storage.logout_calls import LogoutStorage
 from gatehouse.storage.mail import MailStorage
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.oauth import OAuthStorage
@@ -51,13 +55,17 @@ class Storage:
     application_keys: ApplicationKeyStorage
     applications: ApplicationStorage
     audit: AuditStorage
+    consents: ConsentStorage
     crowds: CrowdStorage
     personal_data: PersonalDataStorage
+    device_requests: DeviceStorage
+    grants: GrantStorage
     groups: GroupStorage
     installation: InstallationStorage
     interactions: InteractionStorage
     keys: KeyStorage
     logins: LoginStorage
+    logout_calls: LogoutStorage
     mail: MailStorage
     oauth: OAuthStorage
     permissions: PermissionStorage
@@ -114,13 +122,17 @@ def over(runner: Runner) -> Storage:
         application_keys=ApplicationKeyStorage(runner),
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
+        consents=ConsentStorage(runner),
         crowds=CrowdStorage(runner),
         personal_data=PersonalDataStorage(runner),
+        device_requests=DeviceStorage(runner),
+        grants=GrantStorage(runner),
         groups=GroupStorage(runner),
         installation=InstallationStorage(runner),
         interactions=InteractionStorage(runner),
         keys=KeyStorage(runner),
         logins=LoginStorage(runner),
+        logout_calls=LogoutStorage(runner),
         mail=MailStorage(runner),
         oauth=OAuthStorage(runner),
         permissions=PermissionStorage(runner),

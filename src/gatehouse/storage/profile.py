@@ -1,13 +1,22 @@
 """Keeps what people do with their own accounts (accounts/own/store.py)."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from sqlalchemy import bindparam, delete, select, update
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL, Auth, Link, LinkKind, User
 from gatehouse.accounts.own.errors import LastAdministrator
-from gatehouse.accounts.own.model import ACTS_SHOWN, EmailChange, Everything, HeldRole, Holdings
+from gatehouse.accounts.own.model import (
+    ACTS_SHOWN,
+    AllowedClient,
+    ClientSignIn,
+    EmailChange,
+    Everything,
+    HeldRole,
+    Holdings,
+)
 from gatehouse.audit.model import Record
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import Mail
@@ -25,6 +34,8 @@ from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import (
     audit_events,
     audit_refusals,
+    consents,
+    grants,
     interactions,
     role_assignments,
     sessions,
@@ -52,6 +63,16 @@ PENDING = Statement(
         once_table.c.taken_at == 0,
         once_table.c.expires_at > bindparam("now"),
     )
+)
+ALLOWED = Statement(
+    select(consents.c.client_id, consents.c.scopes, consents.c.given_at)
+    .where(consents.c.user_id == bindparam("of"))
+    .order_by(consents.c.client_id)
+)
+SIGN_INS = Statement(
+    select(*(grants.c[field.name] for field in fields(ClientSignIn)))
+    .where(grants.c.user_id == bindparam("of"))
+    .order_by(grants.c.created_at, grants.c.grant_id)
 )
 ROLES = Statement(
     select(role_assignments)
@@ -108,8 +129,12 @@ def everything(user_id: str, now: int) -> Verb[Everything]:
     rows = yield ALL_ABOUT(of=user_id)
     held = yield from _holdings(user_id, [Record(**row._asdict()) for row in rows], now)
     roles = yield ROLES(of=user_id)
+    allowed = yield ALLOWED(of=user_id)
+    sign_ins = yield SIGN_INS(of=user_id)
     return Everything(
         holdings=held,
+        allowed=[AllowedClient(**row._asdict()) for row in allowed],
+        sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         roles=[
             HeldRole(
                 application_id=row.application_id, role=row.role_key, project_id=row.project_id, ends_at=row.expired

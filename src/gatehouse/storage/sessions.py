@@ -1,7 +1,7 @@
 """Keeps browser sessions (accounts/sessions.py)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from sqlalchemy import and_, bindparam, case, delete, insert, select, update
@@ -12,6 +12,7 @@ from gatehouse.audit.model import Record
 from gatehouse.mail.model import Mail
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
+from gatehouse.storage.logout_calls import end_session_grants, end_user_grants
 from gatehouse.storage.mail import queue
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Statement, Verb
@@ -22,7 +23,11 @@ PREFIX: Final = "session_of_"
 _LIVE = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
 
 INSERT = Statement(insert(sessions))
-END = Statement(delete(sessions).where(sessions.c.digest == bindparam("of")))
+END = Statement(
+    delete(sessions)
+    .where(sessions.c.digest == bindparam("of"))
+    .returning(sessions.c.session_id, sessions.c.user_id, sessions.c.rev)
+)
 FIND = Statement(  # the session and the whole account in one round trip
     WHOLE_USER.add_columns(*(column.label(f"{PREFIX}{column.name}") for column in sessions.c))
     .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
@@ -63,12 +68,22 @@ END_TOKENS = Statement(delete(login_tokens).where(login_tokens.c.user_id == bind
 
 def open_session(
     session: Session, entry: Record, *, replaces: bytes | None, mails: Sequence[Mail] = ()
-) -> Verb[None]:
+) -> Verb[Session]:
     if replaces is not None:
-        yield END(of=replaces)
+        session = yield from _in_place_of(replaces, session)
     yield INSERT(**asdict(session))
     yield from queue(mails, session.user_id)
     yield from record(entry)
+    return session
+
+
+def _in_place_of(old: bytes, session: Session) -> Verb[Session]:
+    """Whoever signs in once more goes on under the id that clients know; if it is another person they are told."""
+    for ended in (yield END(of=old)):
+        if (ended.user_id, ended.rev) == (session.user_id, session.rev):
+            return replace(session, session_id=ended.session_id)
+        yield from end_session_grants(ended.user_id, ended.session_id, session.created_at)
+    return session
 
 
 def find(digest: bytes, now: int) -> Verb[SignedIn | None]:
@@ -87,6 +102,7 @@ def seen(digest: bytes, now: int, idle_ends_at: int) -> Verb[None]:
 def end(user_id: str, session_id: str, entry: Record) -> Verb[bool]:
     if not (yield END_ONE(of=user_id, named=session_id)):
         return False
+    yield from end_session_grants(user_id, session_id, entry.at)
     yield from record(entry)
     return True
 
@@ -112,6 +128,7 @@ def raise_rev(user_id: str, *, keep: bytes | None, now: int) -> Verb[int]:
         yield CARRY_OVER(of=user_id, keep=keep, rev=rev)
     yield END_OTHERS(of=user_id, rev=rev)
     yield END_TOKENS(of=user_id)
+    yield from end_user_grants(user_id, now)
     return rev
 
 

@@ -320,7 +320,13 @@ clients = Table(
     _document("redirect_uris"),
     _document("post_logout_uris"),
     _document("scopes"),
+    _document("origins"),
+    _text("backchannel_logout_uri"),
+    _document("jwks"),
+    _document("claims"),
     _document("token_settings"),
+    _flag("device_grant"),
+    _flag("debug"),
     _flag("first_party"),
     _flag("may_exchange"),
     _flag("require_pkce"),
@@ -340,6 +346,79 @@ client_secrets = Table(  # two slots: two secrets live at once while one is bein
     _time("created_at"),
     _time("expires_at"),
     PrimaryKeyConstraint("client_id", "slot"),
+)
+
+grants = Table(  # one sign-in to one client, with its code and the number of its newest refresh token (R3)
+    "grants",
+    metadata,
+    _text("grant_id", primary_key=True),
+    _text("client_id"),
+    _text("user_id"),
+    _number("rev"),  # the account's when the grant was made: an older one is no grant any more
+    _text("session_id"),
+    _document("scopes"),
+    _text("redirect_uri"),
+    Column("nonce", Text),
+    _text("code_challenge"),
+    _document("wanted_claims"),
+    _text("auth"),
+    _time("auth_time"),
+    Column("code", LargeBinary, unique=True),  # digest
+    _time("code_ends_at"),
+    _time("code_taken_at"),
+    _number("code_failures"),
+    _number("generation"),
+    _time("refreshed_at"),
+    _time("created_at"),
+    _time("ends_at"),
+    _time("revoked_at"),
+    Index(None, "user_id", "client_id"),
+    Index(None, "session_id"),
+    Index(None, "client_id"),
+    Index(None, "ends_at"),
+)
+
+consents = Table(
+    "consents",
+    metadata,
+    _text("user_id"),
+    _text("client_id"),
+    _document("scopes"),
+    _time("given_at"),
+    PrimaryKeyConstraint("user_id", "client_id"),
+    Index(None, "client_id"),
+)
+
+device_requests = Table(  # RFC 8628
+    "device_requests",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    _text("user_code", unique=True),
+    _text("client_id"),
+    _document("scopes"),
+    _text("address"),
+    _text("state"),
+    _text("grant_id"),
+    _number("interval"),
+    _time("polled_at"),
+    _time("created_at"),
+    _time("ends_at"),
+    Index(None, "ends_at"),
+)
+
+logout_calls = Table(  # clients to be told that someone signed out
+    "logout_calls",
+    metadata,
+    _text("call_id", primary_key=True),
+    _text("client_id"),
+    _text("uri"),
+    _text("user_id"),
+    _text("session_id"),
+    _time("created_at"),
+    _number("tries"),
+    _time("next_try_at"),
+    _text("trouble"),
+    Index(None, "next_try_at"),
 )
 
 # -- permissions --------------------------------------------------------------------------------------

@@ -82,7 +82,9 @@ class ExchangedClaims(PersonClaims, frozen=True, kw_only=True, tag_field="typ", 
     gid: Name  # the grant it came from: it dies with it
 
 
-class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token"):
+class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token", forbid_unknown_fields=False):
+    """Beside these an id_token may have claims that its client has mapped (R3); we read none of those back."""
+
     algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
 
     sub: Name
@@ -93,6 +95,7 @@ class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token
     nickname: str | None = None
     auth_time: Seconds | None = None
     at_hash: str | None = None
+    sid: str | None = None  # for clients that are told of a sign-out
 
     def is_meant_for(self, issuer: str) -> bool:
         return self.aud == (issuer, self.azp)
@@ -160,6 +163,29 @@ class OutboundServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", 
     jti: Name  # the request it belongs to
 
     def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - whoever presents one here got it from us
+        return False
+
+
+class LogoutEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """The one member of `events`; its name says it all (Back-Channel Logout §2.4)."""
+
+    ended: dict[str, str] = msgspec.field(
+        default_factory=dict, name="http://schemas.openid.net/event/backchannel-logout"
+    )
+
+
+class LogoutClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="logout_token"):
+    """Tells a client that someone has signed out. It has no nonce, so that it never passes for an id_token."""
+
+    algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
+
+    sub: Name
+    aud: Name  # the client
+    jti: Name
+    sid: Name
+    events: LogoutEvent
+
+    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - we tell, and are never told
         return False
 
 

@@ -5,6 +5,7 @@ encoded once.
 """
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from functools import lru_cache
 from typing import Final
@@ -40,15 +41,20 @@ class Signer:
         self._clock = clock
         self._executor = executor
 
-    async def sign(self, claims: Claims, *, alg: Algorithm | None = None) -> str:
-        """Sign with the first algorithm of the class, or with another that the class allows."""
+    async def sign(
+        self, claims: Claims, *, alg: Algorithm | None = None, more: Mapping[str, object] | None = None
+    ) -> str:
+        """Sign with the first algorithm of the class, or with another that the class allows.
+
+        `more` are claims that the class does not know by name; they never replace one that it does.
+        """
         if isinstance(claims, GeneratedServiceClaims):
             raise TypeError("applications sign these themselves")
         alg = alg or claims.algs[0]
         if alg not in claims.algs:
             raise ValueError(f"{type(claims).__name__} is not signed with {alg}")
         key = self._keyring.signing(claims.purpose, alg, self._clock.now())
-        message = signing_input(claims, alg, key.record.kid)
+        message = signing_input(claims, alg, key.record.kid, more or {})
         signature = await self._signature(key.private, message)
         return (message + b"." + encode_base64url(signature)).decode("ascii")
 
@@ -68,8 +74,9 @@ def quick_signature(private: EllipticCurvePrivateKey | Ed25519PrivateKey, messag
     return r.to_bytes(P256_BYTES) + s.to_bytes(P256_BYTES)  # JWS wants the two numbers bare (RFC 7518 §3.4)
 
 
-def signing_input(claims: Claims, alg: Algorithm, kid: str) -> bytes:
-    payload = encode_payload(msgspec.structs.replace(claims, kid=kid))  # repeated in the payload (R2)
+def signing_input(claims: Claims, alg: Algorithm, kid: str, more: Mapping[str, object]) -> bytes:
+    known = msgspec.structs.replace(claims, kid=kid)  # repeated in the payload (R2)
+    payload = encode_payload({**more, **msgspec.to_builtins(known)} if more else known)
     return encoded_header(alg, kid) + b"." + encode_base64url(payload)
 
 

@@ -27,6 +27,7 @@ from gatehouse.kernel.errors import (
     TooMany,
     Unavailable,
 )
+from gatehouse.oauth.errors import DeviceDenied
 from gatehouse.permissions.errors import ProtectedHeld, TooMuch
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure, dialect_of, request_id_of
@@ -157,7 +158,7 @@ def problem_of_status(status: int, headers: Mapping[str, str] | None = None) -> 
 def _kind_of(error: GatehouseError) -> tuple[int, str]:
     code = getattr(error, "code", "")
     if isinstance(code, str) and code:
-        return CODE_STATUSES.get(code, 400), code
+        return 400 if isinstance(error, DeviceDenied) else CODE_STATUSES.get(code, 400), code  # RFC 8628 §3.5
     known = (STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
     return next(known, (SERVER_ERROR, "server_error"))
 

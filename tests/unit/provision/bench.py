@@ -140,7 +140,9 @@ class Bench:
 
     def __init__(self, store: ProvisionStore, *, masters: MasterKeys | None = None) -> None:
         self.masters = masters or MasterKeys(MASTER)
-        self.clients = Clients(store=NoClients(), master_keys=self.masters, recorder=RECORDER, clock=CLOCK)
+        self.clients = Clients(
+            store=NoClients(), grants=NoGrants(), master_keys=self.masters, recorder=RECORDER, clock=CLOCK
+        )
         self._store = store
         self.provisioning = Provisioning(
             store=store,
@@ -172,7 +174,11 @@ class Bench:
 class NoClients:
     """What a Clients that only shapes secrets never asks."""
 
-    create = client = clients = rotate_secret = None
+    create = client = clients = rotate_secret = remove = None
+
+
+class NoGrants:
+    begin = by_code = by_id = take_code = fail_code = turn = revoke = revoke_client = spend_assertion = None
 
 
 def split(given: Mapping[str, object]) -> tuple[tuple[Asked, ...], Terms]:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.model import SCOPES, Client, ClientSecret, Profile, SecretKind
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.model import SCOPES, ClaimSource, Client, ClientSecret, Profile, SecretKind, TokenSettings, Told
 from gatehouse.provision.errors import Unfit
 from gatehouse.provision.model import State
 from tests.support.builders import NOW, a_client
@@ -41,6 +42,11 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
             "redirect_uris": ["https://a.example/cb"],
             "post_logout_uris": ["https://a.example/bye"],
             "scopes": ["openid"],
+            "origins": ["https://a.example"],
+            "backchannel_logout_uri": "https://a.example/out",
+            "claims": {"groups": {"application_id": 50_001, "told": "roles"}},
+            "token_settings": {"id_token_signed_response_alg": "EdDSA", "access_seconds": 600},
+            "debug": True,
             "first_party": True,
             "may_exchange": False,
             "require_pkce": True,
@@ -56,6 +62,11 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
         redirect_uris=("https://a.example/cb",),
         post_logout_uris=("https://a.example/bye",),
         scopes=("openid",),
+        origins=("https://a.example",),
+        backchannel_logout_uri="https://a.example/out",
+        claims={"groups": ClaimSource(application_id=50_001, told=Told.ROLES)},
+        token_settings=TokenSettings(id_token_alg=Algorithm.EDDSA, access_seconds=600),
+        debug=True,
         first_party=True,
         may_exchange=False,
         require_pkce=True,
@@ -189,3 +200,53 @@ async def test_the_rest_is_pruned_and_its_id_stays_spent() -> None:
     assert store.kept.removed_client_ids == {"old"}
     with pytest.raises(Unfit, match="old was a client that is removed; take another id"):
         await bench.apply(clients=[{**NATIVE, "client_id": "old"}])
+
+
+async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change() -> None:
+    bench, store = a_bench()
+    everything = {
+        **OIDC,
+        "origins": ["https://a.example"],
+        "backchannel_logout_uri": "https://a.example/out",
+        "jwks": {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]},
+        "claims": {"groups": {"application_id": 7, "told": "groups"}},
+        "token_settings": {"id_token_signed_response_alg": "ES256", "refresh_grace_seconds": 10},
+        "device_grant": True,
+        "debug": True,
+    }
+    await bench.apply(clients=[everything])
+    document = await bench.export()
+    assert lines(await bench.plan(**document, prune=True)) == []
+    second, copy = a_bench()
+    await second.apply(**document)
+    assert [replace(client, secrets=()) for client in copy.kept.clients] == [
+        replace(client, secrets=()) for client in store.kept.clients
+    ]
+
+
+async def test_null_clears_the_tables_of_a_client_and_a_given_one_replaces_it_whole() -> None:
+    before = a_client(
+        claims={"groups": ClaimSource(application_id=7, told=Told.GROUPS)},
+        token_settings=TokenSettings(access_seconds=600, refresh_seconds=86_400),
+        backchannel_logout_uri="https://a.example/out",
+    )
+    bench, store = a_bench(State(clients=(before,)))
+    given = {
+        "client_id": "web",
+        "claims": None,
+        "token_settings": {"access_seconds": 300},
+        "backchannel_logout_uri": None,
+    }
+    assert lines(await bench.apply(clients=[given])) == [
+        "change client web backchannel_logout_uri,claims,token_settings"
+    ]
+    (after,) = store.kept.clients
+    assert (after.claims, after.backchannel_logout_uri) == ({}, "")
+    assert after.token_settings == TokenSettings(access_seconds=300)
+
+
+async def test_a_table_of_a_client_with_a_member_nobody_knows_is_refused() -> None:
+    (problem,) = await problems_of(clients=[{**OIDC, "token_settings": {"access_second": 60}}])
+    assert "access_second" in problem
+    (problem,) = await problems_of(clients=[{**OIDC, "claims": {"groups": {"application_id": 7, "told": "all"}}}])
+    assert "told" in problem

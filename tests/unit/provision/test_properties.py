@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from gatehouse.accounts.model import User
-from gatehouse.oauth.model import SCOPES, Client, Profile
+from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings, Told
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Change, State
 from gatehouse.provision.sections import clients, users
-from gatehouse.provision.sections.client_entry import ClientEntry, WantedClient
+from gatehouse.provision.sections.client_entry import ClaimEntry, ClientEntry, TokenEntry, WantedClient
 from gatehouse.provision.sections.section import Placed
 from gatehouse.provision.sections.user_entry import UserEntry, WantedUser
 from gatehouse.provision.sections.user_plan import administering, plan_users
@@ -121,6 +121,7 @@ def test_accounts_the_file_does_not_name_are_left_alone(state: State, entries: l
     assert all(done[user.user_id].reg_time == user.reg_time for user in state.users)
 
 
+CLAIMS = st.sampled_from([{}, {"groups": ClaimSource(application_id=1, told=Told.GROUPS)}])
 TEXTS = st.sampled_from([("https://a.example/cb",), ("https://b.example/cb", "https://a.example/cb")])
 
 
@@ -135,7 +136,12 @@ def stored_clients() -> st.SearchStrategy[tuple[Client, ...]]:
         created_at=st.just(0),
         version=st.just(1),
         secrets=st.just(()),
-        token_settings=st.just({}),
+        origins=st.just(()),
+        backchannel_logout_uri=st.sampled_from(["", "https://a.example/out"]),
+        jwks=st.just({}),
+        claims=CLAIMS,
+        token_settings=st.sampled_from([TokenSettings(), TokenSettings(access_seconds=600)]),
+        device_grant=st.just(False),
         removed=st.just(False),
         public=st.just(False),
     )
@@ -155,6 +161,13 @@ def client_entries(draw: st.DrawFn) -> list[Placed[ClientEntry]]:
         redirect_uris=TEXTS,
         post_logout_uris=ABSENT | st.none() | TEXTS,
         scopes=st.sampled_from([UNSET, None, ("openid",), SCOPES]),
+        origins=st.sampled_from([UNSET, None, ("https://a.example",)]),
+        backchannel_logout_uri=st.sampled_from([UNSET, None, "", "https://a.example/out"]),
+        jwks=ABSENT | st.none(),
+        claims=st.sampled_from([UNSET, None, {}, {"groups": ClaimEntry(application_id=1, told=Told.GROUPS)}]),
+        token_settings=st.sampled_from([UNSET, None, TokenEntry(), TokenEntry(access_seconds=600)]),
+        device_grant=st.sampled_from([UNSET, None, False]),
+        debug=FLAG,
         first_party=FLAG,
         may_exchange=FLAG,
         require_pkce=FLAG,

@@ -2,7 +2,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.test_deps import CouldNotGet, Program, Way, fetch_npm_package, provide, reason_in
+from tools.getting import CouldNotGet, Program, Way, provide, reason_in
+from tools.test_deps import fetch_npm_package
 
 HERE = Path("/usr/bin/thing")
 

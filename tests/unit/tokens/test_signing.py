@@ -50,6 +50,12 @@ async def test_the_same_refresh_claims_are_the_same_token(desk: Desk) -> None:
     assert await desk.signer.sign(claims) == await desk.signer.sign(claims)
 
 
+async def test_mapped_claims_stand_beside_those_of_the_class_and_never_replace_one(desk: Desk) -> None:
+    token = await desk.signer.sign(example(IdClaims), more={"groups": ("staff",), "sub": "another", "typ": "x"})
+    assert parts(token)[1] == payload_for(IdClaims) | {"groups": ["staff"]}
+    assert await desk.verifier.verify(token, IdClaims)
+
+
 async def test_a_class_is_signed_only_with_its_own_algorithms(desk: Desk) -> None:
     attempts = [(example(UserClaims), Algorithm.ES256), (example(RefreshClaims), Algorithm.RS256)]
     for claims, alg in attempts:

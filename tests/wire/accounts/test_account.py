@@ -9,7 +9,8 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
-from tests.support.builders import a_passkey, a_record
+from gatehouse.oauth.model import Consent
+from tests.support.builders import NOW, a_client, a_passkey, a_record
 from tests.support.geoip import write_geoip
 from tests.support.resident import LOGIN, Resident
 from tests.support.service import Service, running_service
@@ -59,7 +60,7 @@ async def test_its_owner_sees_everything_on_one_page(service: Service, resident:
     assert anna.password_hash not in page
 
 
-async def test_the_page_costs_four_reads_however_much_there_is_to_show(
+async def test_the_page_costs_five_reads_however_much_there_is_to_show(
     service: Service, resident: Resident, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = service.house.storage
@@ -70,6 +71,9 @@ async def test_the_page_costs_four_reads_however_much_there_is_to_show(
     for number in range(5):
         key = a_passkey(user_id=anna.user_id, credential_id=bytes([number]))
         await store.passkeys.add_passkey(key, [bytes(32)], a_record(), ())
+        await store.oauth.create(a_client(f"client{number}"), a_record())
+        given = Consent(user_id=anna.user_id, client_id=f"client{number}", scopes=("openid",), given_at=NOW)
+        await store.consents.give(given, a_record())
     reads: list[str] = []
 
     def counted(kind: str) -> Callable[..., Any]:
@@ -85,7 +89,8 @@ async def test_the_page_costs_four_reads_however_much_there_is_to_show(
         monkeypatch.setattr(store.runner, kind, counted(kind))
     page = await resident.get("/account")
     assert page.text.count("last seen") == 6
-    assert reads == ["look"] * 4
+    assert page.text.count("Web shop</strong>") == 5
+    assert reads == ["look"] * 5
 
 
 async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(

@@ -10,7 +10,14 @@ import msgspec
 
 from gatehouse.accounts.model import Session, User
 from gatehouse.accounts.own.activity import address_in
-from gatehouse.accounts.own.model import ApplicationAnswer, Everything, HeldRole, Holdings
+from gatehouse.accounts.own.model import (
+    AllowedClient,
+    ApplicationAnswer,
+    ClientSignIn,
+    Everything,
+    HeldRole,
+    Holdings,
+)
 from gatehouse.accounts.own.store import ApplicationAnswers, ExportStore
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Origin, Record
@@ -67,6 +74,20 @@ class OwnRole(msgspec.Struct, frozen=True, kw_only=True):
     ends: str
 
 
+class OwnConsent(msgspec.Struct, frozen=True, kw_only=True):
+    client_id: str
+    scopes: Sequence[str]
+    allowed: str
+
+
+class OwnSignIn(msgspec.Struct, frozen=True, kw_only=True):
+    client_id: str
+    scopes: Sequence[str]
+    signed_in: str
+    ends: str
+    revoked: str
+
+
 class OwnRecord(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     event: str
@@ -88,6 +109,8 @@ class PersonalData(msgspec.Struct, frozen=True, kw_only=True):
     second_factors: OwnFactors
     sessions: Sequence[OwnSession]
     roles: Sequence[OwnRole]
+    allowed_clients: Sequence[OwnConsent]
+    client_sign_ins: Sequence[OwnSignIn]
     applications: Sequence[OwnApplicationData]  # what they answered by now; each answer is handed out once
     activity: Sequence[OwnRecord]
 
@@ -126,6 +149,8 @@ class Export:
             second_factors=second_factors(user, holdings),
             sessions=[session(one) for one in holdings.sessions],
             roles=[role(one) for one in everything.roles],
+            allowed_clients=[consent(one) for one in everything.allowed],
+            client_sign_ins=[sign_in(one) for one in everything.sign_ins],
             applications=[application_data(one) for one in answers],
             activity=[record(one, user.user_id) for one in holdings.records],
         )
@@ -181,6 +206,20 @@ def session(one: Session) -> OwnSession:
 def role(held: HeldRole) -> OwnRole:
     return OwnRole(
         application_id=held.application_id, role=held.role, project_id=held.project_id, ends=moment(held.ends_at)
+    )
+
+
+def consent(one: AllowedClient) -> OwnConsent:
+    return OwnConsent(client_id=one.client_id, scopes=one.scopes, allowed=moment(one.given_at))
+
+
+def sign_in(one: ClientSignIn) -> OwnSignIn:
+    return OwnSignIn(
+        client_id=one.client_id,
+        scopes=one.scopes,
+        signed_in=moment(one.created_at),
+        ends=moment(one.ends_at),
+        revoked=moment(one.revoked_at),
     )
 
 

@@ -32,6 +32,26 @@ class HeldRole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedClient:
+    """What a person allowed a client of others to know."""
+
+    client_id: str
+    scopes: Sequence[str]
+    given_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSignIn:
+    """One sign-in to a client whose tokens may still be good, or were a short while ago."""
+
+    client_id: str
+    scopes: Sequence[str]
+    created_at: int
+    ends_at: int
+    revoked_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationAnswer:
     """What an application says it keeps about a person."""
 
@@ -47,6 +67,8 @@ class Everything:
 
     holdings: Holdings
     roles: Sequence[HeldRole]
+    allowed: Sequence[AllowedClient]
+    sign_ins: Sequence[ClientSignIn]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

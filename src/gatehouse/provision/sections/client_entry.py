@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from gatehouse.oauth.model import Client, ClientSecret, Profile
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.model import ClaimSource, Client, ClientSecret, Profile, TokenSettings, Told
 from gatehouse.provision.given import GivenSecret
 from gatehouse.provision.sections.section import chosen
 
@@ -14,8 +16,34 @@ Texts = tuple[str, ...] | UnsetType | None
 
 FIELDS: Final = (
     *("name", "profile", "application_id", "redirect_hosts", "redirect_uris", "post_logout_uris", "scopes"),
+    *("origins", "backchannel_logout_uri", "jwks", "claims", "token_settings", "device_grant", "debug"),
     *("first_party", "may_exchange", "require_pkce", "public"),
 )
+
+
+class ClaimEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    application_id: Annotated[int, Meta(ge=1, le=2**53)]
+    told: Told
+
+    def source(self) -> ClaimSource:
+        return ClaimSource(application_id=self.application_id, told=self.told)
+
+
+class TokenEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Given whole: what it leaves out is as for everybody."""
+
+    alg: Algorithm = msgspec.field(default=Algorithm.RS256, name="id_token_signed_response_alg")
+    access_seconds: int = TokenSettings().access_seconds
+    refresh_seconds: int = TokenSettings().refresh_seconds
+    refresh_grace_seconds: int | None = None
+
+    def settings(self) -> TokenSettings:
+        return TokenSettings(
+            id_token_alg=self.alg,
+            access_seconds=self.access_seconds,
+            refresh_seconds=self.refresh_seconds,
+            refresh_grace_seconds=self.refresh_grace_seconds,
+        )
 
 
 class ClientEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,6 +56,13 @@ class ClientEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     redirect_uris: Texts = UNSET
     post_logout_uris: Texts = UNSET
     scopes: Texts = UNSET
+    origins: Texts = UNSET
+    backchannel_logout_uri: str | UnsetType | None = UNSET
+    jwks: dict[str, Any] | UnsetType | None = UNSET
+    claims: dict[str, ClaimEntry] | UnsetType | None = UNSET
+    token_settings: TokenEntry | UnsetType | None = UNSET
+    device_grant: Flag = UNSET
+    debug: Flag = UNSET
     first_party: Flag = UNSET
     may_exchange: Flag = UNSET
     require_pkce: Flag = UNSET
@@ -64,7 +99,36 @@ def merge(entry: ClientEntry, before: Client | None, now: int) -> Client:
     if before is None:
         base = replace(base, may_exchange=default.may_exchange)
     fields: dict[str, Any] = {
-        name: chosen(getattr(entry, name), kept=getattr(base, name), cleared=getattr(default, name))
+        name: chosen(given_value(entry, name), kept=getattr(base, name), cleared=getattr(default, name))
         for name in FIELDS
     }
     return replace(base, **fields)
+
+
+def given_value(entry: ClientEntry, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
+    """What the file says of the field, as a client holds it."""
+    match getattr(entry, name):
+        case TokenEntry() as tokens:
+            return tokens.settings()
+        case dict() as claims if name == "claims":
+            return {claim: written.source() for claim, written in claims.items()}
+        case other:
+            return other
+
+
+def written_tables(client: Client) -> dict[str, object]:
+    """The fields that are tables, as a file writes them."""
+    tokens = client.token_settings
+    return {
+        "jwks": dict(client.jwks),
+        "claims": {
+            claim: {"application_id": source.application_id, "told": source.told.value}
+            for claim, source in client.claims.items()
+        },
+        "token_settings": {
+            "id_token_signed_response_alg": tokens.id_token_alg.value,
+            "access_seconds": tokens.access_seconds,
+            "refresh_seconds": tokens.refresh_seconds,
+            "refresh_grace_seconds": tokens.refresh_grace_seconds,
+        },
+    }

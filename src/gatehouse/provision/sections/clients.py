@@ -7,16 +7,23 @@ from typing import Final
 from msgspec import UNSET
 
 from gatehouse.audit.events import Event
-from gatehouse.oauth.clients import check_client
+from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.model import Client
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, AddClient, Change, ChangeClient, Note, Scope, State
-from gatehouse.provision.sections.client_entry import FIELDS, ClientEntry, FoundClient, WantedClient, merge
+from gatehouse.provision.sections.client_entry import (
+    FIELDS,
+    ClientEntry,
+    FoundClient,
+    WantedClient,
+    merge,
+    written_tables,
+)
 from gatehouse.provision.sections.client_secrets import secrets_document, settled
 from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools, few_at_a_time
 
-LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes")
+LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
 
 
 class ClientSection:
@@ -114,5 +121,6 @@ def removal(client: Client) -> Change:
 def document(client: Client, tools: Tools, *, secrets: bool) -> Document:
     given = {name: getattr(client, name) for name in FIELDS}
     given |= {name: list(given[name]) for name in LISTS} | {"profile": client.profile.value}
+    given |= written_tables(client)
     hidden = secrets_document(client, tools) if secrets else {}
     return {"client_id": client.client_id, **given, **hidden}

@@ -11,9 +11,11 @@ from gatehouse.accounts.own.model import Act, Holdings
 from gatehouse.accounts.own.profile import Profile
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.consent import Consents
 from gatehouse.personal_data.requests import DataDesk
 from gatehouse.web.agents import device_of
 from gatehouse.web.pages import account_contexts as shown
+from gatehouse.web.pages.account_applications import connected
 from gatehouse.web.pages.account_contexts import AccountContext
 from gatehouse.web.pages.notices import Notices
 from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
@@ -30,6 +32,7 @@ class AccountPage:
         *,
         profile: Profile,
         data: DataDesk,
+        consents: Consents,
         desk: OwnerDesk,
         pages: Pages,
         notices: Notices,
@@ -39,6 +42,7 @@ class AccountPage:
     ) -> None:
         self._profile = profile
         self._data = data
+        self._consents = consents
         self._desk = desk
         self._pages = pages
         self._notices = notices
@@ -93,6 +97,7 @@ class AccountPage:
             email_code=user.email_code,
             recovery_left=held.overview.recovery_left,
             sessions=self._sessions(held, visit.session, lang),
+            applications=await connected(self._consents, user.user_id),
             activity=tuple(line(act) for act in activity.acts(held.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),

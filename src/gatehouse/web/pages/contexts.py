@@ -88,6 +88,20 @@ class SecondFactorContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentContext(PageContext):
+    template = "consent.html"
+
+    csrf: str
+    interaction: str
+    application: str  # its name
+    owner: str = ""  # the title of the project it belongs to
+    returns_to: str  # the host the browser is sent back to
+    nick: str
+    login: str
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShortTokenContext(PageContext):
     """`/?stoken=…`: the POST spends it (R1)."""
 
@@ -251,6 +265,31 @@ class ErrorContext(PageContext):
     title: str
     message: str
     request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredTarget:
+    """A registered redirect URI or host beside the received one: alike up to a place, other from there."""
+
+    same: str
+    other: str
+    received_other: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientErrorContext(PageContext):
+    """A request that cannot be answered by redirect. The second half is for whoever can mend the client."""
+
+    template = "client_error.html"
+    status = 400
+
+    request_id: str
+    application: str = ""  # its name, when the client is known
+    reason: str = ""  # in English, for developers; empty for everybody else
+    client_id: str = ""
+    received: str = ""
+    registered: tuple[RegisteredTarget, ...] = ()
+    by_host: bool = False  # the registered ones are hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

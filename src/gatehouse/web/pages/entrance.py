@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.devices import Devices
-from gatehouse.accounts.model import Auth, User
+from gatehouse.accounts.model import Auth, Session, User
 from gatehouse.accounts.second_factors.model import enabled
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.interaction.account import KIND as ACCOUNT
 from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.model import Step
+from gatehouse.interaction.model import Step, proof_of_session
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import Mail, Template
@@ -24,7 +24,12 @@ from gatehouse.web.pages.paths import Path
 from gatehouse.web.responses import see_other
 
 NEWCOMER: Final = 600  # seconds after registration in which a new device is no news
-PAGES: Final = {Step.LOGIN: Path.SIGN_IN, Step.FACTOR: Path.SECOND_FACTOR}
+PAGES: Final = {
+    Step.LOGIN: Path.SIGN_IN,
+    Step.FACTOR: Path.SECOND_FACTOR,
+    Step.CONSENT: Path.CONSENT,
+    Step.CONFIRM: Path.CONFIRM_SIGN_IN,
+}
 
 
 class Entrance:
@@ -59,7 +64,7 @@ class Entrance:
 
     async def admit(self, request: Request, browser: Browser, user: User, auth: Auth, handle: str) -> Response:
         """Everything was proved: a new session, never one the browser brought along (LG-01), and onward."""
-        session = await self._sessions.open(
+        opened = await self._sessions.open(
             user,
             auth,
             origin=origin_of(request, user.user_id),
@@ -67,16 +72,17 @@ class Entrance:
             replaces=browser.session,
             mails=self._news(request, browser, user),
         )
-        response = see_other(await self._onward(browser, user, auth, handle))
-        return self._browsers.signed_in(response, session, self._devices.issue(user.login_key or ""))
+        response = see_other(await self.onward(request, browser, opened.session, handle))
+        return self._browsers.signed_in(response, opened.secret, self._devices.issue(user.login_key or ""))
 
-    async def _onward(self, browser: Browser, user: User, auth: Auth, handle: str) -> str:
+    async def onward(self, request: Request, browser: Browser, session: Session, handle: str) -> str:
+        """Where somebody goes who has that session: on along his way, or to his account."""
         if not handle:
             return Path.ACCOUNT
         interaction = await self._interactions.find(handle, browser=browser.name)
-        moved = await self._interactions.proved(interaction, user.user_id, auth.value)
+        moved = await self._interactions.proved(interaction, proof_of_session(session))
         if moved.step is Step.DONE:
-            return await self._interactions.finish(moved)
+            return await self._interactions.finish(moved, origin_of(request, session.user_id))
         return page_of(moved.step, handle)
 
     def _news(self, request: Request, browser: Browser, user: User) -> Sequence[Mail]:

@@ -12,10 +12,18 @@ class Path(StrEnum):
     SIGN_IN = "/sign-in"  # GET form; POST login, password
     SIGN_IN_PASSKEY = "/sign-in/passkey"  # POST credential
     SIGN_IN_AS = "/sign-in/as"  # POST decision = continue | another, for someone signed in already
+    AUTHORIZE = "/proxy/oauth/authorize"  # interface §4.2
+    CONSENT = "/sign-in/consent"  # GET what an application wants; POST decision = allow | deny
     SECOND_FACTOR = "/sign-in/factor"  # POST otp or credential, and method
     SECOND_FACTOR_METHOD = "/sign-in/factor/method"  # POST method: show another one; `email` sends a code
     SHORT_TOKEN = "/sign-in/stoken"  # POST stoken  # noqa: S105 - an address
+    CONFIRM_SIGN_IN = "/sign-in/confirm"  # GET where to; POST decision = confirm | cancel
     SIGN_OUT = "/sign-out"  # POST
+    LOGOUT = "/proxy/oauth/logout"  # interface R3
+    LOGOUT_CONFIRM = "/proxy/oauth/logout/confirm"  # POST decision = confirm | cancel, and what the client asked
+    DEVICE = "/device"  # GET form, ?user_code=; POST user_code
+    DEVICE_DONE = "/device/done"
+    DEVICE_CANCELLED = "/device/cancelled"
 
     REGISTER = "/register"
     INVITE = "/invite"  # ?token=

@@ -25,11 +25,11 @@ from gatehouse.web.agents import device_of
 from gatehouse.web.browser import Browser, Browsers
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.origin import origin_of
-from gatehouse.web.pages.contexts import ExpiredContext, SecondFactorContext
+from gatehouse.web.pages.contexts import SecondFactorContext
 from gatehouse.web.pages.entrance import Entrance, page_of
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.vocabulary import Method, Notice, Problem, Trouble
+from gatehouse.web.pages.way import Way
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint, RateClass
@@ -83,7 +83,7 @@ class SecondFactorPages:
         entrance: Entrance,
         browsers: Browsers,
         guesses: Guesses,
-        pages: Pages,
+        way: Way,
         mail_is_logged: bool,
     ) -> None:
         self._accounts = accounts
@@ -94,7 +94,7 @@ class SecondFactorPages:
         self._entrance = entrance
         self._browsers = browsers
         self._guesses = guesses
-        self._pages = pages
+        self._way = way
         self._mail_is_logged = mail_is_logged
 
     async def show(self, request: Request) -> Response:
@@ -102,7 +102,7 @@ class SecondFactorPages:
         try:
             stage = await self._stage(await self._browsers.read(request), query.interaction)
         except InteractionGone:
-            return self._expired(request)
+            return self._way.expired(request, query.interaction)
         notice = Notice.CODE_SENT if query.sent else None
         return await self._form(request, stage, query.method, notice=notice)
 
@@ -114,7 +114,7 @@ class SecondFactorPages:
             stage = await self._stage(browser, form.interaction)
             return await self._try(request, stage, form)
         except InteractionGone:
-            return self._expired(request)
+            return self._way.expired(request, form.interaction)
 
     async def choose(self, request: Request) -> Response:
         """Another method was asked for; choosing e-mail sends a code."""
@@ -124,7 +124,7 @@ class SecondFactorPages:
         try:
             stage = await self._stage(browser, form.interaction)
         except InteractionGone:
-            return self._expired(request)
+            return self._way.expired(request, form.interaction)
         address = f"{page_of(Step.FACTOR, stage.handle)}&method={form.method}"
         if form.method is not Method.EMAIL:
             return see_other(address)
@@ -185,6 +185,7 @@ class SecondFactorPages:
         notice: Notice | None = None,
         status: int = 200,
     ) -> Response:
+        destination = await self._interactions.destination(stage.interaction)
         offered = tuple(Method(factor) for factor in stage.factors.offered)
         method = chosen if chosen in offered else offered[0]
         context = SecondFactorContext(
@@ -192,19 +193,19 @@ class SecondFactorPages:
             interaction=stage.handle,
             method=method,
             others=tuple(other for other in offered if other is not method),
+            application=destination.application,
             sent_to=hidden(stage.user.login or "") if method is Method.EMAIL else "",
             passkey_options=await self._options(stage) if method is Method.PASSKEY else "",
             problem=problem,
             notice=notice,
             mail_is_logged=self._mail_is_logged,
         )
-        return self._pages.show(request, context, status=status, account_lang=stage.user.lang)
+        return self._way.show(
+            request, stage.browser, destination, context, status=status, account_lang=stage.user.lang
+        )
 
     async def _options(self, stage: Stage) -> str:
         return await self._passkeys.sign_in_options(browser=sha256(stage.browser.name), user=stage.user)
-
-    def _expired(self, request: Request) -> Response:
-        return self._pages.show(request, ExpiredContext(start_again=Path.SIGN_IN))
 
     def endpoints(self) -> list[Endpoint]:
         shown = Endpoint(

@@ -43,7 +43,7 @@ class ShortTokenPage:
         form = await read_form(request, ShortTokenForm)
         self._browsers.check_form(request, browser, form.csrf)
         user = await self._tokens.spend(form.stoken, origin_of(request, "stoken").address)
-        session = await self._sessions.open(
+        opened = await self._sessions.open(
             user,
             Auth.LOGIN,
             origin=origin_of(request, user.user_id),
@@ -51,7 +51,7 @@ class ShortTokenPage:
             replaces=browser.session,
             strength=Strength.LIMITED,
         )
-        return self._browsers.signed_in(see_other(Path.HOME), session)
+        return self._browsers.signed_in(see_other(Path.HOME), opened.secret)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

@@ -14,6 +14,7 @@ from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import Attempt, SignIn
 from gatehouse.accounts.store import AccountStore
+from gatehouse.interaction.errors import InteractionGone
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.web.browser import Browser, Browsers
@@ -25,6 +26,7 @@ from gatehouse.web.pages.entrance import Entrance
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
+from gatehouse.web.pages.way import Way
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.routes.table import Endpoint, RateClass
 
@@ -67,6 +69,7 @@ class SignInPages:
         entrance: Entrance,
         browsers: Browsers,
         pages: Pages,
+        way: Way,
         register_enabled: bool,
     ) -> None:
         self._sign_in = sign_in
@@ -76,17 +79,28 @@ class SignInPages:
         self._entrance = entrance
         self._browsers = browsers
         self._pages = pages
+        self._way = way
         self._register_enabled = register_enabled
 
     async def show(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         query = read_query(request, SignInQuery)
-        return await self.form(request, browser, query.interaction, notice=ARRIVALS.get(query.notice))
+        try:
+            return await self.form(request, browser, query.interaction, notice=ARRIVALS.get(query.notice))
+        except InteractionGone:
+            return self._way.expired(request, query.interaction)
 
     async def submit(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, SignInForm)
         self._browsers.check_form(request, browser, form.csrf)
+        try:
+            return await self._try_password(request, browser, form)
+        except InteractionGone:
+            return self._way.expired(request, form.interaction)
+
+    async def _try_password(self, request: Request, browser: Browser, form: SignInForm) -> Response:
+        await self._way.destination(browser, form.interaction)  # whoever comes too late proves nothing in vain
         attempt = Attempt(
             login=form.login,
             password=form.password,
@@ -110,6 +124,13 @@ class SignInPages:
         browser = await self._browsers.read(request)
         form = await read_form(request, PasskeyForm)
         self._browsers.check_form(request, browser, form.csrf)
+        try:
+            return await self._try_passkey(request, browser, form)
+        except InteractionGone:
+            return self._way.expired(request, form.interaction)
+
+    async def _try_passkey(self, request: Request, browser: Browser, form: PasskeyForm) -> Response:
+        await self._way.destination(browser, form.interaction)
         try:
             passkey = await self._passkeys.sign_in(
                 form.credential, browser=sha256(browser.name), origin=origin_of(request, "passkey")
@@ -142,18 +163,21 @@ class SignInPages:
         notice: Notice | None = None,
         status: int = 200,
     ) -> Response:
+        destination = await self._way.destination(browser, interaction)
         possible = self._passkeys.are_possible
         context = SignInContext(
             csrf=self._browsers.csrf(browser),
             interaction=interaction,
-            login=login,
+            login=login or destination.login_hint,
             problem=problem,
             notice=notice,
+            application=destination.application,
+            returns_to=destination.returns_to,
             register_enabled=self._register_enabled,
             passkeys_enabled=possible,
             passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.name)) if possible else "",
         )
-        return self._browsers.remember(self._pages.show(request, context, status=status), browser)
+        return self._way.show(request, browser, destination, context, status=status)
 
     def endpoints(self) -> list[Endpoint]:
         shown = Endpoint(

@@ -29,6 +29,7 @@ class Trouble(StrEnum):
     ONLY_WAY_IN = "only_way_in"  # the last passkey of an account without a password
     PASSKEY_NAME = "passkey_name"
     PASSKEYS_FULL = "passkeys_full"
+    UNKNOWN_CODE = "unknown_code"  # no device waits with it
     FORM_EXPIRED = "form_expired"  # the csrf value is not this browser's
     INPUT = "input"  # text: the detail of a BadInput (too short, no address, …); known ones are translated
 

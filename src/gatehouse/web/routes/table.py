@@ -59,6 +59,7 @@ class Auth(Enum):
 class Cors(Enum):
     NONE = "none"
     ANYONE = "anyone"  # any origin, never with credentials: key sets and discovery (checklist HT-12)
+    CLIENTS = "clients"  # the origins that clients registered (middleware/client_origins.py)
 
 
 class VolumeLimiter(Protocol):
@@ -206,6 +207,15 @@ def by_method(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:
 def body_limits(endpoints: Iterable[Endpoint]) -> dict[str, int]:
     """What the body-limit middleware is told: the paths whose limit is not the usual one."""
     return {endpoint.path: endpoint.body_limit for endpoint in endpoints if endpoint.body_limit != DEFAULT_LIMIT}
+
+
+def client_paths(endpoints: Iterable[Endpoint]) -> dict[str, str]:
+    """What the middleware of client origins is told: its paths and their methods."""
+    shared = [endpoint for endpoint in endpoints if endpoint.cors is Cors.CLIENTS]
+    return {
+        path: ", ".join(sorted(method for one in shared if one.path == path for method in one.methods))
+        for path in dict.fromkeys(endpoint.path for endpoint in shared)
+    }
 
 
 def refuse_split_headers(response: Response) -> None:

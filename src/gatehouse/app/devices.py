@@ -1,0 +1,48 @@
+"""The part of the composition root that is about devices without a browser (RFC 8628)."""
+
+from gatehouse.app import guessing
+from gatehouse.app.house import DAY, House
+from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.oauth.client_authentication import ClientAuthentication
+from gatehouse.oauth.consent import Consents
+from gatehouse.oauth.device import DeviceDesk
+from gatehouse.oauth.device_occasion import KIND, DeviceOccasion
+from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.web.browser import Browsers
+from gatehouse.web.oauth.device import DeviceAuthorizationEndpoint, DevicePages
+from gatehouse.web.pages.confirm_sign_in import ConfirmSignInPage
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.routes.table import Endpoint
+
+
+def device_occasion(house: House, *, rules: ApplicationRules, consents: Consents) -> DeviceOccasion:
+    return DeviceOccasion(
+        store=house.storage.device_requests,
+        clients=house.storage.oauth,
+        accounts=house.storage.accounts,
+        consents=consents,
+        rules=rules,
+        recorder=house.recorder,
+        clock=house.clock,
+        family=house.settings.oauth.refresh_family_days * DAY,
+    )
+
+
+def device_endpoints(
+    house: House,
+    *,
+    authentication: ClientAuthentication,
+    occasion: DeviceOccasion,
+    interactions: Interactions,
+    browsers: Browsers,
+    pages: Pages,
+) -> list[Endpoint]:
+    desk = DeviceDesk(store=house.storage.device_requests, guesses=guessing.guesses(house), clock=house.clock)
+    asked = DeviceAuthorizationEndpoint(
+        authentication=authentication, desk=desk, base_url=house.settings.server.base_url
+    )
+    confirm = ConfirmSignInPage(
+        occasions={KIND: occasion}, interactions=interactions, browsers=browsers, pages=pages, clock=house.clock
+    )
+    shown = DevicePages(desk=desk, interactions=interactions, browsers=browsers, pages=pages)
+    return [asked.endpoint(), *shown.endpoints(), *confirm.endpoints()]

@@ -1,0 +1,37 @@
+"""Who is behind an access token: the one place where one is believed."""
+
+from dataclasses import dataclass
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.access_tokens import AccessToken, AccessTokens
+from gatehouse.oauth.model import Holder
+from gatehouse.oauth.store import GrantStore
+from gatehouse.tokens.errors import InvalidToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer:
+    token: AccessToken
+    holder: Holder
+
+
+class Bearers:
+    def __init__(self, *, access_tokens: AccessTokens, store: GrantStore, clock: Clock) -> None:
+        self._access_tokens = access_tokens
+        self._store = store
+        self._clock = clock
+
+    async def identify(self, token: str) -> Bearer:
+        """Raise InvalidToken for one that is not ours, past its end, or of a grant that is over."""
+        bearer = await self.find(token)
+        if bearer is None:
+            raise InvalidToken("an access token that is not, or no longer, good")
+        return bearer
+
+    async def find(self, token: str) -> Bearer | None:
+        read = self._access_tokens.read(token)
+        now = self._clock.now()
+        if read is None or read.ends_at <= now:
+            return None
+        holder = await self._store.by_id(read.grant_id, now)
+        return None if holder is None else Bearer(token=read, holder=holder)

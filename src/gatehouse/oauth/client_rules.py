@@ -1,0 +1,116 @@
+"""What a client may be: every field checked before it is kept (R3)."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from gatehouse.kernel.text import is_plain_line
+from gatehouse.kernel.urls import parse_web_url
+from gatehouse.oauth.client_keys import client_keys
+from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.model import SCOPES, Client, Profile, TokenSettings
+from gatehouse.oauth.redirects import is_registrable_host, is_registrable_origin, is_registrable_uri
+
+CLIENT_ID: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
+NAME_LONGEST: Final = 64
+CLAIM_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
+CLAIMS_MOST: Final = 16
+# What tokens and userinfo say anyway: a mapped claim never speaks in their place (OpenID Connect Core §2, §5.1).
+OWN_CLAIMS: Final = frozenset(
+    (
+        *(
+            "iss",
+            "sub",
+            "aud",
+            "exp",
+            "nbf",
+            "iat",
+            "jti",
+            "azp",
+            "typ",
+            "kid",
+            "sid",
+            "events",
+            "scope",
+            "client_id",
+        ),
+        *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash"),
+        *("email", "email_verified", "nickname", "name", "preferred_username", "locale", "phone_number_verified"),
+    )
+)
+SHORTEST: Final = 60  # seconds any token lives
+DEFAULTS: Final = TokenSettings()  # which are the most, too
+GRACE_MOST: Final = 60  # as oauth.refresh_grace_seconds
+
+Problem = tuple[object, str]
+
+
+def check_client(client: Client) -> None:
+    """Raise BadClient for the first thing that is not acceptable."""
+    for holds, problem in (*_names(client), *_addresses(client), *_kinds(client), *_tokens(client)):
+        if not holds:
+            raise BadClient(problem)
+    if client_keys(client.jwks) and (client.public or client.profile is Profile.NATIVE):
+        raise BadClient("jwks is for clients of profile oidc that are not public")
+
+
+def _names(client: Client) -> Iterable[Problem]:
+    yield (
+        CLIENT_ID.fullmatch(client.client_id),
+        "client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'",
+    )
+    yield 0 < len(client.name) <= NAME_LONGEST and is_plain_line(client.name), "name takes 1 to 64 characters"
+    yield set(client.scopes) <= set(SCOPES), f"scopes are {', '.join(SCOPES)}"
+
+
+def _addresses(client: Client) -> Iterable[Problem]:
+    yield all(map(is_registrable_host, client.redirect_hosts)), "a redirect host is a bare lower-case host name"
+    yield (
+        all(map(is_registrable_uri, client.redirect_uris + client.post_logout_uris)),
+        "a redirect URI is https (or http on loopback), without user-info or fragment",
+    )
+    yield (
+        client.redirect_hosts or client.redirect_uris or client.device_grant,
+        "a client needs a redirect URI or host",
+    )
+    yield (
+        all(map(is_registrable_origin, client.origins)),
+        "an origin is https://host or https://host:port (or http on loopback), without a path",
+    )
+    yield (
+        is_callable_address(client.backchannel_logout_uri),
+        "backchannel_logout_uri is a web address without user-info or fragment",
+    )
+
+
+def _kinds(client: Client) -> Iterable[Problem]:
+    is_oidc = client.profile is Profile.OIDC
+    yield not is_oidc or not client.redirect_hosts, "profile oidc takes exact redirect URIs only"
+    yield is_oidc or not client.public, "a public client needs profile oidc"
+    # The only proof of a native client is made with its redirect_uri, and a device has none (interface §5.1).
+    yield is_oidc or not client.device_grant, "the device grant needs profile oidc"
+
+
+def _tokens(client: Client) -> Iterable[Problem]:
+    wanted, grace = client.token_settings, client.token_settings.refresh_grace_seconds
+    yield (
+        SHORTEST <= wanted.access_seconds <= DEFAULTS.access_seconds,
+        f"access_seconds is {SHORTEST} to {DEFAULTS.access_seconds}",
+    )
+    yield (
+        SHORTEST <= wanted.refresh_seconds <= DEFAULTS.refresh_seconds,
+        f"refresh_seconds is {SHORTEST} to {DEFAULTS.refresh_seconds}",
+    )
+    yield grace is None or 0 <= grace <= GRACE_MOST, f"refresh_grace_seconds is 0 to {GRACE_MOST}"
+    yield len(client.claims) <= CLAIMS_MOST, f"at most {CLAIMS_MOST} claims are mapped"
+    yield all(map(CLAIM_NAME.fullmatch, client.claims)), "a mapped claim has a name of letters, digits and _.:/-"
+    yield not OWN_CLAIMS & set(client.claims), "a mapped claim never has the name of one that tokens carry anyway"
+    yield all(source.application_id > 0 for source in client.claims.values()), "a mapped claim names an application"
+
+
+def is_callable_address(uri: str) -> bool:
+    """What the outbound room will try; whether it may is decided by the address behind it, at each call (R6)."""
+    if not uri:
+        return True
+    url = parse_web_url(uri)
+    return url is not None and not url.fragment

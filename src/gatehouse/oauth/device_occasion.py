@@ -1,0 +1,117 @@
+"""A sign-in for the sake of a device: what the interaction room, and its confirmation page, ask about it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gatehouse.accounts.store import AccountStore
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Details, Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.interaction.confirming import Question
+from gatehouse.interaction.errors import InteractionGone
+from gatehouse.interaction.model import Destination, Interaction, Proof, Step, proof_of
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.ids import new_record_id
+from gatehouse.oauth.consent import Consents
+from gatehouse.oauth.device import shown
+from gatehouse.oauth.login_gate import lets_in
+from gatehouse.oauth.model import Client, DeviceRequest, Grant
+from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.oauth.store import ClientStore, DeviceStore
+from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
+
+KIND: Final = "device"
+USER_CODE: Final = "user_code"
+CLIENT: Final = "client_id"
+DONE: Final = "/device/done"
+NOT_DONE: Final = "/device/cancelled"
+
+
+def ask_of(request: DeviceRequest) -> Mapping[str, str]:
+    """What an interaction keeps of a request; the rest is read again at each step."""
+    return {USER_CODE: request.user_code, CLIENT: request.client_id}
+
+
+class DeviceOccasion:
+    def __init__(
+        self,
+        *,
+        store: DeviceStore,
+        clients: ClientStore,
+        accounts: AccountStore,
+        consents: Consents,
+        rules: ApplicationRules,
+        recorder: Recorder,
+        clock: Clock,
+        family: int,
+    ) -> None:
+        """`family`: seconds one sign-in can be refreshed at all."""
+        self._store = store
+        self._clients = clients
+        self._accounts = accounts
+        self._consents = consents
+        self._rules = rules
+        self._recorder = recorder
+        self._clock = clock
+        self._family = family
+
+    async def destination(self, interaction: Interaction) -> Destination:
+        return Destination(application=(await self._clients.client(interaction.ask[CLIENT])).name)
+
+    async def next_step(self, interaction: Interaction) -> Step:  # noqa: ARG002 - the protocol's signature
+        """Always asked, also of someone who is signed in: another may have sent him the code (RFC 8628 §5.4)."""
+        return Step.CONFIRM
+
+    async def question(self, interaction: Interaction) -> Question:
+        request = await self._waiting(interaction)
+        client = await self._clients.client(request.client_id)
+        return Question(
+            application=client.name,
+            code=shown(request.user_code),
+            scopes=() if client.first_party else request.scopes,
+            asked_at=request.created_at,
+            address=request.address,
+        )
+
+    async def finish(self, interaction: Interaction, origin: Origin) -> str:
+        request, proof = await self._waiting(interaction), proof_of(interaction)
+        client = await self._clients.client(request.client_id)
+        if not await lets_in(self._rules, await self._accounts.user(proof.user_id), client):
+            return await self.refuse(interaction, origin)
+        if not client.first_party:
+            await self._consents.give(proof.user_id, client, request.scopes, origin)
+        details: Details = {"client": client.client_id, "scope": " ".join(request.scopes), "device": True}
+        entry = self._recorder.record(Event.GRANT_MADE, origin, subject=proof.user_id, details=details)
+        grant = self._grant(request, client, proof)
+        approved = await self._store.approve(request.user_code, grant, self._clock.now(), entry)
+        return DONE if approved else NOT_DONE
+
+    async def refuse(self, interaction: Interaction, origin: Origin) -> str:
+        details = {"client": interaction.ask[CLIENT]}
+        entry = self._recorder.record(Event.DEVICE_DENIED, origin, subject=interaction.user_id or "", details=details)
+        await self._store.deny(interaction.ask[USER_CODE], self._clock.now(), entry)
+        return NOT_DONE
+
+    async def _waiting(self, interaction: Interaction) -> DeviceRequest:
+        request = await self._store.by_user_code(interaction.ask[USER_CODE], self._clock.now())
+        if request is None:
+            raise InteractionGone
+        return request
+
+    def _grant(self, request: DeviceRequest, client: Client, proof: Proof) -> Grant:
+        """The device is a session of its own, and goes on when the browser that confirmed it signs out."""
+        now = self._clock.now()
+        lasts = self._family if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
+        return Grant(
+            grant_id=new_record_id(),
+            client_id=client.client_id,
+            user_id=proof.user_id,
+            rev=proof.rev,
+            session_id=new_record_id(),
+            scopes=request.scopes,
+            redirect_uri="",
+            auth=proof.auth,
+            auth_time=proof.proved_at,
+            created_at=now,
+            ends_at=request.ends_at + lasts,
+        )

@@ -1,0 +1,76 @@
+"""What the service tells about itself: OpenID Connect Discovery 1.0 and RFC 8414, one document (R3)."""
+
+import msgspec
+
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.authorization_request import PROMPTS
+from gatehouse.oauth.model import SCOPES
+
+CLIENT_PROOFS = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
+ALGORITHMS = (Algorithm.RS256.value, Algorithm.ES256.value, Algorithm.EDDSA.value)
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """In the order of OpenID Connect Discovery §3, then what later documents add."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    userinfo_endpoint: str
+    jwks_uri: str
+    scopes_supported: tuple[str, ...] = SCOPES
+    response_types_supported: tuple[str, ...] = ("code",)
+    response_modes_supported: tuple[str, ...] = ("query",)
+    grant_types_supported: tuple[str, ...] = (
+        "authorization_code",
+        "refresh_token",
+        "urn:ietf:params:oauth:grant-type:device_code",
+    )
+    subject_types_supported: tuple[str, ...] = ("public",)
+    id_token_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
+    token_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_PROOFS
+    token_endpoint_auth_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
+    display_values_supported: tuple[str, ...] = ("page",)
+    claim_types_supported: tuple[str, ...] = ("normal",)
+    claims_supported: tuple[str, ...] = (
+        *("iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash"),
+        *("email", "email_verified", "nickname", "phone_verified"),
+    )
+    ui_locales_supported: tuple[str, ...]
+    claims_parameter_supported: bool = True
+    request_parameter_supported: bool = False
+    request_uri_parameter_supported: bool = False
+    require_request_uri_registration: bool = False
+    prompt_values_supported: tuple[str, ...] = PROMPTS
+    # OpenID Connect RP-Initiated Logout 1.0 and Back-Channel Logout 1.0
+    end_session_endpoint: str
+    backchannel_logout_supported: bool = True
+    backchannel_logout_session_supported: bool = True
+    # RFC 7009, RFC 7662, RFC 8628
+    revocation_endpoint: str
+    revocation_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_PROOFS
+    revocation_endpoint_auth_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
+    introspection_endpoint: str
+    introspection_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_PROOFS[:-1]
+    introspection_endpoint_auth_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
+    device_authorization_endpoint: str
+    # RFC 7636, RFC 9207
+    code_challenge_methods_supported: tuple[str, ...] = ("S256",)
+    authorization_response_iss_parameter_supported: bool = True
+
+
+def metadata(issuer: str, *, languages: tuple[str, ...]) -> Metadata:
+    """Every address is the issuer's, byte for byte; the Host header has no say (R0)."""
+    oauth = f"{issuer}/proxy/oauth"
+    return Metadata(
+        issuer=issuer,
+        authorization_endpoint=f"{oauth}/authorize",
+        token_endpoint=f"{oauth}/token",
+        userinfo_endpoint=f"{oauth}/userinfo",
+        jwks_uri=f"{oauth}/keys",
+        ui_locales_supported=languages,
+        end_session_endpoint=f"{oauth}/logout",
+        revocation_endpoint=f"{oauth}/revoke",
+        introspection_endpoint=f"{oauth}/introspect",
+        device_authorization_endpoint=f"{oauth}/device_authorization",
+    )

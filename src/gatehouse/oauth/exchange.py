@@ -1,0 +1,128 @@
+"""Between the two worlds: a user JWT for an id_token, an access token for a user JWT (interface §4.2, R2)."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import Kind, User
+from gatehouse.accounts.store import AccountStore
+from gatehouse.kernel.addresses import Address, contains, parse_network
+from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.bearers import Bearer, Bearers
+from gatehouse.oauth.errors import AccessDenied, UnauthorizedClient
+from gatehouse.oauth.login_gate import lets_in
+from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.oauth.store import GrantStore
+from gatehouse.oauth.vocabulary import PROFILE, TRUST
+from gatehouse.tokens.claims import ExchangedClaims, ExchangeIdClaims, UserClaims, location_digest
+from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.signing import Signer
+from gatehouse.tokens.verifying import Verifier
+
+ID_TOKEN_SECONDS: Final = 3_600
+SALT_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangedIdToken:
+    id_token: str
+    expires_in: int
+
+
+class JwtForIdToken:
+    """`exchange`: whoever has someone's user JWT gets an id_token for the service itself."""
+
+    def __init__(
+        self, *, accounts: AccountStore, verifier: Verifier, signer: Signer, clock: Clock, issuer: str
+    ) -> None:
+        self._accounts = accounts
+        self._verifier = verifier
+        self._signer = signer
+        self._clock = clock
+        self._issuer = issuer
+
+    async def exchange(self, jwt: str, address: Address | None) -> ExchangedIdToken:
+        """Raises InvalidToken, and AccessDenied from an address that the JWT is not for."""
+        claims = await self._verifier.verify(jwt, UserClaims)
+        if claims.aud is not None:
+            raise InvalidToken("a JWT for one application is not exchanged (R2)")
+        user = await self._owner(claims)
+        refuse_other_places(claims, address)
+        now = self._clock.now()
+        ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
+        told = ExchangeIdClaims(
+            iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,), nickname=user.nick
+        )
+        return ExchangedIdToken(id_token=await self._signer.sign(told), expires_in=ends_at - now)
+
+    async def _owner(self, claims: UserClaims) -> User:
+        try:
+            user = await self._accounts.user(claims.uid)
+        except UserNotFound:
+            raise InvalidToken(f"user {claims.uid} is gone") from None
+        if user.blocked or user.rev != claims.rev or user.kind is not Kind.PERSON:
+            raise InvalidToken(f"user {claims.uid} is blocked, or the JWT revoked")
+        return user
+
+
+class AccessTokenForJwt:
+    """`exchangeToken`: a user JWT that says what the access token may know, and dies with its grant."""
+
+    def __init__(
+        self, *, bearers: Bearers, rules: ApplicationRules, signer: Signer, clock: Clock, issuer: str
+    ) -> None:
+        self._bearers = bearers
+        self._rules = rules
+        self._signer = signer
+        self._clock = clock
+        self._issuer = issuer
+
+    async def exchange(self, access_token: str) -> str:
+        """Raises InvalidToken, UnauthorizedClient, AccessDenied."""
+        bearer = await self._bearers.identify(access_token)
+        client, user = bearer.holder.client, bearer.holder.user
+        if not client.may_exchange:
+            raise UnauthorizedClient(f"{client.client_id} may not exchange access tokens")
+        if not await lets_in(self._rules, user, client):
+            raise AccessDenied(f"application {client.application_id} keeps {user.user_id} out")
+        return await self._signer.sign(self._claims(bearer))
+
+    def _claims(self, bearer: Bearer) -> ExchangedClaims:
+        client, user, scopes = bearer.holder.client, bearer.holder.user, bearer.token.scopes
+        slt = secrets.token_urlsafe(SALT_BYTES)
+        return ExchangedClaims(
+            iss=self._issuer,
+            iat=self._clock.now(),
+            exp=bearer.token.ends_at,
+            uid=user.user_id,
+            sub=user.user_id,
+            nick=user.nick if client.first_party or PROFILE in scopes else "",
+            auth="openid",
+            slt=slt,
+            loc=location_digest(user.country, slt),
+            tgs=user.tag_text if client.first_party or TRUST in scopes else "",
+            cntry=user.country,
+            lng=user.lang,
+            rev=user.rev,
+            azp=client.client_id,
+            gid=bearer.holder.grant.grant_id,
+        )
+
+
+class LiveGrants:
+    """Fills the port of the permission room: an exchanged JWT dies with its grant (R2)."""
+
+    def __init__(self, *, store: GrantStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def is_live(self, grant_id: str) -> bool:
+        return await self._store.by_id(grant_id, self._clock.now()) is not None
+
+
+def refuse_other_places(claims: UserClaims, address: Address | None) -> None:
+    """`fip` (R2)."""
+    networks = tuple(parse_network(text) for text in claims.fip or ())
+    if networks and (address is None or not contains(networks, address)):
+        raise AccessDenied("not from an address of its fip")

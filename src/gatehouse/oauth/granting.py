@@ -1,0 +1,71 @@
+"""Makes the grant that a sign-in to a client comes to, with its code."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.interaction.model import Proof
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_record_id, new_secret
+from gatehouse.oauth.authorization_request import AuthorizationRequest
+from gatehouse.oauth.model import Client, Grant
+from gatehouse.oauth.refusals import LoginRequired
+from gatehouse.oauth.store import GrantStore
+
+OFFLINE: Final = "offline_access"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantLife:
+    """Seconds."""
+
+    code: int = 60
+    family: int = 90 * 86_400
+
+
+class Granting:
+    def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock, life: GrantLife) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+        self._life = life
+
+    async def begin(self, client: Client, proof: Proof, request: AuthorizationRequest, origin: Origin) -> str:
+        """Keep the grant and return its code, of which a digest is kept.
+
+        Raises LoginRequired when the account was blocked, or all its sessions were ended, a moment ago.
+        """
+        code = new_secret()
+        grant = self._grant(client, proof, request, sha256(code))
+        details = {"client": client.client_id, "scope": " ".join(request.scopes)}
+        entry = self._recorder.record(Event.GRANT_MADE, origin, subject=proof.user_id, details=details)
+        if not await self._store.begin(grant, entry, in_session=True):
+            raise LoginRequired
+        return code
+
+    def _grant(self, client: Client, proof: Proof, request: AuthorizationRequest, code: bytes) -> Grant:
+        now = self._clock.now()
+        code_ends_at = now + self._life.code
+        # Without refresh tokens nothing outlives the access token that the code may still be turned into.
+        lasts = self._life.family if OFFLINE in request.scopes else client.token_settings.access_seconds
+        return Grant(
+            grant_id=new_record_id(),
+            client_id=client.client_id,
+            user_id=proof.user_id,
+            rev=proof.rev,
+            session_id=proof.session_id,
+            scopes=request.scopes,
+            redirect_uri=request.redirect_uri,
+            nonce=request.nonce,
+            code_challenge=request.code_challenge,
+            wanted_claims=request.wanted_claims,
+            auth=proof.auth,
+            auth_time=proof.proved_at,
+            code=code,
+            code_ends_at=code_ends_at,
+            created_at=now,
+            ends_at=code_ends_at + lasts,
+        )

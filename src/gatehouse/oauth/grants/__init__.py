@@ -1,0 +1,1 @@
+"""The ways to get tokens: what each takes, and when it counts as taken."""

@@ -1,0 +1,58 @@
+"""A device asks whether somebody has confirmed it (RFC 8628 §3.4)."""
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.errors import (
+    AuthorizationPending,
+    DeviceCodeExpired,
+    DeviceDenied,
+    InvalidGrant,
+    InvalidRequest,
+    SlowDown,
+)
+from gatehouse.oauth.login_gate import lets_in
+from gatehouse.oauth.model import Client, DeviceRequest, DeviceState
+from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.oauth.store import DeviceStore
+from gatehouse.oauth.token_endpoint import Found, Taken, TokenRequest
+from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
+
+
+class DeviceCode:
+    def __init__(self, *, store: DeviceStore, rules: ApplicationRules, clock: Clock) -> None:
+        self._store = store
+        self._rules = rules
+        self._clock = clock
+
+    async def find(self, ask: TokenRequest) -> Found | None:
+        """Nobody's yet: devices name their client."""
+        if not ask.device_code:
+            raise InvalidRequest("no device_code")
+        return None
+
+    async def failed(self, ask: TokenRequest) -> None:
+        """Nothing is spent by someone who cannot prove to be the client."""
+
+    async def take(self, ask: TokenRequest, client: Client, found: Found | None) -> Taken:  # noqa: ARG002
+        now = self._clock.now()
+        digest = sha256(ask.device_code)
+        request, is_early = await self._store.poll(digest, now)
+        if request is None or request.client_id != client.client_id:
+            raise InvalidGrant("no such device code, or another client's")
+        refuse_undecided(request, now, is_early=is_early)
+        generation = 1 if OFFLINE_ACCESS in request.scopes else 0
+        holder = await self._store.take(digest, now, generation=generation)
+        if holder is None:
+            raise InvalidGrant("the device code is taken, or what it stood for is over")
+        if not await lets_in(self._rules, holder.user, client):
+            raise InvalidGrant(f"application {client.application_id} keeps {holder.user.user_id} out")
+        return Taken(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
+
+
+def refuse_undecided(request: DeviceRequest, now: int, *, is_early: bool) -> None:
+    if request.ends_at <= now:
+        raise DeviceCodeExpired
+    if request.state is DeviceState.DENIED:
+        raise DeviceDenied
+    if request.state is DeviceState.PENDING:
+        raise SlowDown if is_early else AuthorizationPending

@@ -1,0 +1,98 @@
+"""The tokens of a grant: whoever calls has taken what they are given for (R2, interface §2.1)."""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.base64url import encode_base64url
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.access_tokens import AccessTokens
+from gatehouse.oauth.claims_told import email_for, nickname_for
+from gatehouse.oauth.model import Holder, Profile
+from gatehouse.oauth.ports import ClaimMapping
+from gatehouse.oauth.refresh_tokens import RefreshTokens
+from gatehouse.tokens.claims import IdClaims
+from gatehouse.tokens.signing import Signer
+
+ID_TOKEN_SECONDS: Final = 3_600  # interface §8
+# The hash function of the signature: Ed25519 has SHA-512 inside (OpenID Connect Core §3.1.3.6, RFC 8032).
+HASHES: Final[Mapping[Algorithm, str]] = {
+    Algorithm.RS256: "sha256",
+    Algorithm.ES256: "sha256",
+    Algorithm.EDDSA: "sha512",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSet:
+    access_token: str = field(repr=False)
+    id_token: str = field(repr=False)
+    expires_in: int
+    refresh_token: str | None = field(default=None, repr=False)
+    scope: str | None = None  # native clients get the members of interface §4.2 and no other
+
+
+class Issue:
+    def __init__(
+        self,
+        *,
+        access_tokens: AccessTokens,
+        refresh_tokens: RefreshTokens,
+        signer: Signer,
+        mapping: ClaimMapping,
+        clock: Clock,
+        issuer: str,
+    ) -> None:
+        self._access_tokens = access_tokens
+        self._refresh_tokens = refresh_tokens
+        self._signer = signer
+        self._mapping = mapping
+        self._clock = clock
+        self._issuer = issuer
+
+    async def tokens(
+        self, holder: Holder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
+    ) -> TokenSet:
+        """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
+        now = self._clock.now()
+        ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
+        access_token = self._access_tokens.make(holder.grant.grant_id, scopes, ends_at)
+        return TokenSet(
+            access_token=access_token,
+            id_token=await self._id_token(holder, scopes, access_token, now),
+            expires_in=ends_at - now,
+            refresh_token=await self._refresh_token(holder, generation, refreshed_at),
+            scope=" ".join(scopes) if holder.client.profile is Profile.OIDC else None,
+        )
+
+    async def _refresh_token(self, holder: Holder, generation: int, refreshed_at: int) -> str | None:
+        if not generation:
+            return None
+        return await self._refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at)
+
+    async def _id_token(self, holder: Holder, scopes: Collection[str], access_token: str, now: int) -> str:
+        grant, user, client = holder.grant, holder.user, holder.client
+        alg = client.token_settings.id_token_alg
+        claims = IdClaims(
+            iss=self._issuer,
+            iat=now,
+            exp=now + ID_TOKEN_SECONDS,
+            sub=user.user_id,
+            aud=(self._issuer, client.client_id),
+            azp=client.client_id,
+            nonce=grant.nonce,
+            email=email_for(user, scopes),
+            nickname=nickname_for(user, scopes),
+            auth_time=grant.auth_time,
+            at_hash=at_hash(access_token, alg),
+            sid=grant.session_id if client.backchannel_logout_uri else None,
+        )
+        mapped = await self._mapping.claims(user, client) if client.claims else {}
+        return await self._signer.sign(claims, alg=alg, more=mapped)
+
+
+def at_hash(access_token: str, alg: Algorithm) -> str:
+    digest = hashlib.new(HASHES[alg], access_token.encode()).digest()
+    return encode_base64url(digest[: len(digest) // 2]).decode()

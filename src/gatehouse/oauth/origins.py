@@ -1,0 +1,25 @@
+"""Which pages may call the token endpoints from a browser: those of the origins that clients registered (R3)."""
+
+from typing import Final
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.store import ClientStore
+
+REMEMBERED: Final = (
+    1  # second: a flood of preflights is one look a second, and decides nothing but what browsers show
+)
+
+
+class Origins:
+    def __init__(self, *, store: ClientStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._known: frozenset[str] = frozenset()
+        self._read_at = float("-inf")
+
+    async def is_registered(self, origin: str) -> bool:
+        """Exactly so, by any client: a preflight does not say for which one it asks."""
+        if self._clock.monotonic() - self._read_at >= REMEMBERED:
+            self._known = await self._store.origins()
+            self._read_at = self._clock.monotonic()
+        return origin in self._known

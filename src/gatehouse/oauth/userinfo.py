@@ -1,0 +1,27 @@
+"""GET and POST /proxy/oauth/userinfo: what an access token tells about its owner (interface §4.2)."""
+
+from collections.abc import Mapping
+
+from gatehouse.oauth.bearers import Bearers
+from gatehouse.oauth.claims_told import email_for, nickname_for, trust_in
+from gatehouse.oauth.ports import ClaimMapping
+
+
+class UserInfo:
+    def __init__(self, *, bearers: Bearers, mapping: ClaimMapping) -> None:
+        self._bearers = bearers
+        self._mapping = mapping
+
+    async def about(self, access_token: str) -> Mapping[str, object]:
+        """Raises InvalidToken."""
+        bearer = await self._bearers.identify(access_token)
+        user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
+        mapped = await self._mapping.claims(user, client) if client.claims else {}
+        told = {"email": email_for(user, scopes), "nickname": nickname_for(user, scopes)}
+        return {
+            **mapped,
+            "status": "ok",
+            "sub": user.user_id,
+            **{name: value for name, value in told.items() if value is not None},
+            **trust_in(user, scopes),
+        }

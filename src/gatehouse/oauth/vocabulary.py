@@ -1,0 +1,28 @@
+"""Words of the protocols that more than one part says: what a client sends, and what discovery promises."""
+
+from enum import StrEnum
+from typing import Final
+
+OPENID: Final = "openid"
+OFFLINE_ACCESS: Final = "offline_access"
+EMAIL: Final = "email"
+PROFILE: Final = "profile"
+TRUST: Final = "trust"
+
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"  # RFC 7523 §2.2
+TOKEN_PATH: Final = "/proxy/oauth/token"  # noqa: S105 - a path
+
+
+class GrantName(StrEnum):
+    AUTHORIZATION_CODE = "authorization_code"
+    REFRESH_TOKEN = "refresh_token"  # noqa: S105 - a name
+    DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+class AuthMethod(StrEnum):
+    """How clients of profile oidc prove themselves; those of profile native have the SHA-1 proof."""
+
+    BASIC = "client_secret_basic"
+    POST = "client_secret_post"
+    PRIVATE_KEY = "private_key_jwt"
+    NONE = "none"

@@ -1,0 +1,54 @@
+"""What a user holds in applications, in words for others: fills oauth/claim_mapping.py Holdings."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.matching import is_member
+from gatehouse.permissions.evaluation.reading import Case, Reading
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """In one application, told the same way as by the permission endpoints."""
+
+    effective: Effective
+    groups: tuple[str, ...]  # titles of the groups of its project that he belongs to
+    now: int
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Those that are his in a project bear its name: nobody takes them for roles everywhere."""
+        return render(self.effective, Shape.ROLES, DEFAULT_OPTIONS, self.now)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return render(self.effective, Shape.LIST_SHORT, DEFAULT_OPTIONS, self.now)
+
+
+class HeldByUsers:
+    def __init__(self, *, reading: Reading, clock: Clock) -> None:
+        self._reading = reading
+        self._clock = clock
+
+    async def held(self, user_id: str, application_ids: Collection[int]) -> Mapping[int, Held]:
+        """By application; one that never was is left out. No address is known here: none meets a condition (R5)."""
+        facts = await self._reading.facts(user_id, application_ids)
+        if facts is None:
+            return {}
+        case = await self._reading.case(facts)
+        return {number: self._in(case, number) for number in application_ids if number in case.models}
+
+    def _in(self, case: Case, application_id: int) -> Held:
+        effective = self._reading.effective(case, application_id, None)
+        return Held(effective=effective, groups=groups_of(case, application_id), now=self._clock.now())
+
+
+def groups_of(case: Case, application_id: int) -> tuple[str, ...]:
+    application = case.models[application_id].application
+    project = case.structure.projects.get(application.project_id or "")
+    if project is None or project.project.removed or application.removed:
+        return ()
+    return tuple(sorted(group.title for group in project.groups.values() if is_member(group, case.facts)))

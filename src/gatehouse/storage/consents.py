@@ -1,0 +1,85 @@
+"""Keeps what people allowed clients (oauth/store.py)."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import and_, bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.audit.model import Record
+from gatehouse.oauth.model import Client, Consent
+from gatehouse.storage.audit import record
+from gatehouse.storage.oauth import whole_client
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables import clients, consents, grants
+
+CONSENT_OF = "consent_"
+
+_THIS = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
+
+FIND = Statement(select(consents).where(_THIS))
+# Holds the row until the commit: of two windows the second one adds to what the first one wrote.
+HOLD = Statement(select(consents).where(_THIS).with_for_update())
+INSERT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
+REPLACE = Statement(update(consents).where(_THIS).values(scopes=bindparam("all_scopes"), given_at=bindparam("at")))
+OF_USER = Statement(
+    select(clients, *(column.label(f"{CONSENT_OF}{column.name}") for column in consents.c))
+    .join(consents, consents.c.client_id == clients.c.client_id)
+    .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
+    .order_by(clients.c.name, clients.c.client_id)
+)
+FORGET = Statement(delete(consents).where(_THIS).returning(consents.c.client_id))
+REVOKE = Statement(
+    update(grants)
+    .where(grants.c.user_id == bindparam("of"), grants.c.client_id == bindparam("to"), grants.c.revoked_at == 0)
+    .values(revoked_at=bindparam("now"))
+    .returning(grants.c.grant_id)
+)
+
+
+def consent(user_id: str, client_id: str) -> Verb[Consent | None]:
+    rows = yield FIND(of=user_id, to=client_id)
+    return _consent(rows[0]._asdict()) if rows else None
+
+
+def consents_of(user_id: str) -> Verb[Sequence[tuple[Consent, Client]]]:
+    rows = yield OF_USER(of=user_id)
+    return [_with_client(row) for row in rows]
+
+
+def give(given: Consent, entry: Record) -> Verb[None]:
+    fresh = yield INSERT(
+        user_id=given.user_id, client_id=given.client_id, scopes=given.scopes, given_at=given.given_at
+    )
+    if not fresh:
+        rows = yield HOLD(of=given.user_id, to=given.client_id)
+        held = rows[0].scopes if rows else ()
+        every = (*held, *(scope for scope in given.scopes if scope not in held))
+        yield REPLACE(of=given.user_id, to=given.client_id, all_scopes=every, at=given.given_at)
+    yield from record(entry)
+
+
+def withdraw(user_id: str, client_id: str, now: int, entry: Record) -> Verb[bool]:
+    forgotten = yield FORGET(of=user_id, to=client_id)
+    revoked = yield REVOKE(of=user_id, to=client_id, now=now)
+    if not forgotten and not revoked:
+        return False
+    yield from record(entry)
+    return True
+
+
+class ConsentStorage(Stored):
+    consent = look(consent)
+    consents = look(consents_of)
+    give = act(give)
+    withdraw = act(withdraw)
+
+
+def _with_client(row: Row) -> tuple[Consent, Client]:
+    fields = row._asdict()
+    own = {name.removeprefix(CONSENT_OF): fields.pop(name) for name in tuple(fields) if name.startswith(CONSENT_OF)}
+    return _consent(own), whole_client(fields, ())
+
+
+def _consent(fields: dict[str, object]) -> Consent:
+    return Consent(**{**fields, "scopes": tuple(fields["scopes"])})  # type: ignore[arg-type]

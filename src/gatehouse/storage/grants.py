@@ -1,0 +1,259 @@
+"""Keeps grants: one row for each sign-in to a client (oauth/store.py)."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, Final
+
+from sqlalchemy import and_, bindparam, case, delete, exists, not_, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.audit.model import Record
+from gatehouse.oauth.model import ClientSecret, Grant, Holder, SecretKind
+from gatehouse.oauth.store import Taking, Turn, Turned
+from gatehouse.storage.accounts import WHOLE_USER, whole_user
+from gatehouse.storage.audit import record
+from gatehouse.storage.oauth import whole_client
+from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables import client_secrets, clients, grants, once, sessions, users
+
+ASSERTION: Final = "client_assertion"  # the kind of single-use thing the id of a private_key_jwt is
+FIRST: Final = client_secrets.alias("first")
+SECOND: Final = client_secrets.alias("second")
+# The columns of each part of a holder; a row has them one after the other.
+PARTS: Final = tuple(
+    tuple(str(column.key) for column in columns)
+    for columns in (WHOLE_USER.exported_columns, grants.c, clients.c, client_secrets.c, client_secrets.c)
+)
+
+_LASTS = and_(grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
+_SAME_PERSON = exists().where(
+    users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev, users.c.blocked.is_(False)
+)
+_SAME_CLIENT = exists().where(clients.c.client_id == grants.c.client_id, clients.c.removed.is_(False))
+_ALIVE = and_(_LASTS, _SAME_PERSON, _SAME_CLIENT)
+
+INSERT = Statement(insert(grants))
+STILL_GOOD = Statement(
+    select(users.c.user_id)
+    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
+    .with_for_update(read=True)  # a revocation under way waits, or has won already
+)
+
+STILL_SIGNED_IN = Statement(
+    select(sessions.c.session_id).where(sessions.c.session_id == bindparam("session")).with_for_update(read=True)
+)
+
+
+def _holders() -> Any:  # noqa: ANN401 - a select of everything
+    """The grant, its user, its client and both secrets in one round trip, in the order of PARTS."""
+    wanted = WHOLE_USER.join(grants, grants.c.user_id == users.c.user_id).join(
+        clients, clients.c.client_id == grants.c.client_id
+    )
+    for slot, table in enumerate((FIRST, SECOND), 1):
+        wanted = wanted.outerjoin(table, and_(table.c.client_id == clients.c.client_id, table.c.slot == slot))
+    tables = (grants, clients, FIRST, SECOND)
+    return wanted.add_columns(
+        *(column.label(f"{table.name}_{column.name}") for table in tables for column in table.c)
+    )
+
+
+BY_CODE = Statement(_holders().where(grants.c.code == bindparam("of")))
+BY_ID = Statement(
+    _holders().where(
+        grants.c.grant_id == bindparam("of"),
+        _LASTS,
+        users.c.rev == grants.c.rev,
+        users.c.blocked.is_(False),
+        clients.c.removed.is_(False),
+    )
+)
+# The conditions are part of the write: of two takers the second one finds no row left to change.
+TAKE_CODE = Statement(
+    update(grants)
+    .where(
+        grants.c.code == bindparam("of"),
+        grants.c.code_taken_at == 0,
+        grants.c.code_ends_at > bindparam("now"),
+        _ALIVE,
+    )
+    .values(code_taken_at=bindparam("now"), generation=bindparam("first"), refreshed_at=bindparam("now"))
+    .returning(grants.c.grant_id)
+)
+REVOKE_TAKEN = Statement(
+    update(grants)
+    .where(grants.c.code == bindparam("of"), grants.c.code_taken_at > 0, grants.c.revoked_at == 0)
+    .values(revoked_at=bindparam("now"))
+    .returning(grants.c.grant_id)
+)
+CODE_TAKEN = Statement(select(grants.c.code_taken_at).where(grants.c.code == bindparam("of")))
+FAIL_CODE = Statement(
+    update(grants)
+    .where(grants.c.code == bindparam("of"), grants.c.code_taken_at == 0)
+    .values(
+        code_failures=grants.c.code_failures + 1,
+        code_ends_at=case((grants.c.code_failures + 1 >= bindparam("most"), 0), else_=grants.c.code_ends_at),
+    )
+)
+ROTATE = Statement(
+    update(grants)
+    .where(grants.c.grant_id == bindparam("of"), grants.c.generation == bindparam("shown"), _ALIVE)
+    .values(generation=grants.c.generation + 1, refreshed_at=bindparam("now"))
+    .returning(grants.c.generation, grants.c.refreshed_at)
+)
+NEWEST = Statement(
+    select(grants.c.generation, grants.c.refreshed_at).where(grants.c.grant_id == bindparam("of"), _ALIVE)
+)
+REVOKE = Statement(
+    update(grants)
+    .where(grants.c.grant_id == bindparam("of"), _ALIVE)
+    .values(revoked_at=bindparam("now"))
+    .returning(grants.c.grant_id)
+)
+REVOKE_CLIENT = Statement(
+    update(grants)
+    .where(grants.c.client_id == bindparam("of"), _LASTS)
+    .values(revoked_at=bindparam("now"))
+    .returning(grants.c.grant_id)
+)
+SPEND_ASSERTION = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
+# Its client wants to hear of the end of a session that goes on, however long ago its tokens ended.
+_IS_TO_BE_TOLD = and_(
+    exists().where(sessions.c.session_id == grants.c.session_id),
+    exists().where(clients.c.client_id == grants.c.client_id, clients.c.backchannel_logout_uri != ""),
+)
+SWEEP = Statement(
+    delete(grants).where(
+        or_(
+            and_(grants.c.ends_at <= bindparam("ended_by"), not_(_IS_TO_BE_TOLD)),
+            and_(grants.c.revoked_at > 0, grants.c.revoked_at <= bindparam("ended_by")),
+            # Nobody came for its code; codes live for minutes.
+            and_(
+                grants.c.code.is_not(None), grants.c.code_taken_at == 0, grants.c.created_at <= bindparam("ended_by")
+            ),
+        )
+    )
+)
+
+
+def begin(grant: Grant, entry: Record, *, in_session: bool = False) -> Verb[bool]:
+    if not (yield STILL_GOOD(of=grant.user_id, rev=grant.rev)):
+        return False
+    if in_session and not (yield STILL_SIGNED_IN(session=grant.session_id)):
+        return False
+    yield from add_grant(grant)
+    yield from record(entry)
+    return True
+
+
+def add_grant(grant: Grant) -> Verb[None]:
+    """Part of every verb that makes a grant."""
+    yield INSERT(**asdict(grant))
+
+
+def by_code(code: bytes) -> Verb[Holder | None]:
+    rows = yield BY_CODE(of=code)
+    return _holder(rows[0]) if rows else None
+
+
+def by_id(grant_id: str, now: int) -> Verb[Holder | None]:
+    rows = yield BY_ID(of=grant_id, now=now)
+    return _holder(rows[0]) if rows else None
+
+
+def take_code(code: bytes, now: int, *, generation: int, reused: Record) -> Verb[Taking]:
+    if (yield TAKE_CODE(of=code, now=now, first=generation)):
+        return Taking.TAKEN
+    if (yield REVOKE_TAKEN(of=code, now=now)):
+        yield from record(reused)
+        return Taking.REUSED
+    found = yield CODE_TAKEN(of=code)
+    return Taking.REUSED if found and found[0].code_taken_at else Taking.GONE
+
+
+def fail_code(code: bytes, *, most: int) -> Verb[None]:
+    yield FAIL_CODE(of=code, most=most)
+
+
+def turn(grant_id: str, generation: int, now: int, *, grace: int, reused: Record) -> Verb[Turned]:
+    rotated = yield ROTATE(of=grant_id, shown=generation, now=now)
+    if rotated:
+        return _turned(Turn.ROTATED, rotated[0])
+    newest = yield NEWEST(of=grant_id, now=now)
+    if not newest or generation > newest[0].generation:
+        return Turned(turn=Turn.GONE)
+    if generation == newest[0].generation - 1 and now - newest[0].refreshed_at < grace:
+        return _turned(Turn.REPEATED, newest[0])
+    if (yield REVOKE(of=grant_id, now=now)):
+        yield from record(reused)
+    return Turned(turn=Turn.REUSED)
+
+
+def revoke(grant_id: str, now: int, entry: Record) -> Verb[bool]:
+    if not (yield REVOKE(of=grant_id, now=now)):
+        return False
+    yield from record(entry)
+    return True
+
+
+def revoke_client(client_id: str, now: int, entry: Record) -> Verb[int]:
+    ended = yield REVOKE_CLIENT(of=client_id, now=now)
+    yield from record(entry)
+    return len(ended)
+
+
+def spend_assertion(digest: bytes, client_id: str, now: int, *, ends_at: int) -> Verb[bool]:
+    spent = yield SPEND_ASSERTION(
+        kind=ASSERTION,
+        digest=digest,
+        subject=client_id,
+        details={},
+        created_at=now,
+        expires_at=ends_at,
+        taken_at=now,
+    )
+    return bool(spent)
+
+
+def sweep(ended_by: int) -> Verb[None]:
+    yield SWEEP(ended_by=ended_by)
+
+
+class GrantStorage(Stored):
+    begin = act(begin)
+    by_code = look(by_code)
+    by_id = look(by_id)
+    take_code = act(take_code)
+    fail_code = act(fail_code)
+    turn = act(turn)
+    revoke = act(revoke)
+    revoke_client = act(revoke_client)
+    spend_assertion = act(spend_assertion)
+
+
+def _turned(turn: Turn, row: Row) -> Turned:
+    return Turned(turn=turn, generation=row.generation, refreshed_at=row.refreshed_at)
+
+
+def _holder(row: Row) -> Holder:
+    user, grant, client, *secrets = parts_of(row)
+    kept = sorted(
+        (_secret(secret) for secret in secrets if secret["slot"]), key=lambda one: (one.created_at, one.slot)
+    )
+    return Holder(grant=whole_grant(grant), client=whole_client(client, kept), user=whole_user(user))
+
+
+def parts_of(row: Row) -> Iterator[dict[str, Any]]:
+    values = iter(row)
+    for names in PARTS:
+        yield dict(zip(names, islice(values, len(names)), strict=True))
+
+
+def whole_grant(columns: dict[str, Any]) -> Grant:
+    return Grant(**{**columns, **{name: tuple(columns[name]) for name in ("scopes", "wanted_claims")}})
+
+
+def _secret(columns: dict[str, Any]) -> ClientSecret:
+    del columns["client_id"]
+    return ClientSecret(**{**columns, "kind": SecretKind(columns["kind"])})

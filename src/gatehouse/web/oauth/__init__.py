@@ -1,0 +1,1 @@
+"""The OAuth and OpenID Connect endpoints: bytes become typed requests, records and errors become answers (R3)."""

@@ -1,0 +1,140 @@
+"""GET and POST /proxy/oauth/authorize: back to the client at once, or on to the pages (interface §4.2, R3)."""
+
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.interaction.model import Step, proof_of_session, sign_in_of
+from gatehouse.kernel.errors import TooMany
+from gatehouse.oauth.authorization_request import AuthorizationRequest, Parameters
+from gatehouse.oauth.authorize import Authorize, Way
+from gatehouse.oauth.model import Client
+from gatehouse.oauth.occasion import KIND, ask_of
+from gatehouse.oauth.refusals import AuthorizeRefused, NotRedirected
+from gatehouse.throttle.volume import Volume
+from gatehouse.web import parse_form
+from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.oauth.client_error import ClientErrorPage
+from gatehouse.web.origin import origin_of
+from gatehouse.web.pages.entrance import page_of
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.way import carried
+from gatehouse.web.parse import BodyKind, content_type, query_pairs, raw_body
+from gatehouse.web.responses import NO_STORE, see_other
+from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+
+BEGINNING: Final = "authorize"  # what is counted: sign-ins begun and kept until they end
+QUERY_LONGEST: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
+TOO_LONG: Final = 414
+NOT_NOW: Final = 503
+FORM_ONLY: Final = frozenset({BodyKind.FORM})
+
+
+class AuthorizeEndpoint:
+    def __init__(
+        self,
+        *,
+        authorize: Authorize,
+        interactions: Interactions,
+        browsers: Browsers,
+        error_page: ClientErrorPage,
+        volume: Volume,
+    ) -> None:
+        self._authorize = authorize
+        self._interactions = interactions
+        self._browsers = browsers
+        self._error_page = error_page
+        self._volume = volume
+
+    async def ask(self, request: Request) -> Response:
+        asked = Parameters(query_pairs(request))
+        try:
+            client = await self._authorize.client_of(asked)
+        except NotRedirected as refused:
+            return await self._error_page.show(request, await self._browsers.read(request), refused)
+        try:
+            return await self._answer(request, asked, client)
+        except AuthorizeRefused as refused:
+            return see_other(self._authorize.refusal(asked["redirect_uri"], asked.state, refused))
+
+    async def look(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
+        """HEAD answers nothing, so it does nothing: no code is made for someone who does not come along (AZ-30)."""
+        return Response(None, 200, NO_STORE)
+
+    async def post(self, request: Request) -> Response:
+        """The same by a form: sent on to the address with the same meaning.
+
+        The cookies of a person who is signed in do not come along with another site's POST (SameSite=Lax), but
+        they do with the GET that follows.
+        """
+        content_type(request, FORM_ONLY)
+        pairs = (*query_pairs(request), *parse_form.urlencoded(await raw_body(request)))
+        query = urlencode(pairs)
+        if len(query) > QUERY_LONGEST:
+            raise HTTPException(TOO_LONG)
+        return see_other(f"{Path.AUTHORIZE}?{query}")
+
+    async def _answer(self, request: Request, asked: Parameters, client: Client) -> Response:
+        wanted = await self._authorize.read(asked, client)
+        browser = await self._browsers.read(request)
+        way = await self._authorize.way(wanted, client, browser.signed_in)
+        if is_prefetch(request):
+            return Response(None, NOT_NOW, NO_STORE)
+        if way is Way.ON and browser.signed_in is not None:
+            session = browser.signed_in.session
+            origin = origin_of(request, session.user_id)
+            return see_other(await self._authorize.grant(wanted, client, proof_of_session(session), origin))
+        address = await self._to_the_person(request, browser, wanted, way)
+        return self._browsers.remember(see_other(address), browser)
+
+    async def _to_the_person(self, request: Request, browser: Browser, wanted: AuthorizationRequest, way: Way) -> str:
+        """Begin a way through the pages; how many one source may begin is bounded (AZ-33)."""
+        wait = self._volume.admit(BEGINNING, caller_of(request.scope).source)
+        if wait:
+            raise TooMany(wait, "sign-ins begun from one source")
+        query = carried(request.scope["query_string"])
+        signed_in = browser.signed_in
+        if way is Way.CONSENT and signed_in is not None:
+            proof = proof_of_session(signed_in.session)
+            handle, interaction = await self._interactions.begin_proved(
+                KIND, ask_of(wanted), proof, browser=browser.name, request=query
+            )
+            return page_of(interaction.step, handle)
+        stale = sign_in_of(signed_in.session) if signed_in is not None and way is Way.SIGN_IN else ""
+        ask = ask_of(wanted, stale_sign_in=stale)
+        handle = await self._interactions.begin(KIND, ask, browser=browser.name, request=query)
+        if way is Way.CHOOSE:
+            return f"{Path.SIGN_IN_AS}?{urlencode({'interaction': handle})}"
+        return page_of(Step.LOGIN, handle)
+
+    def endpoints(self) -> list[Endpoint]:
+        asked = Endpoint(
+            name="oauth.authorize",
+            path=Path.AUTHORIZE,
+            methods=("GET",),
+            handler=self.ask,
+            dialect=Dialect.PAGE,
+            rate_class=RateClass.PUBLIC,
+            section="interface §4.2",
+            summary="Sign a person in to a client; answers by redirect",
+            auth=Auth.SESSION,
+            answers={303: None, 400: None},
+        )
+        return [
+            asked,
+            replace(asked, name="oauth.authorize_look", methods=("HEAD",), handler=self.look, hidden=True),
+            replace(asked, name="oauth.authorize_post", methods=("POST",), handler=self.post),
+        ]
+
+
+def is_prefetch(request: Request) -> bool:
+    """A browser that reads ahead is not a person who goes there (AZ-30)."""
+    purposes = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-moz"))
+    return any("prefetch" in purpose.lower() for purpose in purposes)

@@ -1,0 +1,69 @@
+"""The page for a request that names no client, or an address that is not the client's: nobody is sent there."""
+
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import Strength, User
+from gatehouse.oauth.refusals import NotRedirected
+from gatehouse.web.browser import Browser
+from gatehouse.web.dialects import request_id_of
+from gatehouse.web.pages.contexts import ClientErrorContext, RegisteredTarget
+from gatehouse.web.pages.rendering import Pages
+
+
+class Administrators(Protocol):
+    """The permission room's word about who runs the service."""
+
+    async def is_administrator(self, user: User) -> bool:
+        """Whether he holds can_administer."""
+
+
+class ClientErrorPage:
+    def __init__(self, *, administrators: Administrators, pages: Pages) -> None:
+        self._administrators = administrators
+        self._pages = pages
+
+    async def show(self, request: Request, browser: Browser, refused: NotRedirected) -> Response:
+        """Words for the person; what was received beside what is registered for whoever can mend it."""
+        context = ClientErrorContext(
+            request_id=request_id_of(request.scope),
+            application=refused.client.name if refused.client else "",
+        )
+        if await self._may_know(browser, refused):
+            context = told_in_full(context, refused)
+        return self._pages.show(request, context)
+
+    async def _may_know(self, browser: Browser, refused: NotRedirected) -> bool:
+        if refused.client is not None and refused.client.debug:
+            return True
+        signed_in = browser.signed_in
+        if signed_in is None or signed_in.session.strength is not Strength.FULL:
+            return False
+        return await self._administrators.is_administrator(signed_in.user)
+
+
+def told_in_full(context: ClientErrorContext, refused: NotRedirected) -> ClientErrorContext:
+    client = refused.client
+    registered = () if client is None else client.redirect_uris or client.redirect_hosts
+    by_host = client is not None and not client.redirect_uris
+    return ClientErrorContext(
+        request_id=context.request_id,
+        application=context.application,
+        reason=refused.detail,
+        client_id="" if client is None else client.client_id,
+        received=refused.received,
+        registered=tuple(compared(target, target if by_host else refused.received) for target in registered),
+        by_host=by_host,
+    )
+
+
+def compared(target: str, received: str) -> RegisteredTarget:
+    """What they have in common from the left, and what is other in each from there."""
+    same = 0
+    for ours, theirs in zip(target, received, strict=False):
+        if ours != theirs:
+            break
+        same += 1
+    return RegisteredTarget(same=target[:same], other=target[same:], received_other=received[same:])

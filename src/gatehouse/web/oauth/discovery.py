@@ -1,0 +1,45 @@
+"""The two addresses of the metadata document (interface §4.2, R3)."""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.oauth.discovery import Metadata
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.responses import cacheable
+from gatehouse.web.routes.table import Cors, Endpoint, RateClass
+
+CACHE_CONTROL: Final = "public, max-age=3600"
+
+
+class DiscoveryEndpoints:
+    def __init__(self, document: Metadata) -> None:
+        self._body = msgspec.json.encode(document)
+
+    async def show(self, request: Request) -> Response:
+        return cacheable(request, self._body, media_type="application/json", cache_control=CACHE_CONTROL)
+
+    def endpoints(self) -> list[Endpoint]:
+        openid = Endpoint(
+            name="oauth.discovery",
+            path="/.well-known/openid-configuration",
+            methods=("GET",),
+            handler=self.show,
+            dialect=Dialect.PLAIN,
+            rate_class=RateClass.KEYS,
+            section="interface §4.2",
+            summary="The OpenID Connect configuration",
+            answers={200: Metadata},
+            cors=Cors.ANYONE,
+        )
+        plain = replace(
+            openid,
+            name="oauth.metadata",
+            path="/.well-known/oauth-authorization-server",
+            section="interface R3",
+            summary="The same as authorization server metadata (RFC 8414)",
+        )
+        return [openid, plain]

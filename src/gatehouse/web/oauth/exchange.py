@@ -1,0 +1,72 @@
+"""POST /proxy/oauth/exchange and /proxy/oauth/exchangeToken (interface §4.2, R2)."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.oauth.exchange import AccessTokenForJwt, JwtForIdToken
+from gatehouse.tokens.errors import InvalidToken
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.oauth.credentials import bearer_of
+from gatehouse.web.responses import json_answer
+from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+
+
+class IdTokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id_token: str
+    expires_in: int
+
+
+class UserJwtAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    token: str
+
+
+class ExchangeEndpoints:
+    def __init__(self, *, id_tokens: JwtForIdToken, user_jwts: AccessTokenForJwt) -> None:
+        self._id_tokens = id_tokens
+        self._user_jwts = user_jwts
+
+    async def exchange(self, request: Request) -> Response:
+        caller = caller_of(request.scope)
+        given = await self._id_tokens.exchange(shown_in(request), caller.address if caller.proven else None)
+        return json_answer(IdTokenAnswer(id_token=given.id_token, expires_in=given.expires_in))
+
+    async def exchange_token(self, request: Request) -> Response:
+        return json_answer(UserJwtAnswer(token=await self._user_jwts.exchange(shown_in(request))))
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            Endpoint(
+                name="oauth.exchange",
+                path="/proxy/oauth/exchange",
+                methods=("POST",),
+                handler=self.exchange,
+                dialect=Dialect.OAUTH,
+                rate_class=RateClass.TOKEN,
+                section="interface §4.2",
+                summary="An id_token for a user JWT",
+                answers={200: IdTokenAnswer},
+                auth=Auth.USER_JWT,
+            ),
+            Endpoint(
+                name="oauth.exchange_token",
+                path="/proxy/oauth/exchangeToken",
+                methods=("POST",),
+                handler=self.exchange_token,
+                dialect=Dialect.OAUTH,
+                rate_class=RateClass.TOKEN,
+                section="interface §4.2",
+                summary="A user JWT for an access token",
+                answers={200: UserJwtAnswer},
+                auth=Auth.ACCESS_TOKEN,
+            ),
+        ]
+
+
+def shown_in(request: Request) -> str:
+    """The Bearer and nothing else: a token in the body is not looked at (checklist UI-08)."""
+    shown = bearer_of(request)
+    if not shown:
+        raise InvalidToken("no Bearer")
+    return shown

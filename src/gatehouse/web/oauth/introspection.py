@@ -1,0 +1,54 @@
+"""POST /proxy/oauth/introspect (RFC 7662, R3)."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.oauth.introspection import Introspection
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
+from gatehouse.web.parse import JSON_OR_FORM, read_body
+from gatehouse.web.responses import json_answer
+from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+
+
+class IntrospectionFields(ClientFields, frozen=True, kw_only=True):
+    token: str = ""
+    token_type_hint: str = ""
+
+
+class IntrospectionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    active: bool
+    iss: str = ""
+    sub: str = ""
+    client_id: str = ""
+    aud: tuple[str, ...] = ()
+    scope: str = ""
+    token_type: str = ""
+    exp: int = 0
+
+
+class IntrospectionEndpoint:
+    def __init__(self, introspection: Introspection) -> None:
+        self._introspection = introspection
+
+    async def tell(self, request: Request) -> Response:
+        refuse_query(request, IntrospectionFields)
+        asked = await read_body(request, IntrospectionFields, kinds=JSON_OR_FORM)
+        return json_answer(await self._introspection.ask(credentials_of(request, asked), asked.token))
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="oauth.introspect",
+            path="/proxy/oauth/introspect",
+            methods=("POST",),
+            handler=self.tell,
+            dialect=Dialect.OAUTH,
+            rate_class=RateClass.TOKEN,
+            section="interface R3",
+            summary="Whether a token of the client, or a login token of its application, is good (RFC 7662)",
+            request=IntrospectionFields,
+            accepts=JSON_OR_FORM,
+            answers={200: IntrospectionAnswer},
+            auth=Auth.CLIENT,
+        )

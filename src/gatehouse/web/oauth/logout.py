@@ -1,0 +1,150 @@
+"""GET and POST /proxy/oauth/logout: a client sends somebody to sign out (OpenID Connect RP-Initiated Logout, R3)."""
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import SignedIn
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.oauth.logout import Logout, LogoutRequest, Logouts
+from gatehouse.oauth.redirects import source_of
+from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.security_headers import content_security_policy
+from gatehouse.web.origin import origin_of
+from gatehouse.web.pages.contexts import SignedOutContext
+from gatehouse.web.pages.desk import Guarded, page_endpoint
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.sso_contexts import SignOutContext
+from gatehouse.web.parse import read_form, read_query
+from gatehouse.web.responses import NO_STORE, see_other
+from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+
+QUERY_LONGEST: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
+TOO_LONG: Final = 414
+
+
+class Decision(StrEnum):
+    CONFIRM = "confirm"
+    CANCEL = "cancel"
+
+
+class LogoutForm(Guarded, frozen=True, kw_only=True):
+    """What the client asked is checked once more: whoever sends the form may have changed it."""
+
+    decision: Decision
+    client_id: str = ""
+    post_logout_redirect_uri: str = ""
+    state: str = ""
+
+    def asked(self) -> LogoutRequest:
+        return LogoutRequest(
+            client_id=self.client_id, post_logout_redirect_uri=self.post_logout_redirect_uri, state=self.state
+        )
+
+
+class LogoutEndpoints:
+    def __init__(self, *, logouts: Logouts, sessions: Sessions, browsers: Browsers, pages: Pages) -> None:
+        self._logouts = logouts
+        self._sessions = sessions
+        self._browsers = browsers
+        self._pages = pages
+
+    async def ask(self, request: Request) -> Response:
+        asked = read_query(request, LogoutRequest)
+        logout = await self._logouts.check(asked)
+        browser = await self._browsers.read(request)
+        if browser.signed_in is None:
+            return self._over(request, logout, leads_back=logout.hint is not None)
+        if logout.is_asked_by(browser.signed_in):
+            await self._end(request, browser.signed_in)
+            return self._over(request, logout, leads_back=True)
+        return self._question(request, browser, browser.signed_in, asked, logout)
+
+    async def look(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
+        """HEAD answers nothing, so it ends nothing."""
+        return Response(None, 200, NO_STORE)
+
+    async def post(self, request: Request) -> Response:
+        """The same by a form: sent on to the address with the same meaning.
+
+        The session's cookie does not come along with another site's POST (SameSite=Lax), but with the GET that
+        follows.
+        """
+        asked = await read_form(request, LogoutRequest)
+        query = urlencode({name: value for name, value in msgspec.structs.asdict(asked).items() if value})
+        if len(query) > QUERY_LONGEST:
+            raise HTTPException(TOO_LONG)
+        return see_other(f"{Path.LOGOUT}?{query}")
+
+    async def decide(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        form = await read_form(request, LogoutForm)
+        self._browsers.check_form(request, browser, form.csrf)
+        if form.decision is Decision.CANCEL:
+            return see_other(Path.HOME)
+        logout = await self._logouts.check(form.asked())
+        if browser.signed_in is not None:
+            await self._end(request, browser.signed_in)
+        return self._over(request, logout, leads_back=True)
+
+    async def _end(self, request: Request, signed_in: SignedIn) -> None:
+        origin = origin_of(request, signed_in.user.user_id)
+        await self._sessions.end(signed_in, signed_in.session.session_id, origin)
+
+    def _over(self, request: Request, logout: Logout, *, leads_back: bool) -> Response:
+        """Back to the client, if somebody vouches for the address; else a page of ours, with a link to it."""
+        if logout.returns_to and leads_back:
+            return self._browsers.signed_out(see_other(logout.returns_to))
+        name = logout.client.name if logout.client else ""
+        context = SignedOutContext(application=name, return_to=logout.returns_to)
+        return self._browsers.signed_out(self._pages.show(request, context))
+
+    def _question(
+        self, request: Request, browser: Browser, signed_in: SignedIn, asked: LogoutRequest, logout: Logout
+    ) -> Response:
+        context = SignOutContext(
+            csrf=self._browsers.csrf(browser),
+            nick=signed_in.user.nick,
+            login=signed_in.user.login or "",
+            application=logout.client.name if logout.client else "",
+            client_id=logout.client.client_id if logout.client else "",
+            post_logout_redirect_uri=asked.post_logout_redirect_uri if logout.returns_to else "",
+            state=asked.state,
+        )
+        # Browsers hold the redirects that follow a form to form-action too.
+        leads_to = [source_of(asked.post_logout_redirect_uri)] if logout.returns_to else []
+        policy = {"Content-Security-Policy": content_security_policy(form_action=leads_to)}
+        page = self._pages.show(
+            request, context, account_lang=signed_in.user.lang, ui_locales=asked.ui_locales, headers=policy
+        )
+        return self._browsers.remember(page, browser)
+
+    def endpoints(self) -> list[Endpoint]:
+        asked = Endpoint(
+            name="oauth.logout",
+            path=Path.LOGOUT,
+            methods=("GET",),
+            handler=self.ask,
+            dialect=Dialect.PAGE,
+            rate_class=RateClass.PUBLIC,
+            section="interface R3",
+            summary="Sign a person out for a client (OpenID Connect RP-Initiated Logout)",
+            auth=Auth.SESSION,
+            answers={200: None, 303: None, 400: None},
+        )
+        return [
+            asked,
+            replace(asked, name="oauth.logout_look", methods=("HEAD",), handler=self.look, hidden=True),
+            replace(asked, name="oauth.logout_post", methods=("POST",), handler=self.post),
+            page_endpoint(
+                "POST", Path.LOGOUT_CONFIRM, self.decide, name="oauth.logout_confirm", summary="Sign out, or stay"
+            ),
+        ]

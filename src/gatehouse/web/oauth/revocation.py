@@ -1,0 +1,84 @@
+"""POST /proxy/oauth/token/revoke (interface §4.2) and /proxy/oauth/revoke (RFC 7009)."""
+
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.oauth.errors import InvalidRequest
+from gatehouse.oauth.revocation import Revocation
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
+from gatehouse.web.origin import origin_of
+from gatehouse.web.parse import JSON_OR_FORM, read_body
+from gatehouse.web.responses import NO_STORE, json_answer
+from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
+
+
+class RefreshTokenFields(ClientFields, frozen=True, kw_only=True):
+    refresh_token: str = ""
+    token: str = ""  # the same by its name in RFC 7009 (R3)
+
+
+class TokenFields(ClientFields, frozen=True, kw_only=True):
+    token: str = ""
+    token_type_hint: str = ""  # we need none
+
+
+class Revoked(msgspec.Struct, frozen=True, kw_only=True):
+    status: Literal["ok"] = "ok"
+
+
+class RevocationEndpoints:
+    def __init__(self, revocation: Revocation) -> None:
+        self._revocation = revocation
+
+    async def revoke_refresh_token(self, request: Request) -> Response:
+        refuse_query(request, RefreshTokenFields)
+        asked = await read_body(request, RefreshTokenFields, kinds=JSON_OR_FORM)
+        if asked.refresh_token and asked.token:
+            raise InvalidRequest("two tokens")
+        await self._revocation.revoke_refresh_token(
+            credentials_of(request, asked), asked.refresh_token or asked.token, origin_of(request, "client")
+        )
+        return json_answer(Revoked())
+
+    async def revoke(self, request: Request) -> Response:
+        refuse_query(request, TokenFields)
+        asked = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
+        await self._revocation.revoke(credentials_of(request, asked), asked.token, origin_of(request, "client"))
+        return Response(None, 200, NO_STORE)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            Endpoint(
+                name="oauth.token_revoke",
+                path="/proxy/oauth/token/revoke",
+                methods=("POST",),
+                handler=self.revoke_refresh_token,
+                dialect=Dialect.OAUTH,
+                rate_class=RateClass.TOKEN,
+                section="interface §4.2",
+                summary="End a sign-in by its refresh token",
+                request=RefreshTokenFields,
+                accepts=JSON_OR_FORM,
+                answers={200: Revoked},
+                cors=Cors.CLIENTS,
+            ),
+            Endpoint(
+                name="oauth.revoke",
+                path="/proxy/oauth/revoke",
+                methods=("POST",),
+                handler=self.revoke,
+                dialect=Dialect.OAUTH,
+                rate_class=RateClass.TOKEN,
+                section="interface R3",
+                summary="End a sign-in by any of its tokens (RFC 7009)",
+                request=TokenFields,
+                accepts=JSON_OR_FORM,
+                answers={200: None},
+                auth=Auth.CLIENT,
+                cors=Cors.CLIENTS,
+            ),
+        ]

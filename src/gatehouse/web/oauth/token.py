@@ -1,0 +1,89 @@
+"""POST /proxy/oauth/token (interface §4.2, R3)."""
+
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.oauth.issue import TokenSet
+from gatehouse.oauth.token_endpoint import TokenEndpoint, TokenRequest
+from gatehouse.oauth.vocabulary import TOKEN_PATH
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
+from gatehouse.web.origin import origin_of
+from gatehouse.web.parse import JSON_OR_FORM, read_body
+from gatehouse.web.responses import json_answer
+from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
+
+NO_CACHE: Final = {"Pragma": "no-cache"}  # beside no-store (RFC 6749 §5.1)
+
+
+class TokenFields(ClientFields, frozen=True, kw_only=True):
+    grant_type: str = ""
+    code: str = ""
+    redirect_uri: str = ""
+    code_verifier: str = ""
+    refresh_token: str = ""
+    scope: str = ""
+    device_code: str = ""
+
+
+class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    access_token: str
+    id_token: str
+    token_type: str
+    expires_in: int
+    refresh_token: str | None = None
+    scope: str | None = None
+
+
+class TokenEndpoints:
+    def __init__(self, tokens: TokenEndpoint) -> None:
+        self._tokens = tokens
+
+    async def give(self, request: Request) -> Response:
+        refuse_query(request, TokenFields)
+        asked = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
+        given = await self._tokens.answer(
+            TokenRequest(
+                grant_type=asked.grant_type,
+                code=asked.code,
+                redirect_uri=asked.redirect_uri,
+                code_verifier=asked.code_verifier,
+                refresh_token=asked.refresh_token,
+                scope=asked.scope,
+                device_code=asked.device_code,
+                credentials=credentials_of(request, asked),
+                origin=origin_of(request, "client"),
+            )
+        )
+        return json_answer(answer_of(given), headers=NO_CACHE)
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="oauth.token",
+            path=TOKEN_PATH,
+            methods=("POST",),
+            handler=self.give,
+            dialect=Dialect.OAUTH,
+            rate_class=RateClass.TOKEN,
+            section="interface §4.2",
+            summary="Tokens for a code, a refresh token or a device code",
+            request=TokenFields,
+            accepts=JSON_OR_FORM,
+            answers={200: TokenAnswer},
+            auth=Auth.CLIENT,
+            cors=Cors.CLIENTS,
+        )
+
+
+def answer_of(given: TokenSet) -> TokenAnswer:
+    return TokenAnswer(
+        access_token=given.access_token,
+        id_token=given.id_token,
+        token_type="Bearer",  # noqa: S106 - always (interface §4.2)
+        expires_in=given.expires_in,
+        refresh_token=given.refresh_token,
+        scope=given.scope,
+    )

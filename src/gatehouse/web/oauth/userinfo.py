@@ -1,0 +1,47 @@
+"""GET and POST /proxy/oauth/userinfo (interface §4.2)."""
+
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.oauth.userinfo import UserInfo
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.oauth.credentials import access_token_of
+from gatehouse.web.responses import json_answer
+from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
+
+
+class UserInfoAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """By scope; claims that the client has mapped stand beside these."""
+
+    status: Literal["ok"]
+    sub: str
+    email: str = ""
+    email_verified: bool = False
+    nickname: str = ""
+    phone_verified: bool = False
+
+
+class UserInfoEndpoint:
+    def __init__(self, userinfo: UserInfo) -> None:
+        self._userinfo = userinfo
+
+    async def tell(self, request: Request) -> Response:
+        return json_answer(await self._userinfo.about(await access_token_of(request)))
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="oauth.userinfo",
+            path="/proxy/oauth/userinfo",
+            methods=("GET", "POST"),
+            handler=self.tell,
+            dialect=Dialect.OAUTH,
+            rate_class=RateClass.TOKEN,
+            section="interface §4.2",
+            summary="What the access token tells about its owner",
+            answers={200: UserInfoAnswer},
+            auth=Auth.ACCESS_TOKEN,
+            cors=Cors.CLIENTS,
+        )

@@ -1,0 +1,128 @@
+"""Before somebody is signed in elsewhere: he says yes or no, also with a live session (design: game confirmation)."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import SignedIn
+from gatehouse.interaction.confirming import Confirmable, Question
+from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.interaction.errors import InteractionGone
+from gatehouse.interaction.model import Interaction, Step, proof_of, sign_in_of
+from gatehouse.kernel.addresses import parse_address, source_of
+from gatehouse.kernel.clock import Clock
+from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.origin import origin_of
+from gatehouse.web.pages.contexts import ExpiredContext
+from gatehouse.web.pages.desk import Guarded, page_endpoint
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.sso_contexts import ConfirmSignInContext
+from gatehouse.web.parse import read_form, read_query
+from gatehouse.web.responses import see_other
+from gatehouse.web.routes.table import Endpoint
+
+
+class Decision(StrEnum):
+    CONFIRM = "confirm"
+    CANCEL = "cancel"
+
+
+class ConfirmQuery(msgspec.Struct, frozen=True, kw_only=True):
+    interaction: str = ""
+
+
+class ConfirmForm(Guarded, frozen=True, kw_only=True):
+    interaction: str
+    decision: Decision
+
+
+class ConfirmSignInPage:
+    """`occasions`: those that end here, by their kind."""
+
+    def __init__(
+        self,
+        *,
+        occasions: Mapping[str, Confirmable],
+        interactions: Interactions,
+        browsers: Browsers,
+        pages: Pages,
+        clock: Clock,
+    ) -> None:
+        self._occasions = occasions
+        self._interactions = interactions
+        self._browsers = browsers
+        self._pages = pages
+        self._clock = clock
+
+    async def show(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        handle = read_query(request, ConfirmQuery).interaction
+        try:
+            interaction, signed_in = await self._standing(browser, handle)
+            question = await self._occasions[interaction.kind].question(interaction)
+        except InteractionGone:
+            return self._expired(request)
+        context = ConfirmSignInContext(
+            csrf=self._browsers.csrf(browser),
+            interaction=handle,
+            application=question.application,
+            code=question.code,
+            scopes=question.scopes,
+            asked_at=question.asked_at,
+            now=self._clock.now(),
+            address=question.address,
+            is_nearby=is_nearby(request, question),
+            nick=signed_in.user.nick,
+            login=signed_in.user.login or "",
+        )
+        return self._pages.show(request, context, account_lang=signed_in.user.lang)
+
+    async def decide(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        form = await read_form(request, ConfirmForm)
+        self._browsers.check_form(request, browser, form.csrf)
+        try:
+            interaction, signed_in = await self._standing(browser, form.interaction)
+            origin = origin_of(request, signed_in.user.user_id)
+            if form.decision is Decision.CONFIRM:
+                return see_other(
+                    await self._interactions.finish(await self._interactions.agreed(interaction), origin)
+                )
+            await self._interactions.drop(interaction)
+            return see_other(await self._occasions[interaction.kind].refuse(interaction, origin))
+        except InteractionGone:
+            return self._expired(request)
+
+    async def _standing(self, browser: Browser, handle: str) -> tuple[Interaction, SignedIn]:
+        """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
+        interaction = await self._interactions.find(handle, browser=browser.name)
+        signed_in = browser.signed_in
+        if interaction.kind not in self._occasions or interaction.step is not Step.CONFIRM or signed_in is None:
+            raise InteractionGone
+        if proof_of(interaction).sign_in != sign_in_of(signed_in.session):
+            raise InteractionGone
+        return interaction, signed_in
+
+    def _expired(self, request: Request) -> Response:
+        return self._pages.show(request, ExpiredContext(start_again=Path.DEVICE))
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            page_endpoint(
+                "GET", Path.CONFIRM_SIGN_IN, self.show, name="confirm_sign_in.show", summary="Sign in elsewhere?"
+            ),
+            page_endpoint(
+                "POST", Path.CONFIRM_SIGN_IN, self.decide, name="confirm_sign_in.decide", summary="Say yes or no"
+            ),
+        ]
+
+
+def is_nearby(request: Request, question: Question) -> bool:
+    """Asked for from the network this browser is in, as far as addresses tell."""
+    address = parse_address(question.address)
+    return address is not None and source_of(address) == caller_of(request.scope).source

@@ -1,0 +1,287 @@
+"""The promises of GrantStore in oauth/store.py."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.events import Event
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.model import Grant
+from gatehouse.oauth.store import Taking, Turn, Turned
+from gatehouse.storage.opening import Storage, open_storage
+from tests.support import racers
+from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
+from tests.support.oauth import DAY, a_grant
+from tests.support.racers import WON, race
+
+TRIES = 20  # four processes, five attempts each
+ANNA = "1000000001"
+REUSED = a_record(Event.CODE_REUSED)
+
+
+async def anna_and_web(storage: Storage) -> User:
+    anna = a_user(user_id=ANNA, tags=frozenset({"staff"}))
+    await storage.accounts.create(anna, a_record())
+    await storage.oauth.create(a_client("web"), a_record())
+    return anna
+
+
+async def begun(storage: Storage, **fields: Any) -> Grant:
+    grant = a_grant(grant_id=racers.GRANT, code=racers.CODE, **fields)
+    assert await storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+    return grant
+
+
+@pytest.fixture
+async def anna(storage: Storage) -> User:
+    return await anna_and_web(storage)
+
+
+async def events(storage: Storage) -> list[str]:
+    return [one.event for one in await storage.audit.unsealed(100)]
+
+
+async def take(storage: Storage, now: int = NOW + 1, generation: int = 1) -> Taking:
+    return await storage.grants.take_code(racers.CODE, now, generation=generation, reused=a_record(Event.CODE_REUSED))
+
+
+async def turn(storage: Storage, generation: int, now: int, grace: int = 0) -> Turned:
+    record = a_record(Event.REFRESH_REUSED)
+    return await storage.grants.turn(racers.GRANT, generation, now, grace=grace, reused=record)
+
+
+async def test_a_grant_comes_back_with_its_user_its_client_and_both_secrets(storage: Storage, anna: User) -> None:
+    newer = a_client_secret(secret=b"2", created_at=NOW + 1)
+    await storage.oauth.rotate_secret("web", newer, a_record(), old_ends_at=NOW + 9)
+    grant = await begun(storage, wanted_claims=("email",), code_challenge="c", session_id="s9")
+    client = await storage.oauth.client("web")
+    for found in (await storage.grants.by_code(racers.CODE), await storage.grants.by_id(racers.GRANT, NOW)):
+        assert found is not None
+        assert found.grant == grant
+        assert found.user == anna
+        assert found.client == client
+        assert len(found.client.secrets) == 2
+
+
+async def test_a_client_without_secrets_is_found_too(storage: Storage, anna: User) -> None:
+    await storage.oauth.create(replace(a_client("app", public=True), secrets=()), a_record())
+    await begun(storage, client_id="app", user_id=anna.user_id)
+    found = await storage.grants.by_id(racers.GRANT, NOW)
+    assert found is not None
+    assert found.client.secrets == ()
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_grant_is_not_kept_when_the_user_is_blocked_or_his_rev_moved_on(storage: Storage) -> None:
+    for grant in (a_grant(rev=1), a_grant(user_id="2")):
+        assert not await storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+        assert await storage.grants.by_code(b"code") is None
+    await storage.accounts.set_blocked(ANNA, a_record(), blocked=True, now=NOW)
+    blocked = await storage.accounts.user(ANNA)
+    assert not await storage.grants.begin(a_grant(rev=blocked.rev), a_record(Event.GRANT_MADE))
+    assert Event.GRANT_MADE.value not in await events(storage)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_code_is_taken_once_and_the_second_taker_revokes_what_the_first_one_got(storage: Storage) -> None:
+    await begun(storage)
+    assert await take(storage) is Taking.TAKEN
+    found = await storage.grants.by_id(racers.GRANT, NOW + 1)
+    assert found is not None
+    assert (found.grant.generation, found.grant.refreshed_at, found.grant.code_taken_at) == (1, NOW + 1, NOW + 1)
+    assert await take(storage, NOW + 30) is Taking.REUSED
+    assert await storage.grants.by_id(racers.GRANT, NOW + 30) is None
+    assert await take(storage, NOW + 31) is Taking.REUSED
+    assert (await events(storage)).count(Event.CODE_REUSED.value) == 1
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_code_is_gone_at_its_end_after_five_failures_or_when_it_never_was(storage: Storage) -> None:
+    assert await take(storage) is Taking.GONE
+    await begun(storage)
+    assert await take(storage, NOW + 60) is Taking.GONE
+    for _ in range(4):
+        await storage.grants.fail_code(racers.CODE, most=5)
+    found = await storage.grants.by_code(racers.CODE)
+    assert found is not None
+    assert (found.grant.code_failures, found.grant.code_ends_at) == (4, NOW + 60)
+    await storage.grants.fail_code(racers.CODE, most=5)
+    assert await take(storage) is Taking.GONE
+    assert Event.CODE_REUSED.value not in await events(storage)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_failures_after_the_code_was_taken_change_nothing(storage: Storage) -> None:
+    await begun(storage)
+    await take(storage)
+    for _ in range(9):
+        await storage.grants.fail_code(racers.CODE, most=5)
+    assert await storage.grants.by_id(racers.GRANT, NOW + 1) is not None
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_refresh_token_turns_into_the_next_one(storage: Storage) -> None:
+    await begun(storage)
+    await take(storage)
+    assert await turn(storage, 1, NOW + 5) == Turned(turn=Turn.ROTATED, generation=2, refreshed_at=NOW + 5)
+    assert await turn(storage, 2, NOW + 6) == Turned(turn=Turn.ROTATED, generation=3, refreshed_at=NOW + 6)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_rotated_refresh_token_ends_the_family_with_its_record(storage: Storage) -> None:
+    await begun(storage)
+    await take(storage)
+    await turn(storage, 1, NOW + 5)
+    assert (await turn(storage, 1, NOW + 5)).turn is Turn.REUSED
+    assert (await turn(storage, 2, NOW + 6)).turn is Turn.GONE
+    assert await storage.grants.by_id(racers.GRANT, NOW + 6) is None
+    assert (await events(storage)).count(Event.REFRESH_REUSED.value) == 1
+
+
+@pytest.mark.usefixtures("anna")
+async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_other(storage: Storage) -> None:
+    await begun(storage)
+    await take(storage)
+    await turn(storage, 1, NOW + 5, grace=10)
+    for now in (NOW + 5, NOW + 14):
+        repeated = Turned(turn=Turn.REPEATED, generation=2, refreshed_at=NOW + 5)
+        assert await turn(storage, 1, now, grace=10) == repeated
+    await turn(storage, 2, NOW + 14, grace=10)
+    assert (await turn(storage, 1, NOW + 14, grace=10)).turn is Turn.REUSED
+
+
+@pytest.mark.usefixtures("anna")
+async def test_after_the_grace_a_repeat_is_reuse(storage: Storage) -> None:
+    await begun(storage)
+    await take(storage)
+    await turn(storage, 1, NOW + 5, grace=10)
+    assert (await turn(storage, 1, NOW + 15, grace=10)).turn is Turn.REUSED
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_number_that_was_never_given_is_gone_and_ends_nothing(storage: Storage) -> None:
+    await begun(storage)
+    await take(storage)
+    assert (await turn(storage, 7, NOW + 5)).turn is Turn.GONE
+    assert await storage.grants.by_id(racers.GRANT, NOW + 5) is not None
+
+
+async def raise_rev(storage: Storage) -> None:
+    await storage.sessions.revoke(ANNA, a_record(Event.SIGNED_OUT_EVERYWHERE), keep=None, now=NOW)
+
+
+async def promote(storage: Storage) -> None:
+    """Nobody touches the grants themselves: the epoch alone has to do it."""
+    for timeline in ("1", "2"):
+        record = a_record(Event.PROMOTED)
+        await storage.promotion.note_timeline(timeline, lossless=False, epoch=NOW * 1_000, entry=record)
+
+
+async def block(storage: Storage) -> None:
+    await storage.accounts.set_blocked(ANNA, a_record(), blocked=True, now=NOW)
+
+
+async def remove_client(storage: Storage) -> None:
+    await storage.oauth.remove("web", a_record(Event.CLIENT_REMOVED))
+
+
+async def revoke(storage: Storage) -> None:
+    assert await storage.grants.revoke(racers.GRANT, NOW + 2, a_record(Event.GRANT_REVOKED))
+
+
+async def revoke_client(storage: Storage) -> None:
+    assert await storage.grants.revoke_client("web", NOW + 2, a_record(Event.GRANT_REVOKED)) == 1
+
+
+@pytest.mark.usefixtures("anna")
+@pytest.mark.parametrize("end", [raise_rev, promote, block, remove_client, revoke, revoke_client])
+async def test_a_dead_grant_gives_nothing_any_more(storage: Storage, end: Any) -> None:
+    await begun(storage)
+    await take(storage)
+    await end(storage)
+    assert await storage.grants.by_id(racers.GRANT, NOW + 2) is None
+    assert (await turn(storage, 1, NOW + 2)).turn is Turn.GONE
+    assert not await storage.grants.revoke(racers.GRANT, NOW + 3, a_record(Event.GRANT_REVOKED))
+
+
+@pytest.mark.usefixtures("anna")
+@pytest.mark.parametrize("end", [raise_rev, promote, block, remove_client, revoke, revoke_client])
+async def test_the_code_of_a_dead_grant_is_gone(storage: Storage, end: Any) -> None:
+    await begun(storage)
+    await end(storage)
+    assert await take(storage, NOW + 2) is Taking.GONE
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_family_ends_at_its_end(storage: Storage) -> None:
+    await begun(storage)
+    await take(storage)
+    assert await storage.grants.by_id(racers.GRANT, NOW + 90 * DAY - 1) is not None
+    assert await storage.grants.by_id(racers.GRANT, NOW + 90 * DAY) is None
+    assert (await turn(storage, 1, NOW + 90 * DAY)).turn is Turn.GONE
+
+
+@pytest.mark.usefixtures("anna")
+async def test_an_assertion_is_spent_once_for_each_client(storage: Storage) -> None:
+    assert await storage.grants.spend_assertion(sha256("1"), "web", NOW, ends_at=NOW + 60)
+    assert not await storage.grants.spend_assertion(sha256("1"), "web", NOW, ends_at=NOW + 60)
+    assert await storage.grants.spend_assertion(sha256("2"), "web", NOW, ends_at=NOW + 60)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_the_sweep_takes_what_has_ended_and_codes_nobody_came_for(storage: Storage) -> None:
+    kept = [a_grant(code=b"new"), a_grant(code=None), a_grant(code=b"taken", code_taken_at=NOW)]
+    gone = [
+        a_grant(code=b"unclaimed", created_at=NOW - 2 * DAY),
+        a_grant(code=b"ended", code_taken_at=NOW, ends_at=NOW - 2 * DAY),
+        a_grant(code=b"revoked", code_taken_at=NOW, revoked_at=NOW - 2 * DAY),
+    ]
+    for grant in (*kept, *gone):
+        await storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+    await storage.sweep(NOW)
+    for grant in kept:
+        assert await storage.grants.by_id(grant.grant_id, NOW) is not None
+    for grant in gone:
+        assert await storage.grants.by_code(grant.code or b"") is None
+
+
+async def test_one_code_is_taken_by_one_of_many_processes(migrated_url: str) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        await anna_and_web(storage)
+        await begun(storage)
+        assert race(racers.take_code, migrated_url) == {WON: 1, "REUSED": TRIES - 1}
+        assert await storage.grants.by_id(racers.GRANT, NOW + 1) is None
+        assert (await events(storage)).count(Event.CODE_REUSED.value) == 1
+
+
+async def test_one_refresh_token_is_turned_in_by_one_of_many_processes(migrated_url: str) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        await anna_and_web(storage)
+        await begun(storage, code_taken_at=NOW, generation=1, refreshed_at=NOW)
+        outcomes = race(racers.turn_refresh_token, migrated_url)
+        assert outcomes[WON] == 1
+        assert outcomes["REUSED"] + outcomes["GONE"] == TRIES - 1
+        assert (await events(storage)).count(Event.REFRESH_REUSED.value) == 1
+
+
+async def test_within_the_grace_many_processes_get_the_same_next_one(migrated_url: str) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        await anna_and_web(storage)
+        await begun(storage, code_taken_at=NOW, generation=1, refreshed_at=NOW)
+        assert race(racers.turn_refresh_token_with_grace, migrated_url) == {WON: 1, "REPEATED 2": TRIES - 1}
+
+
+async def test_one_assertion_is_good_in_one_of_many_processes(migrated_url: str) -> None:
+    assert race(racers.spend_assertion, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
+
+
+async def test_failures_of_many_processes_are_all_counted(migrated_url: str) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        await anna_and_web(storage)
+        await begun(storage)
+        assert race(racers.fail_code, migrated_url) == {WON: TRIES}
+        found = await storage.grants.by_code(racers.CODE)
+        assert found is not None
+        assert found.grant.code_failures == TRIES

@@ -1,0 +1,166 @@
+"""The promises of oauth/store.py LogoutStore, and what ending sessions does to grants."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.events import Event
+from gatehouse.oauth.model import LogoutCall
+from gatehouse.storage.opening import Storage
+from tests.conformance.test_sessions import a_session
+from tests.support.builders import NOW, a_client, a_record, a_user
+from tests.support.oauth import a_grant
+
+URI = "https://shop.example/out"
+
+
+@pytest.fixture
+async def anna(storage: Storage) -> User:
+    user = a_user()
+    await storage.accounts.create(user, a_record())
+    await storage.oauth.create(a_client(backchannel_logout_uri=URI), a_record())
+    await storage.oauth.create(a_client("silent"), a_record())
+    return user
+
+
+async def sign_in(storage: Storage, user: User, session: str = "s1", **fields: object) -> str:
+    """A session with a grant of the client web; returns the grant's id."""
+    digest = session.encode()
+    await storage.sessions.open(a_session(user, digest, session_id=session), a_record(), replaces=None)
+    return await grant(storage, user, session_id=session, **fields)
+
+
+async def grant(storage: Storage, user: User, **fields: object) -> str:
+    made = a_grant(user_id=user.user_id, rev=user.rev, code=None, scopes=("openid",))
+    kept = replace(made, **fields)  # type: ignore[arg-type]
+    assert await storage.grants.begin(kept, a_record(Event.GRANT_MADE))
+    return kept.grant_id
+
+
+async def calls(storage: Storage) -> list[tuple[str, str, str]]:
+    found = await storage.logout_calls.all_calls()
+    return sorted((call.client_id, call.session_id, call.uri) for call in found)
+
+
+async def claimed(storage: Storage, now: int = NOW) -> list[LogoutCall]:
+    return list(await storage.logout_calls.claim(now, most=10, lease=60))
+
+
+async def test_the_end_of_a_session_ends_its_grants_and_tells_each_client_once(storage: Storage, anna: User) -> None:
+    first = await sign_in(storage, anna)
+    await grant(storage, anna)
+    await grant(storage, anna, client_id="silent")
+    other = await sign_in(storage, anna, "s2")
+    offline = await grant(storage, anna, scopes=("openid", "offline_access"))
+    assert await storage.sessions.end(anna.user_id, "s1", a_record())
+    assert await calls(storage) == [("web", "s1", URI)]
+    assert await storage.grants.by_id(first, NOW) is None
+    assert await storage.grants.by_id(other, NOW) is not None
+    assert await storage.grants.by_id(offline, NOW) is not None
+    assert not await storage.sessions.end(anna.user_id, "s1", a_record())
+    assert len(await calls(storage)) == 1
+
+
+async def test_the_end_of_everything_tells_of_every_session_and_only_once(storage: Storage, anna: User) -> None:
+    await sign_in(storage, anna)
+    await sign_in(storage, anna, "s2", scopes=("openid", "offline_access"))
+    await asyncio.gather(
+        *(storage.sessions.revoke(anna.user_id, a_record(), keep=b"s1", now=NOW) for _ in range(4)),
+        storage.accounts.set_blocked(anna.user_id, a_record(), blocked=True, now=NOW),
+    )
+    assert await calls(storage) == [("web", "s1", URI), ("web", "s2", URI)]
+
+
+async def test_a_session_in_the_place_of_another_of_the_same_person_goes_by_its_id(
+    storage: Storage, anna: User
+) -> None:
+    kept = await sign_in(storage, anna)
+    again = await storage.sessions.open(a_session(anna, b"again"), a_record(), replaces=b"s1")
+    assert again.session_id == "s1"
+    assert await storage.sessions.find(b"s1", NOW) is None
+    assert await storage.grants.by_id(kept, NOW) is not None
+    assert await calls(storage) == []
+    # The old cookie once more, as after a double click: it is gone, and a new id is nobody else's.
+    twice = await storage.sessions.open(a_session(anna, b"twice"), a_record(), replaces=b"s1")
+    assert twice.session_id != "s1"
+
+
+async def test_a_session_in_the_place_of_another_persons_ends_what_that_one_was_granted(
+    storage: Storage, anna: User
+) -> None:
+    bob = a_user()
+    await storage.accounts.create(bob, a_record())
+    ended = await sign_in(storage, anna)
+    opened = await storage.sessions.open(a_session(bob, b"bob"), a_record(), replaces=b"s1")
+    assert opened.session_id != "s1"
+    assert await storage.grants.by_id(ended, NOW) is None
+    assert await calls(storage) == [("web", "s1", URI)]
+
+
+async def test_a_removed_client_is_not_called(storage: Storage, anna: User) -> None:
+    await sign_in(storage, anna)
+    await storage.oauth.remove("web", a_record())
+    await storage.sessions.end(anna.user_id, "s1", a_record())
+    assert await calls(storage) == []
+
+
+async def test_each_call_is_given_to_one_caller_until_its_lease_is_over(storage: Storage, anna: User) -> None:
+    await sign_in(storage, anna)
+    await sign_in(storage, anna, "s2")
+    await storage.sessions.revoke(anna.user_id, a_record(), keep=None, now=NOW)
+    rounds = await asyncio.gather(*(claimed(storage) for _ in range(5)))
+    assert sorted(call.session_id for calls in rounds for call in calls) == ["s1", "s2"]
+    assert await claimed(storage, NOW + 59) == []
+    assert {call.tries for call in await claimed(storage, NOW + 60)} == {2}
+
+
+async def test_whoever_lost_a_call_to_another_changes_nothing(storage: Storage, anna: User) -> None:
+    await sign_in(storage, anna)
+    await storage.sessions.end(anna.user_id, "s1", a_record())
+    (slow,) = await claimed(storage)
+    (quick,) = await claimed(storage, NOW + 60)
+    recorded = len(await storage.audit.unsealed(50))
+    await storage.logout_calls.delivered(slow, a_record(Event.LOGOUT_TOLD))
+    await storage.logout_calls.put_off(slow, "slow", NOW)
+    assert len(await storage.audit.unsealed(50)) == recorded
+    (held,) = await storage.logout_calls.all_calls()
+    assert (held.trouble, held.next_try_at) == ("", NOW + 120)
+    await storage.logout_calls.delivered(quick, a_record(Event.LOGOUT_TOLD))
+    assert list(await storage.logout_calls.all_calls()) == []
+    assert len(await storage.audit.unsealed(50)) == recorded + 1
+
+
+async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(storage: Storage, anna: User) -> None:
+    await sign_in(storage, anna)
+    await storage.sessions.end(anna.user_id, "s1", a_record())
+    (call,) = await claimed(storage)
+    await storage.logout_calls.give_up(call, "answered 503", a_record(Event.LOGOUT_GIVEN_UP))
+    assert await claimed(storage, NOW + 10**6) == []
+    await storage.sweep(NOW + 86_400)
+    assert [call.trouble for call in await storage.logout_calls.all_calls()] == ["answered 503"]
+    await storage.sweep(NOW + 31 * 86_400)
+    assert list(await storage.logout_calls.all_calls()) == []
+
+
+async def test_no_grant_comes_of_a_session_that_has_ended(storage: Storage, anna: User) -> None:
+    await sign_in(storage, anna)
+    made = a_grant(user_id=anna.user_id, rev=anna.rev, code=None, session_id="s1")
+    assert await storage.grants.begin(made, a_record(Event.GRANT_MADE), in_session=True)
+    await storage.sessions.end(anna.user_id, "s1", a_record())
+    assert not await storage.grants.begin(replace(made, grant_id="late"), a_record(Event.GRANT_MADE), in_session=True)
+
+
+async def test_a_grant_that_races_a_sign_out_is_ended_with_it_or_never_made(storage: Storage, anna: User) -> None:
+    for number in range(10):
+        session = f"race{number}"
+        await storage.sessions.open(a_session(anna, session.encode(), session_id=session), a_record(), replaces=None)
+        made = a_grant(
+            grant_id=session, user_id=anna.user_id, rev=anna.rev, code=None, session_id=session, scopes=("openid",)
+        )
+        await asyncio.gather(
+            storage.grants.begin(made, a_record(Event.GRANT_MADE), in_session=True),
+            storage.sessions.end(anna.user_id, session, a_record()),
+        )
+        assert await storage.grants.by_id(session, NOW) is None

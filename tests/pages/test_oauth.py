@@ -1,0 +1,246 @@
+"""Signing in to an application in a real browser: the pages, the policy, and without JavaScript."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Self
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from tests.support.oauth import Relying, a_public_client, an_oidc_client, answer_in, challenge_of, told
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LOGIN = "anna@studio.example"
+ARRIVED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<h1>Shop</h1>"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """A web application of somebody else, on a port of its own."""
+
+    uri: str
+    arrivals: asyncio.Queue[str]
+
+    @classmethod
+    async def open(cls, host: str = "127.0.0.1") -> tuple[Self, asyncio.Server]:
+        arrivals: asyncio.Queue[str] = asyncio.Queue()
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            target = (await reader.readline()).split(b" ")[1].decode()
+            if target.startswith("/callback"):
+                arrivals.put_nowait(target)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(ARRIVED)
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(answer, host.strip("[]"), 0)
+        port = server.sockets[0].getsockname()[1]
+        return cls(uri=f"http://{host}:{port}/callback", arrivals=arrivals), server
+
+    async def answer(self) -> dict[str, str]:
+        """What the browser brought."""
+        async with asyncio.timeout(10):
+            return answer_in(await self.arrivals.get())
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def anna(service: Service) -> User:
+    return await service.house.administration.create(
+        login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+    )
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def shop() -> AsyncIterator[Shop]:
+    shop, server = await Shop.open()
+    async with server:
+        yield shop
+
+
+@pytest_asyncio.fixture(params=["script", "no script"], loop_scope="session")
+async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+    """A page with JavaScript, and one without."""
+    context = await browser.new_context(locale="en-GB", java_script_enabled=request.param == "script")
+    yield await context.new_page()
+    await context.close()
+
+
+async def a_client(service: Service, shop: Shop, **fields: bool) -> Relying:
+    client = await an_oidc_client(service, "shop", name="Web shop", redirect_uris=(shop.uri,), **fields)
+    return Relying(service=service, client=client.client, secret=client.secret, redirect_uri=shop.uri)
+
+
+async def go(client: Relying, page: Page, **changes: str) -> None:
+    await page.goto(f"{client.service.base_url}{client.authorize_path(**changes)}")
+
+
+async def sign_in(page: Page) -> None:
+    await page.get_by_label("E-mail").fill(LOGIN)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+async def back_in_the_shop(page: Page) -> None:
+    await expect(page.get_by_role("heading", name="Shop")).to_be_visible()
+
+
+def complaints_of(page: Page) -> list[str]:
+    """What the browser finds wrong, blocked by our own policy for instance."""
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return complaints
+
+
+@pytest.mark.usefixtures("anna")
+async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
+    service: Service, either: Page, shop: Shop
+) -> None:
+    page, complaints = either, complaints_of(either)
+    client = await a_client(service, shop, first_party=False)
+    await go(client, page)
+    await expect(page.get_by_text("to continue to Web shop")).to_be_visible()
+    await expect(page.get_by_text(shop.uri.split("/")[2])).to_be_visible()
+    await sign_in(page)
+    await expect(page.get_by_role("heading", name="Allow Web shop?")).to_be_visible()
+    await expect(page.get_by_text("your e-mail address")).to_be_visible()
+    await page.get_by_role("button", name="Allow", exact=True).click()
+    await back_in_the_shop(page)
+    arrived = await shop.answer()
+    assert (arrived["state"], arrived["iss"]) == ("st", service.base_url)
+    tokens = await client.tokens(arrived["code"])
+    assert told(await client.userinfo(tokens["access_token"]))["email"] == LOGIN
+    await go(client, page)  # remembered: nothing is asked any more
+    await back_in_the_shop(page)
+    assert "code" in await shop.answer()
+    assert not [said for said in complaints if "favicon" not in said]
+
+
+@pytest.mark.usefixtures("anna")
+async def test_deny_is_as_large_as_allow_and_tells_the_application(
+    service: Service, either: Page, shop: Shop
+) -> None:
+    page = either
+    client = await a_client(service, shop, first_party=False)
+    await go(client, page)
+    await sign_in(page)
+    for width in (320, 1_200):
+        await page.set_viewport_size({"width": width, "height": 800})
+        sizes = [await page.get_by_role("button", name=name, exact=True).bounding_box() for name in ("Allow", "Deny")]
+        assert sizes[0] is not None
+        assert sizes[1] is not None
+        assert (sizes[0]["width"], sizes[0]["height"]) == (sizes[1]["width"], sizes[1]["height"])
+    await page.get_by_role("button", name="Deny", exact=True).click()
+    await back_in_the_shop(page)
+    assert (await shop.answer())["error"] == "access_denied"
+
+
+@pytest.mark.usefixtures("anna")
+async def test_choosing_an_account(service: Service, either: Page, shop: Shop) -> None:
+    page = either
+    client = await a_client(service, shop)
+    await go(client, page)
+    await sign_in(page)
+    await back_in_the_shop(page)
+    first = await shop.answer()
+    await go(client, page, prompt="select_account")
+    await page.get_by_role("button", name="Continue as Anna").click()
+    await back_in_the_shop(page)
+    second = await shop.answer()
+    assert first["code"] != second["code"]
+    await go(client, page, prompt="select_account")
+    await page.get_by_role("button", name="Use another account").click()
+    await sign_in(page)
+    await back_in_the_shop(page)
+    assert "code" in await shop.answer()
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_page_that_was_open_too_long_offers_the_same_request_again(
+    service: Service, either: Page, shop: Shop
+) -> None:
+    page = either
+    client = await a_client(service, shop)
+    await go(client, page, state="kept")
+    await service.clock.advance(601)
+    await sign_in(page)
+    await expect(page.get_by_role("heading", name="This page was open too long")).to_be_visible()
+    await page.get_by_role("button", name="Start again").click()
+    await sign_in(page)
+    await back_in_the_shop(page)
+    assert (await shop.answer())["state"] == "kept"
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_connected_application_is_withdrawn_on_the_account_page(
+    service: Service, either: Page, shop: Shop
+) -> None:
+    page = either
+    client = await a_client(service, shop, first_party=False)
+    await go(client, page)
+    await sign_in(page)
+    await page.get_by_role("button", name="Allow", exact=True).click()
+    await back_in_the_shop(page)
+    tokens = await client.tokens((await shop.answer())["code"])
+    await page.goto(f"{service.base_url}/account")
+    await page.get_by_role("button", name="Web shop").click()
+    await expect(page.locator("p.notice[role=status]")).to_have_text("The application has no access any more.")
+    assert (await client.userinfo(tokens["access_token"])).status_code == 401
+
+
+@pytest.mark.usefixtures("anna")
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+async def test_an_installed_application_is_reached_on_whatever_port_it_got(
+    service: Service, page: Page, host: str
+) -> None:
+    shop, server = await Shop.open(host)
+    kept = await a_public_client(service, "tool", redirect_uris=(f"http://{host}/callback",))
+    client = Relying(service=service, client=kept.client, secret="", redirect_uri=shop.uri)
+    async with server:
+        await go(client, page, code_challenge=challenge_of("v" * 43), code_challenge_method="S256")
+        await sign_in(page)
+        await back_in_the_shop(page)
+        code = (await shop.answer())["code"]
+    assert "access_token" in await client.tokens(code, code_verifier="v" * 43)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_form_posted_from_the_applications_own_page_finds_the_session(
+    service: Service, page: Page, shop: Shop
+) -> None:
+    """Cookies with SameSite=Lax stay at home when another site posts; the GET that follows brings them."""
+    client = await a_client(service, shop)
+    await go(client, page)
+    await sign_in(page)
+    await back_in_the_shop(page)
+    await shop.answer()
+    fields = "".join(
+        f'<input type="hidden" name="{name}" value="{value}">'
+        for name, value in client.authorize_fields(prompt="none").items()
+    )
+    form = f'<form method="post" action="{service.base_url}/proxy/oauth/authorize">{fields}<button>Go</button></form>'
+    await page.evaluate("(form) => { document.body.innerHTML = form }", form)
+    await page.get_by_role("button", name="Go").click()
+    await back_in_the_shop(page)
+    assert "code" in await shop.answer()
+
+
+@pytest.mark.usefixtures("anna")
+async def test_an_address_that_is_not_registered_is_shown_beside_those_that_are(
+    service: Service, page: Page, shop: Shop
+) -> None:
+    client = await a_client(service, shop, debug=True)
+    await go(client, page, redirect_uri=f"{shop.uri}/x")
+    await expect(page.get_by_role("heading", name="We cannot send you back")).to_be_visible()
+    await expect(page.locator("mark")).to_have_text("/x")
+    assert shop.arrivals.empty()

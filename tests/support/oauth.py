@@ -1,0 +1,248 @@
+"""OAuth clients on the running service, and the relying party behind each: it signs people in over HTTP.
+
+shop = await a_native_client(service)            # or an_oidc_client, a_public_client
+code = await shop.sign_in("anna@studio.example") # authorize, sign-in form, consent, back with a code
+tokens = await shop.tokens(code)                 # the token endpoint
+code = await shop.granted(anna)                  # the same code without any page, straight into storage
+"""
+
+import json
+import re
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha1, sha256
+from html import unescape
+from secrets import token_hex, token_urlsafe
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+import httpx2
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.events import Event
+from gatehouse.kernel.digests import sha256 as digest_of
+from gatehouse.oauth.model import SCOPES, Client, Grant, Profile
+from tests.support.builders import NOW, ORIGIN, a_record
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+
+REDIRECT: Final = "https://shop.example/callback"
+EVERYTHING: Final = " ".join(SCOPES)
+TOKEN: Final = "/proxy/oauth/token"
+AUTHORIZE: Final = "/proxy/oauth/authorize"
+FORM: Final = re.compile(r'<form method="post" action="([^"]*)".*?</form>', re.DOTALL)
+STEPS_MOST: Final = 8
+DAY: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relying:
+    """A client, its secret (empty for a public one), and what it does over HTTP."""
+
+    service: Service
+    client: Client
+    secret: str = field(repr=False)
+    redirect_uri: str = REDIRECT
+
+    def authorize_fields(self, **changes: str) -> dict[str, str]:
+        """A complete authorize request; a field given as "" is left out."""
+        fields = {
+            "response_type": "code",
+            "response_mode": "query",
+            "client_id": self.client.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": EVERYTHING,
+            "state": "st",
+            "nonce": "n1",
+            **changes,
+        }
+        return {name: value for name, value in fields.items() if value}
+
+    def authorize_path(self, **changes: str) -> str:
+        return f"{AUTHORIZE}?{urlencode(self.authorize_fields(**changes))}"
+
+    async def sign_in(self, login: str, password: str = PASSWORD, **changes: str) -> str:
+        """Walk a new browser through authorize and its pages; returns the code."""
+        visitor = Visitor(self.service)
+        try:
+            return self.code_in(await self.walk(visitor, login, password, **changes))
+        finally:
+            await visitor.client.aclose()
+
+    async def walk(self, visitor: Visitor, login: str, password: str = PASSWORD, **changes: str) -> str:
+        """The same with a browser of yours; returns the address the client gets it back at."""
+        page = await visitor.get(self.authorize_path(**changes))
+        for _ in range(STEPS_MOST):
+            if page.is_redirect:
+                location = page.headers["location"]
+                if location.startswith(self.redirect_uri):
+                    return str(location)
+                page = await visitor.get(location.removeprefix(self.service.base_url))
+            else:
+                page = await visitor.post(action_of(page), **answers(page, login, password))
+        raise AssertionError(f"never came back: {page.status_code} {page.text}")
+
+    def code_in(self, location: str) -> str:
+        answer = answer_in(location)
+        assert "code" in answer, answer
+        return answer["code"]
+
+    async def granted(self, user: User, **changes: Any) -> str:
+        """A code of this user, straight into storage; `changes` are fields of its grant."""
+        code = token_urlsafe(32)
+        now = self.service.clock.now()
+        grant = a_grant(
+            client_id=self.client.client_id,
+            user_id=user.user_id,
+            rev=user.rev,
+            redirect_uri=self.redirect_uri,
+            code=digest_of(code),
+            auth_time=now,
+            created_at=now,
+            code_ends_at=now + 60,
+            ends_at=now + 90 * DAY,
+        )
+        assert await self.service.house.storage.grants.begin(replace(grant, **changes), a_record(Event.GRANT_MADE))
+        return code
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """How this client proves itself at the token endpoint; a public one names itself in the body."""
+        if self.client.profile is Profile.NATIVE:
+            return {"Authorization": f"Bearer {proof(self.redirect_uri, self.secret)}"}
+        return {} if self.client.public else {"Authorization": basic(self.client.client_id, self.secret)}
+
+    def fields(self, **more: str) -> dict[str, str]:
+        named = {"client_id": self.client.client_id} if self.client.public else {}
+        fields = {"redirect_uri": self.redirect_uri, **named, **more}
+        return {name: value for name, value in fields.items() if value}
+
+    async def redeem(self, code: str, **changes: str) -> httpx2.Response:
+        fields = self.fields(grant_type="authorization_code", code=code, **changes)
+        return await self.service.client.post(TOKEN, data=fields, headers=self.headers)
+
+    async def refresh(self, refresh_token: str, **changes: str) -> httpx2.Response:
+        fields = self.fields(grant_type="refresh_token", refresh_token=refresh_token, **changes)
+        return await self.service.client.post(TOKEN, data=fields, headers=self.headers)
+
+    async def tokens(self, code: str, **changes: str) -> dict[str, Any]:
+        """What a code gives; it must."""
+        return told(await self.redeem(code, **changes))
+
+    async def userinfo(self, access_token: str) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {access_token}"}
+        return await self.service.client.get("/proxy/oauth/userinfo", headers=headers)
+
+
+async def a_native_client(service: Service, client_id: str = "web", **fields: Any) -> Relying:
+    """Interface §4.2 to the letter; redirect host shop.example."""
+    defaults = {"profile": Profile.NATIVE, "redirect_hosts": ("shop.example",), "first_party": True}
+    return await a_relying(service, client_id, **(defaults | fields))
+
+
+async def an_oidc_client(service: Service, client_id: str = "shelf", **fields: Any) -> Relying:
+    """Off the shelf, with a secret."""
+    defaults = {"profile": Profile.OIDC, "redirect_uris": (REDIRECT,), "first_party": True, "may_exchange": False}
+    return await a_relying(service, client_id, **(defaults | fields))
+
+
+async def a_public_client(service: Service, client_id: str = "app", **fields: Any) -> Relying:
+    """Off the shelf, without a secret."""
+    return await an_oidc_client(service, client_id, **({"public": True} | fields))
+
+
+async def a_relying(service: Service, client_id: str, **fields: Any) -> Relying:
+    client = Client(**{"client_id": client_id, "name": "Web shop", "created_at": service.clock.now(), **fields})
+    secret = await service.house.clients.create(client, ORIGIN)
+    kept = await service.house.storage.oauth.client(client_id)
+    return Relying(service=service, client=kept, secret=secret or "", redirect_uri=REDIRECT)
+
+
+def a_grant(**fields: Any) -> Grant:
+    grant = Grant(
+        grant_id=token_hex(16),
+        client_id="web",
+        user_id="1000000001",
+        rev=0,
+        session_id="s1",
+        scopes=SCOPES,
+        redirect_uri=REDIRECT,
+        nonce="n1",
+        auth="login",
+        auth_time=NOW,
+        code=b"code",
+        code_ends_at=NOW + 60,
+        created_at=NOW,
+        ends_at=NOW + 90 * DAY,
+    )
+    return replace(grant, **fields)
+
+
+def proof(redirect_uri: str, secret: str) -> str:
+    """The Bearer value of interface §5.1."""
+    return sha1(f"{redirect_uri}{secret}".encode(), usedforsecurity=False).hexdigest()
+
+
+def basic(client_id: str, secret: str) -> str:
+    return f"Basic {b64encode(f'{client_id}:{secret}'.encode()).decode()}"
+
+
+def challenge_of(verifier: str) -> str:
+    """S256."""
+    return b64(sha256(verifier.encode()).digest())
+
+
+def b64(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def claims_of(jwt: str) -> dict[str, Any]:
+    """The payload, unverified."""
+    return part_of(jwt, 1)
+
+
+def header_of(jwt: str) -> dict[str, Any]:
+    return part_of(jwt, 0)
+
+
+def part_of(jwt: str, number: int) -> dict[str, Any]:
+    text = jwt.split(".")[number]
+    part: dict[str, Any] = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return part
+
+
+def told(answer: httpx2.Response) -> dict[str, Any]:
+    """The body of an answer that must be a success."""
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def refused(answer: httpx2.Response) -> tuple[int, str]:
+    """Status and error of an answer that must be an OAuth error."""
+    body = answer.json()
+    assert body.keys() == {"error", "error_description"}, body
+    return answer.status_code, body["error"]
+
+
+def answer_in(location: str) -> dict[str, str]:
+    """The query of the address a client gets its answer at."""
+    return dict(parse_qsl(location.partition("?")[2], keep_blank_values=True))
+
+
+def action_of(page: httpx2.Response) -> str:
+    """Where the first form of the page goes: on our pages the one that leads on."""
+    found = FORM.search(page.text)
+    assert found is not None, f"{page.status_code} {page.url}\n{page.text}"
+    return unescape(found[1])
+
+
+def answers(page: httpx2.Response, login: str, password: str) -> Mapping[str, str]:
+    """What a person puts into the first form of the page."""
+    found = FORM.search(page.text)
+    assert found is not None
+    hidden = hidden_fields(found[0])
+    if 'name="password"' in found[0]:
+        return {**hidden, "login": login, "password": password}
+    return {**hidden, "decision": "allow"} if 'name="decision"' in found[0] else hidden

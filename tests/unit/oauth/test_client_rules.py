@@ -1,0 +1,89 @@
+"""What a client may be."""
+
+from typing import Any
+
+import pytest
+
+from gatehouse.oauth.client_rules import check_client
+from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.model import ClaimSource, Client, Profile, TokenSettings, Told
+from tests.support.builders import NOW
+
+ED25519 = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+
+
+def a_client(**fields: Any) -> Client:
+    return Client(
+        **{
+            "client_id": "web",
+            "name": "Web",
+            "profile": Profile.OIDC,
+            "redirect_uris": ("https://a.example/cb",),
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+def mapped(*names: str, application_id: int = 7) -> dict[str, ClaimSource]:
+    return {name: ClaimSource(application_id=application_id, told=Told.ROLES) for name in names}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"origins": ("https://a.example", "https://a.example:8443", "http://localhost:3000", "http://[::1]:1")},
+        {"backchannel_logout_uri": "https://a.example/out?x=1"},
+        {"backchannel_logout_uri": "http://10.0.0.5:8080/out"},  # outbound.allow decides
+        {"jwks": {"keys": [ED25519]}},
+        {"claims": mapped("groups", "https://a.example/roles", "roles.v2")},
+        {"token_settings": TokenSettings(access_seconds=60, refresh_seconds=60, refresh_grace_seconds=60)},
+        {"device_grant": True, "redirect_uris": ()},
+    ],
+)
+def test_this_may_be(fields: dict[str, Any]) -> None:
+    check_client(a_client(**fields))
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        *(
+            ("an origin is", {"origins": (origin,)})
+            for origin in (
+                *("https://a.example/", "https://a.example:443", "http://a.example", "http://localhost:80", "null"),
+                *("*", "https://*.example", "https://A.example", "https://a.example:99999", "com.example.app:/"),
+            )
+        ),
+        *(
+            ("backchannel_logout_uri is", {"backchannel_logout_uri": uri})
+            for uri in (
+                "https://a.example/#x",
+                "ftp://a.example/",
+                "https://u:p@a.example/",
+                "a.example",
+                "https://1/",
+            )
+        ),
+        *(
+            ("the name of one that tokens carry", {"claims": mapped(name)})
+            for name in ("sub", "iss", "aud", "email", "sid", "nonce", "events", "exp")
+        ),
+        *(("a name of letters", {"claims": mapped(name)}) for name in ("", "1a", "a b", "ä", "a" * 129)),
+        ("at most 16", {"claims": mapped(*(f"c{number}" for number in range(17)))}),
+        ("names an application", {"claims": mapped("groups", application_id=0)}),
+        ("access_seconds is", {"token_settings": TokenSettings(access_seconds=59)}),
+        ("access_seconds is", {"token_settings": TokenSettings(access_seconds=3_601)}),
+        ("refresh_seconds is", {"token_settings": TokenSettings(refresh_seconds=30 * 86_400 + 1)}),
+        ("refresh_grace_seconds is", {"token_settings": TokenSettings(refresh_grace_seconds=61)}),
+        ("refresh_grace_seconds is", {"token_settings": TokenSettings(refresh_grace_seconds=-1)}),
+        ("needs a redirect URI", {"redirect_uris": ()}),
+        ("device grant needs profile oidc", {"profile": Profile.NATIVE, "device_grant": True}),
+        ("jwks is for", {"jwks": {"keys": [ED25519]}, "public": True}),
+        ("jwks is for", {"jwks": {"keys": [ED25519]}, "profile": Profile.NATIVE}),
+    ],
+)
+def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(BadClient, match=words):
+        check_client(a_client(**fields))

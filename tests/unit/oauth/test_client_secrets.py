@@ -1,0 +1,144 @@
+"""Which secrets of a client are known, and at what cost."""
+
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import TooMany
+from gatehouse.oauth.client_secrets import WEAK_GUESSES, ClientSecrets
+from gatehouse.oauth.clients import sealed_for
+from gatehouse.oauth.model import Client, ClientSecret, SecretKind
+from gatehouse.throttle.guesses import Guesses
+from gatehouse.throttle.model import GuessLimit
+from tests.support.builders import NOW, a_client
+from tests.support.clock import MovableClock
+from tests.support.keys import masters
+
+STRONG = "s" * 43
+
+
+class Hashes:
+    """A slow hash that is quick and counts."""
+
+    def __init__(self) -> None:
+        self.computed = 0
+
+    async def matches(self, password: str, password_hash: str) -> bool:
+        self.computed += 1
+        return password_hash == f"hash of {password}"
+
+
+class Attempts:
+    """Counts guesses per subject, and refuses after the free ones."""
+
+    def __init__(self) -> None:
+        self.counted: dict[str, int] = {}
+
+    async def blocked_until(self, subjects: Sequence[str]) -> int:
+        over = [subject for subject in subjects if self.counted.get(subject, 0) >= WEAK_GUESSES.free]
+        return NOW + 30 if over else 0
+
+    async def begin(self, subjects: Sequence[tuple[str, GuessLimit]], _now: int) -> None:
+        for subject, _ in subjects:
+            self.counted[subject] = self.counted.get(subject, 0) + 1
+
+    async def take_back(self, _shared: object, _at: int, forgiven: Sequence[str] = ()) -> None:
+        for subject in forgiven:
+            self.counted.pop(subject, None)
+
+
+def desk() -> tuple[ClientSecrets, Hashes, Attempts, MovableClock]:
+    hashes, attempts, clock = Hashes(), Attempts(), MovableClock(NOW)
+    guesses = Guesses(store=attempts, limit=GuessLimit(), clock=clock)  # type: ignore[arg-type]
+    secrets = ClientSecrets(masters=masters(), hashes=hashes, guesses=guesses, clock=clock, memory_key=bytes(32))
+    return secrets, hashes, attempts, clock
+
+
+def with_secrets(*secrets: ClientSecret) -> Client:
+    return replace(a_client(), secrets=secrets)
+
+
+def kept(kind: SecretKind, secret: str, **fields: Any) -> ClientSecret:
+    forms: dict[SecretKind, Callable[[], bytes]] = {
+        SecretKind.SEALED: lambda: masters().seal(secret.encode(), purpose=sealed_for("web")),
+        SecretKind.SHA256: partial(sha256, secret),
+        SecretKind.ARGON2: f"hash of {secret}".encode,
+    }
+    return ClientSecret(kind=kind, secret=forms[kind](), created_at=NOW, **fields)
+
+
+@pytest.mark.parametrize("kind", list(SecretKind))
+async def test_a_secret_is_known_in_whatever_form_it_is_kept(kind: SecretKind) -> None:
+    secrets, _, _, _ = desk()
+    client = with_secrets(kept(kind, STRONG))
+    assert await secrets.is_known(client, STRONG, source="here")
+    for wrong in ("", STRONG[:-1], STRONG + "s", "é"):
+        assert not await secrets.is_known(client, wrong, source="here")
+    assert not await secrets.is_known(with_secrets(), STRONG, source="here")
+
+
+async def test_both_secrets_are_good_until_the_end_of_each() -> None:
+    secrets, _, _, clock = desk()
+    client = with_secrets(
+        kept(SecretKind.SHA256, "old" * 11, expires_at=NOW + 10), kept(SecretKind.SHA256, STRONG, slot=2)
+    )
+    assert await secrets.is_known(client, "old" * 11, source="here")
+    assert await secrets.is_known(client, STRONG, source="here")
+    await clock.advance(10)
+    assert not await secrets.is_known(client, "old" * 11, source="here")
+    assert await secrets.is_known(client, STRONG, source="here")
+
+
+async def test_a_slow_hash_is_computed_once_for_a_right_secret() -> None:
+    secrets, hashes, attempts, _ = desk()
+    client = with_secrets(kept(SecretKind.ARGON2, "weak"))
+    for _ in range(5):
+        assert await secrets.is_known(client, "weak", source="here")
+    assert hashes.computed == 1
+    assert attempts.counted == {}
+    changed = with_secrets(kept(SecretKind.ARGON2, "other"))
+    assert not await secrets.is_known(changed, "weak", source="here")
+
+
+@pytest.mark.parametrize("kind", [SecretKind.ARGON2, SecretKind.SEALED])
+async def test_guesses_at_a_weak_secret_are_counted_before_they_are_made(kind: SecretKind) -> None:
+    secrets, _, _, _ = desk()
+    client = with_secrets(kept(kind, "weak"))
+    for number in range(WEAK_GUESSES.free):
+        assert not await secrets.is_known(client, f"guess {number}", source="here")
+    with pytest.raises(TooMany):
+        await secrets.is_known(client, "weak", source="here")
+    assert await secrets.is_known(client, "weak", source="elsewhere")
+
+
+async def test_guesses_at_a_strong_secret_cost_nothing() -> None:
+    secrets, _, attempts, _ = desk()
+    client = with_secrets(kept(SecretKind.SEALED, STRONG), kept(SecretKind.SHA256, STRONG, slot=2))
+    assert not await secrets.is_known(client, "x", source="here")
+    assert not await secrets.made_proof(client, "x", "https://shop.example", source="here")
+    assert attempts.counted == {}
+
+
+@pytest.mark.parametrize("place", [0, 42])
+@pytest.mark.parametrize("kind", [SecretKind.SEALED, SecretKind.SHA256])
+async def test_tk_27_a_wrong_secret_is_compared_whole_wherever_it_differs(
+    monkeypatch: pytest.MonkeyPatch, kind: SecretKind, place: int
+) -> None:
+    secrets, _, _, _ = desk()
+    lengths = []
+    compare = hmac.compare_digest
+
+    def spy(one: bytes, other: bytes) -> bool:
+        lengths.append(len(one) == len(other))
+        return compare(one, other)
+
+    client = with_secrets(kept(kind, STRONG))
+    monkeypatch.setattr(hmac, "compare_digest", spy)
+    wrong = STRONG[:place] + "x" + STRONG[place + 1 :]
+    assert not await secrets.is_known(client, wrong, source="here")
+    assert lengths == [True]

@@ -1,0 +1,55 @@
+"""The SHA-1 proof and PKCE."""
+
+import hashlib
+import hmac
+
+import pytest
+
+from gatehouse.oauth.proofs import is_native_proof, is_verified
+
+REDIRECT = "https://shop.example/ü"
+SECRET = b"s3cret"
+PROOF = hashlib.sha1(REDIRECT.encode() + SECRET, usedforsecurity=False).hexdigest()
+# RFC 7636, appendix B
+VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The lengths of whatever is compared in constant time."""
+    lengths: list[tuple[int, int]] = []
+
+    def spy(one: bytes, other: bytes) -> bool:
+        lengths.append((len(one), len(other)))
+        return compare(one, other)
+
+    compare = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", spy)
+    return lengths
+
+
+def test_the_proof_is_hex_of_sha_1_over_the_utf_8_of_both_in_either_case() -> None:
+    assert is_native_proof(PROOF, REDIRECT, SECRET)
+    assert is_native_proof(PROOF.upper(), REDIRECT, SECRET)
+    for wrong in ("", PROOF[:-1], PROOF + "0", "0" * 40, "é" * 40, PROOF.replace(PROOF[0], "İ")):
+        assert not is_native_proof(wrong, REDIRECT, SECRET)
+
+
+@pytest.mark.parametrize("place", [0, 20, 39])
+def test_tk_27_a_wrong_proof_is_compared_whole_wherever_it_differs(
+    compared: list[tuple[int, int]], place: int
+) -> None:
+    wrong = PROOF[:place] + ("0" if PROOF[place] != "0" else "1") + PROOF[place + 1 :]
+    assert not is_native_proof(wrong, REDIRECT, SECRET)
+    assert compared == [(40, 40)]
+
+
+def test_a_verifier_fits_its_challenge_and_no_other() -> None:
+    assert is_verified(VERIFIER, CHALLENGE)
+    assert is_verified("", "")
+    for verifier, challenge in (
+        *((VERIFIER[:-1] + "l", CHALLENGE), (CHALLENGE, CHALLENGE), ("", CHALLENGE), (VERIFIER, "")),
+        (VERIFIER + "\n", CHALLENGE),
+    ):
+        assert not is_verified(verifier, challenge)

@@ -1,0 +1,89 @@
+"""`gatehouse client`: every field of a client, and its end."""
+
+import json
+from pathlib import Path
+
+from tests.support.command_line import CommandLine
+
+REDIRECT = ("--redirect-uri", "https://shop.example/cb")
+PUBLIC_KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", "kid": "k1"}
+
+
+def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp_path: Path) -> None:
+    keys = tmp_path / "jwks.json"
+    keys.write_text(json.dumps({"keys": [PUBLIC_KEY]}))
+    made = gatehouse.json(
+        *("client", "create", "shop", "--name", "Web shop", "--profile", "oidc", *REDIRECT),
+        *("--post-logout-uri", "https://shop.example/bye", "--origin", "https://shop.example"),
+        *("--backchannel-logout-uri", "https://shop.example/out", "--jwks", str(keys)),
+        *("--claim", "groups=50001:roles", "--claim", "rules=1:rules"),
+        *("--id-token-alg", "ES256", "--access-seconds", "600", "--refresh-seconds", "86400"),
+        *("--refresh-grace-seconds", "10", "--device-grant", "--debug", "--may-exchange", "--require-pkce"),
+    )
+    assert len(made["client_secret"]) == 43
+    shown = gatehouse.json("client", "show", "shop")
+    assert made["client_secret"] not in json.dumps(shown)
+    assert {name: shown[name] for name in shown if name not in ("created_at", "secrets")} == {
+        "client_id": "shop",
+        "name": "Web shop",
+        "profile": "oidc",
+        "application_id": None,
+        "redirect_uris": ["https://shop.example/cb"],
+        "redirect_hosts": [],
+        "post_logout_uris": ["https://shop.example/bye"],
+        "scopes": ["openid", "offline_access", "email", "profile", "trust"],
+        "origins": ["https://shop.example"],
+        "backchannel_logout_uri": "https://shop.example/out",
+        "jwks": {"keys": [PUBLIC_KEY]},
+        "claims": {
+            "groups": {"application_id": 50_001, "told": "roles"},
+            "rules": {"application_id": 1, "told": "rules"},
+        },
+        "id_token_signed_response_alg": "ES256",
+        "access_seconds": 600,
+        "refresh_seconds": 86_400,
+        "refresh_grace_seconds": 10,
+        "device_grant": True,
+        "debug": True,
+        "first_party": False,
+        "may_exchange": True,
+        "require_pkce": True,
+        "public": False,
+        "version": 1,
+    }
+    for word in ("shop.example/out", "50001", "Web shop"):
+        assert word in gatehouse("client", "show", "shop")
+
+
+def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine, tmp_path: Path) -> None:
+    make = ("client", "create", "shop", "--name", "Shop", "--profile", "oidc", *REDIRECT)
+    assert "an origin is" in gatehouse.refused(*make, "--origin", "https://shop.example/x")
+    assert "access_seconds is" in gatehouse.refused(*make, "--access-seconds", "5")
+    assert "carry anyway" in gatehouse.refused(*make, "--claim", "sub=1:roles")
+    for wrong in ("groups", "groups=x:roles", "groups=1:all", "=1:roles"):
+        assert "NAME=APPLICATION_ID" in gatehouse.refused(*make, "--claim", wrong, code=2)
+    keys = tmp_path / "jwks.json"
+    keys.write_text("no")
+    assert "is not JSON" in gatehouse.refused(*make, "--jwks", str(keys), code=2)
+    keys.write_text(json.dumps({"keys": [{**PUBLIC_KEY, "d": "secret"}]}))
+    said = gatehouse.refused(*make, "--jwks", str(keys))
+    assert "private key" in said
+    assert "no such client" in gatehouse.refused("client", "show", "shop").lower()
+
+
+def test_a_client_is_removed_for_good_and_that_is_on_record(gatehouse: CommandLine) -> None:
+    make = ("client", "create", "shop", "--name", "Shop", "--profile", "oidc", *REDIRECT)
+    gatehouse(*make)
+    gatehouse("client", "remove", "shop")
+    assert gatehouse.json("client", "list") == []
+    assert "once existed" in gatehouse.refused(*make)
+    assert "no such client" in gatehouse.refused("client", "remove", "shop").lower()
+    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "shop")]
+    assert sorted(events) == ["client.created", "client.removed"]
+
+
+def test_what_a_client_was_granted_is_revoked(gatehouse: CommandLine) -> None:
+    gatehouse("client", "create", "shop", "--name", "Shop", "--profile", "oidc", *REDIRECT)
+    assert gatehouse.json("client", "revoke-tokens", "shop") == {"client_id": "shop", "revoked": 0}
+    assert "no such client" in gatehouse.refused("client", "revoke-tokens", "nobody").lower()
+    assert "client.tokens_revoked" in gatehouse("audit", "show", "--subject", "shop")

@@ -1,0 +1,334 @@
+"""Clients are told when somebody signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import KeySet
+
+from gatehouse.accounts.model import User
+from gatehouse.app.housekeeping import housekeeping
+from gatehouse.app.own_account import erasure
+from gatehouse.audit.model import Origin
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.backchannel import BackchannelLogout
+from gatehouse.oauth.model import LogoutCall, TokenSettings
+from gatehouse.outbound.calling import Outbound
+from tests.support.oauth import Relying, an_oidc_client, claims_of, header_of
+from tests.support.outside import NOTHING, Names, Outsider, Received, Wire, answer, listening
+from tests.support.resident import Resident
+from tests.support.service import Service, running_service
+from tests.support.visitor import PASSWORD
+
+ALLOWED = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
+OPERATOR = Origin(actor="cli:test")
+EVENT = "http://schemas.openid.net/event/backchannel-logout"
+BUSY = answer(b"", "503 Service Unavailable")
+ANNA = "anna@studio.example"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Town:
+    service: Service
+    shop: Outsider  # where the client shelf listens
+
+    async def run(self) -> None:
+        await self.service.house.backchannel_logout.run_once()
+
+    async def waiting(self) -> list[LogoutCall]:
+        return list(await self.service.house.storage.logout_calls.all_calls())
+
+    async def events(self) -> list[str]:
+        """About the client."""
+        return [record.event for record in await self.service.house.storage.audit.newest(50, "shelf", "")]
+
+
+@pytest.fixture
+async def town(migrated_url: str, tmp_path: Path) -> AsyncIterator[Town]:
+    async with AsyncExitStack() as stack:
+        shop = await stack.enter_async_context(listening(Outsider()))
+        service = await stack.enter_async_context(running_service(migrated_url, tmp_path, environment=ALLOWED))
+        yield Town(service=service, shop=shop)
+
+
+@pytest.fixture
+def service(town: Town) -> Service:
+    return town.service
+
+
+@pytest.fixture
+async def shelf(town: Town) -> Relying:
+    uri = f"http://127.0.0.1:{town.shop.port}/signed-out?a=1"
+    return await an_oidc_client(town.service, backchannel_logout_uri=uri)
+
+
+@pytest.fixture
+async def resident(service: Service, anna: User) -> AsyncIterator[Resident]:
+    someone = Resident(service)
+    await someone.come_home(anna.login or "")
+    yield someone
+    await someone.client.aclose()
+
+
+async def signed_in(client: Relying, resident: Resident, **changes: str) -> dict[str, Any]:
+    """The tokens of a client that the resident goes to with his browser."""
+    return await client.tokens(client.code_in(await client.walk(resident, ANNA, **changes)))
+
+
+def token_in(received: Received) -> str:
+    assert received.headers["content-type"] == "application/x-www-form-urlencoded"
+    fields = parse_qs(received.body.decode())
+    assert fields.keys() == {"logout_token"}
+    return fields["logout_token"][0]
+
+
+async def test_the_client_gets_a_logout_token_that_it_can_verify(
+    town: Town, shelf: Relying, resident: Resident, anna: User
+) -> None:
+    tokens = await signed_in(shelf, resident)
+    await resident.send("/sign-out")
+    assert town.shop.received == []
+    await town.run()
+    (received,) = town.shop.received
+    assert received.line == "POST /signed-out?a=1 HTTP/1.1"
+    token = token_in(received)
+    assert header_of(token).keys() == {"alg", "kid", "typ"}
+    assert (header_of(token)["alg"], header_of(token)["typ"]) == ("RS256", "JWT")
+    keys = KeySet.import_key_set((await town.service.client.get("/proxy/oauth/keys")).json())
+    claims = jwt.decode(token, keys, algorithms=["RS256"]).claims
+    now = town.service.clock.now()
+    assert claims == {
+        "iss": town.service.base_url,
+        "aud": "shelf",
+        "iat": now,
+        "exp": now + 120,
+        "jti": claims["jti"],
+        "sub": anna.user_id,
+        "sid": claims_of(tokens["id_token"])["sid"],
+        "events": {EVENT: {}},
+        "typ": "logout_token",
+        "kid": header_of(token)["kid"],
+    }
+    assert await town.waiting() == []
+    assert "client.logout_told" in await town.events()
+
+
+async def test_a_logout_token_is_signed_as_the_clients_id_tokens_are(town: Town, resident: Resident) -> None:
+    uri = f"http://127.0.0.1:{town.shop.port}/"
+    settings = TokenSettings(id_token_alg=Algorithm.ES256)
+    quick = await an_oidc_client(town.service, "quick", backchannel_logout_uri=uri, token_settings=settings)
+    await signed_in(quick, resident)
+    await resident.send("/sign-out")
+    await town.run()
+    assert header_of(token_in(town.shop.received[0]))["alg"] == "ES256"
+
+
+async def test_a_logout_token_opens_no_door_here(town: Town, shelf: Relying, resident: Resident) -> None:
+    await signed_in(shelf, resident)
+    await resident.send("/sign-out")
+    await town.run()
+    token = token_in(town.shop.received[0])
+    answer = await town.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
+    assert answer.status_code == 400
+    assert (await shelf.userinfo(token)).status_code == 401
+    assert (await shelf.refresh(token)).json()["error"] == "invalid_grant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    town: Town
+    resident: Resident
+    anna: User
+
+
+async def sign_out(scene: Scene) -> None:
+    await scene.resident.send("/sign-out")
+
+
+async def end_that_session(scene: Scene) -> None:
+    """From another device, on the account page."""
+    service = scene.town.service
+    other = Resident(service, agent="Other/1.0")
+    await other.come_home(ANNA)
+    sessions = await service.house.storage.sessions.of_user(scene.anna.user_id, service.clock.now())
+    (ours,) = (one for one in sessions if not one.agent.startswith("Other"))
+    await other.send("/account/sessions/end", session_id=ours.session_id)
+    await other.client.aclose()
+
+
+async def sign_out_everywhere_else(scene: Scene) -> None:
+    await scene.resident.send("/account/sessions/end-others")
+
+
+async def change_password(scene: Scene) -> None:
+    new = "another horse battery staple"
+    await scene.resident.do("/account/password", current=PASSWORD, password=new, repeated=new)
+
+
+async def be_blocked(scene: Scene) -> None:
+    await scene.town.service.house.administration.block(scene.anna.user_id, OPERATOR)
+
+
+async def be_erased(scene: Scene) -> None:
+    await erasure(scene.town.service.house).erase(scene.anna, OPERATOR)
+
+
+async def let_another_sign_in(scene: Scene) -> None:
+    await scene.town.service.house.administration.create(
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=OPERATOR
+    )
+    await scene.resident.sign_in("bob@studio.example")
+
+
+Ending = Callable[[Scene], Awaitable[None]]
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        *(sign_out, end_that_session, sign_out_everywhere_else, change_password),
+        *(be_blocked, be_erased, let_another_sign_in),
+    ],
+)
+async def test_however_it_ends_the_client_is_told_once(
+    town: Town, shelf: Relying, resident: Resident, anna: User, ending: Ending
+) -> None:
+    sid = claims_of((await signed_in(shelf, resident))["id_token"])["sid"]
+    await signed_in(shelf, resident)
+    await ending(Scene(town=town, resident=resident, anna=anna))
+    await town.run()
+    await town.run()
+    assert [claims_of(token_in(one))["sid"] for one in town.shop.received] == [sid]
+
+
+async def test_a_client_is_told_long_after_its_access_token_has_ended(
+    town: Town, shelf: Relying, resident: Resident
+) -> None:
+    await signed_in(shelf, resident, scope="openid")
+    for _ in range(3):
+        await town.service.clock.advance(86_400)
+        await resident.get("/account")
+        await town.service.house.storage.sweep(town.service.clock.now())
+    await resident.send("/sign-out")
+    await town.run()
+    assert len(town.shop.received) == 1
+
+
+async def test_signing_in_once_more_ends_nothing(town: Town, shelf: Relying, resident: Resident) -> None:
+    before = claims_of((await signed_in(shelf, resident))["id_token"])["sid"]
+    after = claims_of((await signed_in(shelf, resident, prompt="login"))["id_token"])["sid"]
+    await town.run()
+    assert town.shop.received == []
+    assert before == after
+    await resident.get("/account")
+    await resident.send("/sign-out")
+    await town.run()
+    assert [claims_of(token_in(one))["sid"] for one in town.shop.received] == [before]
+
+
+@pytest.mark.usefixtures("shelf")
+async def test_clients_that_were_not_signed_in_to_or_want_no_call_hear_nothing(
+    town: Town, resident: Resident
+) -> None:
+    silent = await an_oidc_client(town.service, "silent")
+    tokens = await signed_in(silent, resident)
+    assert "sid" not in claims_of(tokens["id_token"])
+    await resident.send("/sign-out")
+    await town.run()
+    assert town.shop.received == []
+
+
+async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
+    town: Town, shelf: Relying, resident: Resident
+) -> None:
+    town.shop.say = lambda _: BUSY
+    await signed_in(shelf, resident)
+    await resident.send("/sign-out")
+    for tries, delay in ((1, 15), (2, 30), (3, 60)):
+        await town.run()
+        assert len(town.shop.received) == tries
+        (call,) = await town.waiting()
+        assert (call.tries, call.next_try_at - town.service.clock.now()) == (tries, delay)
+        assert call.trouble == "answered 503"
+        await town.service.clock.advance(delay - 1)
+        await town.run()
+        assert len(town.shop.received) == tries
+        await town.service.clock.advance(1)
+    town.shop.say = lambda _: answer(b"")
+    await town.run()
+    tokens = [token_in(one) for one in town.shop.received]
+    assert len({claims_of(token)["jti"] for token in tokens}) == 4
+    assert claims_of(tokens[-1])["iat"] == town.service.clock.now()
+    assert await town.waiting() == []
+    assert (await town.events()).count("client.logout_told") == 1
+
+
+async def test_after_a_day_it_is_given_up_and_recorded(town: Town, shelf: Relying, resident: Resident) -> None:
+    town.shop.say = lambda _: BUSY
+    await signed_in(shelf, resident)
+    await resident.send("/sign-out")
+    for _ in range(40):
+        await town.run()
+        await town.service.clock.advance(3_600)
+    assert 20 < len(town.shop.received) < 40
+    (call,) = await town.waiting()
+    assert call.next_try_at == 0
+    assert (await town.events()).count("client.logout_given_up") == 1
+
+
+async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
+    town: Town, shelf: Relying, resident: Resident
+) -> None:
+    """The housekeeping of a process that starts finds what another one left."""
+    await signed_in(shelf, resident)
+    await resident.send("/sign-out")
+    called = asyncio.Event()
+
+    def say(_: Received) -> bytes:
+        called.set()
+        return NOTHING
+
+    town.shop.say = say
+    async with housekeeping(town.service.house):
+        await asyncio.wait_for(called.wait(), 10)
+    assert len(town.shop.received) == 1
+
+
+async def test_a_client_that_is_removed_meanwhile_hears_nothing(
+    town: Town, shelf: Relying, resident: Resident
+) -> None:
+    await signed_in(shelf, resident)
+    await resident.send("/sign-out")
+    await town.service.house.clients.remove("shelf", OPERATOR)
+    await town.run()
+    assert town.shop.received == []
+    assert [call.next_try_at for call in await town.waiting()] == [0]
+    assert "client.logout_given_up" not in await town.events()
+
+
+@pytest.mark.parametrize("inside", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
+async def test_an_address_that_leads_inside_is_not_called(town: Town, resident: Resident, inside: str) -> None:
+    """AP-08 for back-channel logout: the name is a client's choice, where it leads is not ours to trust."""
+    house, wire = town.service.house, Wire()
+    client = await an_oidc_client(town.service, backchannel_logout_uri="https://inside.example/out")
+    await signed_in(client, resident)
+    await resident.send("/sign-out")
+    careful = BackchannelLogout(
+        store=house.storage.logout_calls,
+        clients=house.storage.oauth,
+        poster=Outbound(allowed=(), resolver=Names(inside_example=[[inside]]), connector=wire),
+        signer=house.signer,
+        recorder=house.recorder,
+        clock=house.clock,
+        issuer=town.service.base_url,
+    )
+    await careful.run_once()
+    assert wire.connected == []
+    (call,) = await town.waiting()
+    assert call.next_try_at > town.service.clock.now()

@@ -1,0 +1,242 @@
+"""How clients prove themselves at the token endpoint (interface §5.1, R3)."""
+
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from secrets import token_hex
+from typing import Any
+from urllib.parse import quote_plus
+
+import httpx2
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+from gatehouse.accounts.model import User
+from gatehouse.oauth.model import ClientSecret, SecretKind
+from gatehouse.storage.oauth import change_client
+from tests.support.builders import ORIGIN
+from tests.support.oauth import (
+    TOKEN,
+    Relying,
+    an_oidc_client,
+    basic,
+    challenge_of,
+    proof,
+    refused,
+    told,
+)
+from tests.support.service import Service
+
+UNPROVED = (401, "invalid_client")
+VERIFIER = "v" * 64
+BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+KEYS: dict[str, Callable[[], Any]] = {
+    "RS256": lambda: RSAKey.generate_key(2048, {"kid": "k1", "use": "sig"}),
+    "ES256": lambda: ECKey.generate_key("P-256", {"kid": "k1", "use": "sig"}),
+    "EdDSA": lambda: OKPKey.generate_key("Ed25519", {"kid": "k1", "use": "sig"}),
+}
+
+
+async def redeem(relying: Relying, code: str, headers: dict[str, str], **more: str) -> httpx2.Response:
+    fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": relying.redirect_uri, **more}
+    return await relying.service.client.post(TOKEN, data=fields, headers=headers)
+
+
+async def test_basic_and_post_are_the_same_and_an_equal_client_id_may_stand_beside(
+    shelf: Relying, anna: User
+) -> None:
+    secret = {"client_id": "shelf", "client_secret": shelf.secret}
+    ways: list[tuple[dict[str, str], dict[str, str]]] = [
+        ({"Authorization": basic("shelf", shelf.secret)}, {}),
+        ({"Authorization": basic("shelf", shelf.secret)}, {"client_id": "shelf"}),
+        ({"Authorization": basic("shelf", shelf.secret)}, secret),
+        ({"Authorization": basic("shelf", shelf.secret).replace("Basic", "basic")}, {}),
+        ({}, secret),
+    ]
+    for headers, fields in ways:
+        assert told(await redeem(shelf, await shelf.granted(anna), headers, **fields))
+
+
+async def test_two_different_ways_at_once_are_invalid_request(shelf: Relying, anna: User) -> None:
+    header = {"Authorization": basic("shelf", shelf.secret)}
+    for headers, fields in (
+        (header, {"client_id": "other"}),
+        (header, {"client_secret": "another"}),
+        (header, {"client_assertion": "a.b.c", "client_assertion_type": BEARER}),
+        ({"Authorization": f"Bearer {proof(shelf.redirect_uri, 'x')}"}, {"client_secret": shelf.secret}),
+    ):
+        answer = await redeem(shelf, await shelf.granted(anna), headers, **fields)
+        assert refused(answer) == (400, "invalid_request"), fields
+
+
+async def test_a_native_client_has_no_way_but_its_proof(web: Relying, anna: User) -> None:
+    for headers, fields in (
+        ({"Authorization": basic("web", web.secret)}, {}),
+        ({}, {"client_id": "web", "client_secret": web.secret}),
+        ({}, {"client_id": "web"}),
+    ):
+        assert refused(await redeem(web, await web.granted(anna), headers, **fields)) == UNPROVED
+    assert told(await redeem(web, await web.granted(anna), web.headers, client_id="web"))
+
+
+async def test_the_sha_1_proof_is_refused_from_a_client_of_profile_oidc(shelf: Relying, anna: User) -> None:
+    headers = {"Authorization": f"Bearer {proof(shelf.redirect_uri, shelf.secret)}"}
+    assert refused(await redeem(shelf, await shelf.granted(anna), headers)) == UNPROVED
+    assert refused(await redeem(shelf, await shelf.granted(anna), headers, client_id="shelf")) == UNPROVED
+
+
+async def test_a_public_client_names_itself_in_the_body_or_by_basic_with_no_password(
+    app: Relying, anna: User
+) -> None:
+    for headers, fields in (({}, {"client_id": "app"}), ({"Authorization": basic("app", "")}, {})):
+        code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
+        assert told(await redeem(app, code, headers, code_verifier=VERIFIER, **fields))
+    code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
+    headers = {"Authorization": basic("app", "something")}
+    assert refused(await redeem(app, code, headers, code_verifier=VERIFIER)) == UNPROVED
+
+
+async def test_no_name_no_secret_and_a_confidential_client_without_one_are_refused(
+    shelf: Relying, anna: User
+) -> None:
+    for headers, fields in (
+        ({}, {}),
+        ({}, {"client_id": "shelf"}),
+        ({}, {"client_id": "nobody"}),
+        ({"Authorization": basic("shelf", "")}, {}),
+        ({"Authorization": basic("", shelf.secret)}, {}),
+        ({"Authorization": "Basic " + b64encode(b"shelf").decode()}, {}),
+        ({"Authorization": "Digest x"}, {}),
+    ):
+        assert refused(await redeem(shelf, await shelf.granted(anna), headers, **fields)) == UNPROVED
+
+
+async def put_secret(service: Service, relying: Relying, kind: SecretKind, secret: bytes) -> None:
+    kept = (ClientSecret(kind=kind, secret=secret, created_at=service.clock.now()),)
+    changed = replace(await service.house.storage.oauth.client(relying.client.client_id), secrets=kept)
+    await service.house.storage.runner.act(partial(change_client, changed))
+
+
+async def test_an_imported_secret_is_read_as_it_is_and_encoded(service: Service, shelf: Relying, anna: User) -> None:
+    secret = "p%40ss+w rd/ä" * 4
+    hashed = await service.house.passwords.hash(secret)
+    await put_secret(service, shelf, SecretKind.ARGON2, hashed.encode())
+    for sent in (secret, quote_plus(secret)):
+        assert told(await redeem(shelf, await shelf.granted(anna), {"Authorization": basic("shelf", sent)}))
+    fields = {"client_id": "shelf", "client_secret": secret}
+    assert told(await redeem(shelf, await shelf.granted(anna), {}, **fields))
+
+
+async def test_guesses_at_a_weak_secret_end_and_a_right_one_is_remembered(
+    service: Service, shelf: Relying, anna: User
+) -> None:
+    await put_secret(service, shelf, SecretKind.ARGON2, (await service.house.passwords.hash("weak")).encode())
+    assert told(await redeem(shelf, await shelf.granted(anna), {"Authorization": basic("shelf", "weak")}))
+    answers = [
+        await redeem(shelf, "code", {"Authorization": basic("shelf", f"guess {number}")}) for number in range(25)
+    ]
+    assert [answer.status_code for answer in answers] == [401] * 20 + [429] * 5
+    assert told(await redeem(shelf, await shelf.granted(anna), {"Authorization": basic("shelf", "weak")}))
+
+
+async def test_either_of_two_live_secrets_is_taken_until_the_old_one_ends(
+    service: Service, web: Relying, shelf: Relying, anna: User
+) -> None:
+    for relying in (web, shelf):
+        new = await service.house.clients.rotate_secret(relying.client.client_id, ORIGIN)
+        assert told(await relying.redeem(await relying.granted(anna)))
+        assert told(await replace(relying, secret=new).redeem(await relying.granted(anna)))
+    await service.clock.advance(7 * 86_400)
+    for relying in (web, shelf):
+        assert refused(await relying.redeem(await relying.granted(anna))) == UNPROVED
+
+
+async def keyed(service: Service, key: Any, alg: str) -> Relying:
+    """A client of profile oidc that registered this key."""
+    jwks = {"keys": [{**key.as_dict(private=False), "alg": alg}]}
+    return await an_oidc_client(service, "keyed", jwks=jwks)
+
+
+def asserted(service: Service, key: Any, alg: str, header: dict[str, object] | None = None, **changes: object) -> str:
+    now = service.clock.now()
+    claims = {
+        "iss": "keyed",
+        "sub": "keyed",
+        "aud": f"{service.base_url}{TOKEN}",
+        "jti": token_hex(8),
+        "iat": now,
+        "exp": now + 60,
+        **changes,
+    }
+    claims = {name: value for name, value in claims.items() if value is not None}
+    return jwt.encode({"alg": alg, **(header or {})}, claims, key, algorithms=[alg])
+
+
+async def with_assertion(relying: Relying, user: User, assertion: str, **more: str) -> httpx2.Response:
+    fields = {"client_assertion": assertion, "client_assertion_type": BEARER, **more}
+    return await redeem(relying, await relying.granted(user), {}, **fields)
+
+
+@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
+@pytest.mark.parametrize("alg", list(KEYS))
+async def test_private_key_jwt_of_each_algorithm_for_issuer_or_token_endpoint(
+    service: Service, anna: User, alg: str
+) -> None:
+    key = KEYS[alg]()
+    shop = await keyed(service, key, alg)
+    for audience in (service.base_url, f"{service.base_url}{TOKEN}", [service.base_url, "https://other.example"]):
+        assert told(await with_assertion(shop, anna, asserted(service, key, alg, aud=audience)))
+    named = asserted(service, key, alg, {"kid": "k1", "typ": "JWT"})
+    assert told(await with_assertion(shop, anna, named, client_id="keyed"))
+
+
+async def test_private_key_jwt_is_good_once(service: Service, anna: User) -> None:
+    key = KEYS["ES256"]()
+    shop = await keyed(service, key, "ES256")
+    assertion = asserted(service, key, "ES256")
+    assert told(await with_assertion(shop, anna, assertion))
+    assert refused(await with_assertion(shop, anna, assertion)) == UNPROVED
+
+
+async def test_private_key_jwt_refuses_whatever_is_not_this_clients_word_for_us_now(
+    service: Service, anna: User
+) -> None:
+    key, other = KEYS["ES256"](), KEYS["ES256"]()
+    shop = await keyed(service, key, "ES256")
+    now = service.clock.now()
+    wrong = [
+        asserted(service, other, "ES256"),
+        asserted(service, key, "ES256", {"kid": "k2"}),
+        asserted(service, key, "ES256", {"jku": "https://keyed.example/jwks"}),
+        asserted(service, key, "ES256", iss="somebody"),
+        asserted(service, key, "ES256", aud="https://other.example"),
+        asserted(service, key, "ES256", aud=f"{service.base_url}/"),
+        asserted(service, key, "ES256", aud=None),
+        asserted(service, key, "ES256", exp=now),
+        asserted(service, key, "ES256", exp=now + 86_400),
+        asserted(service, key, "ES256", exp=None),
+        asserted(service, key, "ES256", iat=now + 120),
+        asserted(service, key, "ES256", nbf=now + 120),
+        asserted(service, key, "ES256", jti=None),
+        asserted(service, key, "ES256", jti=""),
+        asserted(service, key, "ES256") + "A",
+        "e30.e30.",
+        "x",
+    ]
+    for assertion in wrong:
+        assert refused(await with_assertion(shop, anna, assertion, client_id="keyed")) == UNPROVED, assertion
+    right = asserted(service, key, "ES256")
+    assert refused(await with_assertion(shop, anna, right, client_assertion_type="saml")) == UNPROVED
+    assert refused(await with_assertion(shop, anna, right, client_id="web")) == (400, "invalid_request")
+    assert told(await with_assertion(shop, anna, right))
+
+
+async def test_an_assertion_about_another_client_proves_only_that_one(
+    service: Service, shelf: Relying, anna: User
+) -> None:
+    key = KEYS["ES256"]()
+    await keyed(service, key, "ES256")
+    fields = {"client_assertion": asserted(service, key, "ES256"), "client_assertion_type": BEARER}
+    assert refused(await redeem(shelf, await shelf.granted(anna), {}, **fields)) == (400, "invalid_grant")

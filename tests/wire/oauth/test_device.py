@@ -1,0 +1,279 @@
+"""The device authorization grant (RFC 8628), from the device and from the browser."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.oauth.device import LETTERS
+from tests.support.builders import a_record
+from tests.support.oauth import TOKEN, Relying, a_public_client, an_oidc_client, claims_of, refused, told
+from tests.support.permission_builders import create_application
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+ASK = "/proxy/oauth/device_authorization"
+GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+ANNA = "anna@studio.example"
+
+pytestmark = pytest.mark.usefixtures("anna")
+
+
+@pytest.fixture
+async def tv(service: Service) -> Relying:
+    """A public client of our own on a television."""
+    return await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
+
+
+@pytest.fixture
+async def visitor(service: Service) -> AsyncIterator[Visitor]:
+    someone = Visitor(service)
+    yield someone
+    await someone.client.aclose()
+
+
+async def ask(device: Relying, **fields: str) -> dict[str, Any]:
+    answer = await device.service.client.post(ASK, data=asking(device, **fields), headers=device.headers)
+    return told(answer)
+
+
+def asking(device: Relying, **fields: str) -> dict[str, str]:
+    named = {"client_id": device.client.client_id} if device.client.public else {}
+    return {"scope": "openid offline_access email", **named, **fields}
+
+
+async def poll(device: Relying, device_code: str, **changes: str) -> httpx2.Response:
+    named = {"client_id": device.client.client_id} if device.client.public else {}
+    fields = {"grant_type": GRANT, "device_code": device_code, **named, **changes}
+    return await device.service.client.post(TOKEN, data=fields, headers=device.headers)
+
+
+async def type_code(visitor: Visitor, user_code: str) -> httpx2.Response:
+    await visitor.get("/device")
+    return await visitor.post("/device", user_code=user_code)
+
+
+async def sign_in_here(visitor: Visitor, login: str = ANNA) -> httpx2.Response:
+    await visitor.follow()
+    await visitor.post("/sign-in", login=login, password=PASSWORD)
+    return await visitor.follow()
+
+
+async def answered(visitor: Visitor, user_code: str, decision: str) -> httpx2.Response:
+    """A new browser: type the code, sign in, decide."""
+    await type_code(visitor, user_code)
+    await sign_in_here(visitor)
+    await visitor.post("/sign-in/confirm", decision=decision)
+    return await visitor.follow()
+
+
+async def test_a_device_gets_a_code_to_show_and_one_to_wait_with(service: Service, tv: Relying) -> None:
+    given = await ask(tv)
+    assert given.keys() == {
+        *("device_code", "user_code", "verification_uri", "verification_uri_complete", "expires_in", "interval"),
+    }
+    assert re.fullmatch(rf"[{LETTERS}]{{4}}-[{LETTERS}]{{4}}", given["user_code"])
+    assert not set(LETTERS) & set("AEIOUY")
+    assert len(given["device_code"]) == 43
+    assert (given["expires_in"], given["interval"]) == (600, 5)
+    assert given["verification_uri"] == f"{service.base_url}/device"
+    assert given["verification_uri_complete"] == f"{service.base_url}/device?user_code={given['user_code']}"
+
+
+async def test_a_person_types_the_code_signs_in_and_confirms(
+    service: Service, tv: Relying, visitor: Visitor, anna: User
+) -> None:
+    given = await ask(tv)
+    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    await type_code(visitor, given["user_code"].lower().replace("-", " "))
+    page = await sign_in_here(visitor)
+    assert page.url.path == "/sign-in/confirm"
+    for shown in ("Sofa TV", given["user_code"], "Anna", ANNA, "from the network you are in"):
+        assert shown in page.text
+    await visitor.post("/sign-in/confirm", decision="confirm")
+    assert "go back to your device" in (await visitor.follow()).text
+    await service.clock.advance(5)
+    tokens = told(await poll(tv, given["device_code"]))
+    claims = claims_of(tokens["id_token"])
+    assert (claims["sub"], claims["azp"], claims["email"]) == (anna.user_id, "tv", ANNA)
+    assert "nonce" not in claims
+    assert tokens["scope"] == "openid offline_access email"
+    assert (await tv.userinfo(tokens["access_token"])).json()["sub"] == anna.user_id
+    refreshed = told(await tv.refresh(tokens["refresh_token"], redirect_uri=""))
+    assert claims_of(refreshed["id_token"])["sub"] == anna.user_id
+    assert refused(await poll(tv, given["device_code"])) == (400, "invalid_grant")
+
+
+async def test_somebody_signed_in_is_asked_all_the_same(
+    service: Service, tv: Relying, visitor: Visitor, anna: User
+) -> None:
+    await visitor.sign_in(anna.login or "")
+    given = await ask(tv)
+    page = await visitor.get(given["verification_uri_complete"].removeprefix(service.base_url))
+    assert f'value="{given["user_code"]}"' in page.text
+    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    await visitor.post("/device", user_code=given["user_code"])
+    assert (await visitor.follow()).url.path == "/sign-in/confirm"
+    await service.clock.advance(5)
+    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    await visitor.post("/sign-in/confirm", decision="confirm")
+    await service.clock.advance(5)
+    told(await poll(tv, given["device_code"]))
+
+
+async def test_no_is_an_answer_and_is_recorded(service: Service, tv: Relying, visitor: Visitor, anna: User) -> None:
+    given = await ask(tv)
+    page = await answered(visitor, given["user_code"], "cancel")
+    assert "Nobody was signed in" in page.text
+    assert refused(await poll(tv, given["device_code"])) == (400, "access_denied")
+    records = await service.house.storage.audit.newest(10, anna.user_id, "")
+    assert "device.denied" in [record.event for record in records]
+    assert "Check it" in (await type_code(visitor, given["user_code"])).text
+
+
+async def test_a_device_that_asks_too_often_is_slowed_down(service: Service, tv: Relying) -> None:
+    code = (await ask(tv))["device_code"]
+    assert refused(await poll(tv, code)) == (400, "authorization_pending")
+    await service.clock.advance(4)
+    assert refused(await poll(tv, code)) == (400, "slow_down")
+    await service.clock.advance(9)
+    assert refused(await poll(tv, code)) == (400, "slow_down")
+    await service.clock.advance(15)
+    assert refused(await poll(tv, code)) == (400, "authorization_pending")
+
+
+async def test_after_ten_minutes_it_is_over(service: Service, tv: Relying, visitor: Visitor, anna: User) -> None:
+    given = await ask(tv)
+    await type_code(visitor, given["user_code"])
+    await sign_in_here(visitor, anna.login or "")
+    await service.clock.advance(600)
+    late = await visitor.post("/sign-in/confirm", decision="confirm")
+    assert (late.status_code, 'href="/device"' in late.text) == (400, True)
+    assert refused(await poll(tv, given["device_code"])) == (400, "expired_token")
+    assert (await type_code(visitor, given["user_code"])).status_code == 404
+
+
+async def test_guessing_user_codes_is_throttled_and_a_right_one_is_not_counted(tv: Relying, visitor: Visitor) -> None:
+    given = await ask(tv)
+    assert (await type_code(visitor, given["user_code"])).status_code == 303
+    for _ in range(10):
+        assert (await type_code(visitor, "BBBB-BBBB")).status_code == 404
+    closed = await type_code(visitor, given["user_code"])
+    assert closed.status_code == 429
+    assert int(closed.headers["retry-after"]) > 0
+
+
+async def test_the_form_is_worth_nothing_on_another_site(tv: Relying, visitor: Visitor, other: Visitor) -> None:
+    given = await ask(tv)
+    await visitor.get("/device")
+    await other.get("/device")
+    assert (await visitor.client.post("/device", data={"user_code": given["user_code"]})).status_code == 403
+    page = visitor.page
+    assert page is not None
+    other.page = page
+    assert (await other.post("/device", user_code=given["user_code"])).status_code == 403
+
+
+@pytest.fixture
+async def other(service: Service) -> AsyncIterator[Visitor]:
+    someone = Visitor(service)
+    yield someone
+    await someone.client.aclose()
+
+
+async def test_a_confirmation_belongs_to_the_browser_that_was_asked(
+    tv: Relying, visitor: Visitor, other: Visitor, anna: User
+) -> None:
+    given = await ask(tv)
+    await type_code(visitor, given["user_code"])
+    page = await sign_in_here(visitor, anna.login or "")
+    await other.sign_in(anna.login or "")
+    assert (await other.get(f"{page.url.path}?{page.url.query.decode()}")).status_code == 400
+    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+
+
+async def test_only_clients_of_the_device_grant_get_codes(service: Service, app: Relying, tv: Relying) -> None:
+    assert refused(await service.client.post(ASK, data=asking(app))) == (403, "unauthorized_client")
+    nobody = {"client_id": "nobody", "scope": "openid"}
+    assert refused(await service.client.post(ASK, data=nobody)) == (401, "invalid_client")
+    assert refused(await service.client.post(ASK, data=asking(tv, scope="email"))) == (400, "invalid_scope")
+    assert refused(await service.client.post(TOKEN, data={"grant_type": GRANT, "client_id": "tv"})) == (
+        400,
+        "invalid_request",
+    )
+
+
+async def test_a_confidential_client_proves_itself_and_keeps_its_codes_to_itself(
+    service: Service, tv: Relying, visitor: Visitor, anna: User
+) -> None:
+    console = await an_oidc_client(service, "console", device_grant=True)
+    assert refused(await service.client.post(ASK, data={"client_id": "console", "scope": "openid"})) == (
+        401,
+        "invalid_client",
+    )
+    given = await ask(console)
+    await answered(visitor, given["user_code"], "confirm")
+    assert refused(await poll(tv, given["device_code"])) == (400, "invalid_grant")
+    assert claims_of(told(await poll(console, given["device_code"]))["id_token"])["sub"] == anna.user_id
+
+
+async def test_of_many_polls_at_once_one_gets_the_tokens(tv: Relying, visitor: Visitor) -> None:
+    given = await ask(tv)
+    await answered(visitor, given["user_code"], "confirm")
+    answers = await asyncio.gather(*(poll(tv, given["device_code"]) for _ in range(5)))
+    assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400, 400]
+
+
+async def test_what_the_application_does_not_let_in_is_not_signed_in(service: Service, visitor: Visitor) -> None:
+    application = await create_application(service.house.storage, settings={"restricted_domains": ["other.example"]})
+    tv = await a_public_client(
+        service, "tv", redirect_uris=(), device_grant=True, application_id=application.application_id
+    )
+    given = await ask(tv)
+    assert "Nobody was signed in" in (await answered(visitor, given["user_code"], "confirm")).text
+    assert refused(await poll(tv, given["device_code"])) == (400, "access_denied")
+
+
+async def test_whoever_is_blocked_before_the_device_asks_again_is_not_signed_in(
+    service: Service, tv: Relying, visitor: Visitor, anna: User
+) -> None:
+    given = await ask(tv)
+    await answered(visitor, given["user_code"], "confirm")
+    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    assert refused(await poll(tv, given["device_code"])) == (400, "invalid_grant")
+
+
+async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    tv = await a_public_client(service, "tv", name="Their TV", redirect_uris=(), device_grant=True, first_party=False)
+    given = await ask(tv)
+    await type_code(visitor, given["user_code"])
+    page = await sign_in_here(visitor)
+    assert "your e-mail address" in page.text
+    await visitor.post("/sign-in/confirm", decision="confirm")
+    tokens = told(await poll(tv, given["device_code"]))
+    assert "Their TV" in (await visitor.get("/account")).text
+    assert await service.house.storage.consents.withdraw(
+        anna.user_id, "tv", service.clock.now(), a_record(subject=anna.user_id)
+    )
+    assert refused(await tv.refresh(tokens["refresh_token"], redirect_uri="")) == (400, "invalid_grant")
+
+
+async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
+    service: Service, tv: Relying, visitor: Visitor, anna: User
+) -> None:
+    given = await ask(tv, scope="openid")
+    await answered(visitor, given["user_code"], "confirm")
+    tokens = told(await poll(tv, given["device_code"]))
+    assert "refresh_token" not in tokens
+    await visitor.get("/account")
+    assert (await visitor.post("/sign-out")).status_code == 200
+    assert (await tv.userinfo(tokens["access_token"])).status_code == 200
+    await service.house.administration.block(anna.user_id, Origin(actor="test"))
+    assert (await tv.userinfo(tokens["access_token"])).status_code == 401

@@ -1,0 +1,78 @@
+"""What the service tells about itself (checklist UI-14, R3)."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatehouse.app.front import endpoints
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.routes.table import Endpoint
+from gatehouse.web.static import Assets
+from tests.support.service import Service, running_service
+
+OPENID = "/.well-known/openid-configuration"
+PLAIN = "/.well-known/oauth-authorization-server"
+REQUIRED = {
+    *("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri", "response_types_supported"),
+    *("subject_types_supported", "id_token_signing_alg_values_supported"),
+}
+
+
+@pytest.fixture
+async def public_service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    """The same as the world would see it: its address is https and not the one it listens at."""
+    environment = {"GATEHOUSE__SERVER__BASE_URL": "https://localhost:8443"}
+    async with running_service(migrated_url, tmp_path, environment=environment) as running:
+        yield running
+
+
+async def read(service: Service, path: str = OPENID) -> dict[str, Any]:
+    answer = await service.client.get(path, headers={"Host": "evil.example"})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    document: dict[str, Any] = json.loads(answer.content)
+    return document
+
+
+async def test_ui_14_the_document_is_valid_and_names_the_issuer_byte_for_byte(public_service: Service) -> None:
+    document = await read(public_service)
+    assert document.keys() >= REQUIRED
+    assert document["issuer"] == "https://localhost:8443"
+    addresses = {name: value for name, value in document.items() if name.endswith(("_endpoint", "_uri"))}
+    assert addresses.keys() >= {"userinfo_endpoint", "revocation_endpoint", "introspection_endpoint", "jwks_uri"}
+    assert all(address.startswith("https://localhost:8443/proxy/oauth/") for address in addresses.values())
+    assert "RS256" in document["id_token_signing_alg_values_supported"]
+    assert document["code_challenge_methods_supported"] == ["S256"]
+    assert document["response_types_supported"] == ["code"]
+    assert document["response_modes_supported"] == ["query"]
+    assert "openid" in document["scopes_supported"]
+    assert document["subject_types_supported"] == ["public"]
+    assert set(document["token_endpoint_auth_methods_supported"]) == {
+        *("client_secret_basic", "client_secret_post", "private_key_jwt", "none"),
+    }
+    assert (document["request_parameter_supported"], document["request_uri_parameter_supported"]) == (False, False)
+    assert document["ui_locales_supported"] == ["en", "de"]
+    assert all(type(value) in (str, bool, list) for value in document.values())
+
+
+async def test_az_23_discovery_lists_s256_only(service: Service) -> None:
+    assert (await read(service))["code_challenge_methods_supported"] == ["S256"]
+
+
+async def test_both_addresses_answer_alike_to_everyone_and_may_be_kept(service: Service) -> None:
+    assert await read(service) == await read(service, PLAIN)
+    answer = await service.client.get(OPENID, headers={"Origin": "https://shop.example"})
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["cache-control"] == "public, max-age=3600"
+    again = await service.client.get(OPENID, headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status_code == 304
+
+
+async def test_every_address_it_names_is_served(service: Service) -> None:
+    table: list[Endpoint] = endpoints(service.house, pages=Pages(Assets()), assets=Assets())
+    served = {endpoint.path for endpoint in table}
+    document = await read(service)
+    named = {value for name, value in document.items() if name.endswith(("_endpoint", "_uri"))}
+    assert {address.removeprefix(service.base_url) for address in named} <= served

@@ -1,0 +1,202 @@
+"""RP-initiated logout: /proxy/oauth/logout (OpenID Connect RP-Initiated Logout 1.0, R3)."""
+
+from collections.abc import AsyncIterator
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from tests.support.oauth import Relying, an_oidc_client
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+LOGOUT = "/proxy/oauth/logout"
+BYE = "https://shop.example/bye"
+
+
+@pytest.fixture
+async def shelf(service: Service) -> Relying:
+    return await an_oidc_client(service, post_logout_uris=(BYE, "https://shop.example/bye?tenant=1"))
+
+
+@pytest.fixture
+async def visitor(service: Service) -> AsyncIterator[Visitor]:
+    someone = Visitor(service)
+    yield someone
+    await someone.client.aclose()
+
+
+@pytest.fixture
+async def id_token(shelf: Relying, visitor: Visitor, anna: User) -> str:
+    """Anna is signed in to the client with this browser."""
+    code = shelf.code_in(await shelf.walk(visitor, anna.login or ""))
+    return str((await shelf.tokens(code))["id_token"])
+
+
+def path(**fields: str) -> str:
+    return f"{LOGOUT}?{urlencode(fields)}"
+
+
+async def is_signed_in(visitor: Visitor) -> bool:
+    return (await visitor.client.get("/account")).status_code == 200
+
+
+def sent_to(answer: httpx2.Response) -> str:
+    assert answer.status_code == 303, answer.text
+    return str(answer.headers["location"])
+
+
+async def test_a_hint_signs_out_at_once_and_leads_back_with_the_state(visitor: Visitor, id_token: str) -> None:
+    answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE, state="a b&c=ü"))
+    assert sent_to(answer) == f"{BYE}?state=a%20b%26c%3D%C3%BC"
+    assert 'gh_session=""' in answer.headers["set-cookie"]
+    assert not await is_signed_in(visitor)
+
+
+async def test_a_registered_query_is_kept_and_no_state_adds_nothing(visitor: Visitor, id_token: str) -> None:
+    uri = "https://shop.example/bye?tenant=1"
+    answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri))
+    assert sent_to(answer) == uri
+
+
+async def test_an_expired_hint_is_one_still(service: Service, visitor: Visitor, id_token: str) -> None:
+    await service.clock.advance(2 * 86_400)
+    assert sent_to(await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
+    assert not await is_signed_in(visitor)
+
+
+async def test_without_an_address_the_person_is_told_here(visitor: Visitor, id_token: str) -> None:
+    page = await visitor.get(path(id_token_hint=id_token))
+    assert (page.status_code, "You are signed out" in page.text) == (200, True)
+    assert not await is_signed_in(visitor)
+
+
+async def test_by_form_it_is_the_same(visitor: Visitor, id_token: str) -> None:
+    fields = {"id_token_hint": id_token, "post_logout_redirect_uri": BYE, "state": "s", "client_id": "shelf"}
+    posted = await visitor.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
+    assert sent_to(await visitor.get(sent_to(posted))) == f"{BYE}?state=s"
+    assert not await is_signed_in(visitor)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("https://shop.example/bye/", "https://shop.example/BYE", "https://shop.example/bye?x=1", f"{BYE}#x"),
+        *("https://evil.example/bye", "https://shop.example@evil.example/bye", "//shop.example/bye", "/bye"),
+        *("javascript:alert(1)", "https://shop.example/callback", " https://shop.example/bye"),
+    ],
+)
+async def test_an_address_that_is_not_registered_exactly_is_not_followed(
+    visitor: Visitor, id_token: str, uri: str
+) -> None:
+    for fields in ({"id_token_hint": id_token}, {"client_id": "shelf"}):
+        answer = await visitor.get(path(post_logout_redirect_uri=uri, **fields))
+        assert (answer.status_code, "location" in answer.headers) == (400, False)
+        assert uri not in answer.text
+    assert await is_signed_in(visitor)
+
+
+@pytest.mark.parametrize("change", ["cut", "foreign", "unsigned", "access"])
+async def test_a_hint_that_is_no_id_token_of_ours_ends_nothing(visitor: Visitor, id_token: str, change: str) -> None:
+    header, payload, signature = id_token.split(".")
+    hint = {
+        "cut": id_token[:-2],
+        "foreign": f"{header}.{payload}.{'A' * len(signature)}",
+        "unsigned": f"eyJhbGciOiJub25lIn0.{payload}.",
+        "access": "abc",
+    }[change]
+    answer = await visitor.get(path(id_token_hint=hint, post_logout_redirect_uri=BYE))
+    assert (answer.status_code, "location" in answer.headers) == (400, False)
+    assert await is_signed_in(visitor)
+
+
+async def test_a_hint_of_another_client_than_is_named_ends_nothing(
+    service: Service, visitor: Visitor, id_token: str
+) -> None:
+    await an_oidc_client(service, "other", post_logout_uris=(BYE,))
+    assert (await visitor.get(path(id_token_hint=id_token, client_id="other"))).status_code == 400
+    assert (await visitor.get(path(client_id="nobody"))).status_code == 400
+    assert await is_signed_in(visitor)
+
+
+@pytest.mark.usefixtures("id_token")
+async def test_without_a_hint_the_person_is_asked_and_then_led_back(visitor: Visitor) -> None:
+    page = await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE, state="s"))
+    assert page.status_code == 200
+    assert "Web shop" in page.text
+    assert "form-action 'self' https://shop.example;" in page.headers["content-security-policy"]
+    assert await is_signed_in(visitor)
+    assert sent_to(await visitor.post(f"{LOGOUT}/confirm", decision="confirm")) == f"{BYE}?state=s"
+    assert not await is_signed_in(visitor)
+
+
+@pytest.mark.usefixtures("id_token")
+async def test_no_leaves_the_person_signed_in(visitor: Visitor) -> None:
+    await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
+    assert sent_to(await visitor.post(f"{LOGOUT}/confirm", decision="cancel")) == "/"
+    assert await is_signed_in(visitor)
+
+
+@pytest.mark.usefixtures("id_token")
+async def test_an_address_without_a_client_is_nobodys(visitor: Visitor) -> None:
+    """oidcc-rp-initiated-logout-no-id-token-hint: asked, signed out, and not sent anywhere."""
+    page = await visitor.get(path(post_logout_redirect_uri=BYE, state="s"))
+    assert BYE not in page.text
+    answer = await visitor.post(f"{LOGOUT}/confirm", decision="confirm")
+    assert (answer.status_code, "You are signed out" in answer.text, BYE in answer.text) == (200, True, False)
+    assert not await is_signed_in(visitor)
+
+
+@pytest.mark.usefixtures("id_token")
+async def test_what_the_form_brings_back_is_checked_again(visitor: Visitor) -> None:
+    await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
+    forged = {"decision": "confirm", "post_logout_redirect_uri": "https://evil.example/"}
+    assert (await visitor.post(f"{LOGOUT}/confirm", **forged)).status_code == 400
+    assert await is_signed_in(visitor)
+
+
+@pytest.mark.usefixtures("id_token")
+async def test_the_form_of_another_site_ends_nothing(visitor: Visitor) -> None:
+    assert (await visitor.client.post(f"{LOGOUT}/confirm", data={"decision": "confirm"})).status_code == 403
+    assert await is_signed_in(visitor)
+
+
+async def test_a_hint_about_somebody_else_asks_first(service: Service, visitor: Visitor, id_token: str) -> None:
+    await service.house.administration.create(
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
+    )
+    await visitor.sign_in("bob@studio.example")
+    page = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))
+    assert (page.status_code, "Bob" in page.text) == (200, True)
+    assert await is_signed_in(visitor)
+
+
+async def test_nobody_signed_in_is_led_back_by_a_hint_and_else_told_here(
+    service: Service, visitor: Visitor, id_token: str
+) -> None:
+    stranger = Visitor(service)
+    assert sent_to(await stranger.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
+    page = await stranger.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
+    assert (page.status_code, f'href="{BYE}"' in page.text) == (200, True)
+    assert (await stranger.get(LOGOUT)).status_code == 200
+    assert await is_signed_in(visitor)
+    await stranger.client.aclose()
+
+
+async def test_head_and_repeated_parameters_end_nothing(visitor: Visitor, id_token: str) -> None:
+    assert (await visitor.client.head(path(id_token_hint=id_token))).status_code == 200
+    assert (await visitor.get(f"{path(id_token_hint=id_token)}&id_token_hint=x")).status_code == 400
+    assert await is_signed_in(visitor)
+
+
+async def test_signing_out_ends_what_came_of_the_session_but_not_offline_access(
+    shelf: Relying, visitor: Visitor, anna: User
+) -> None:
+    online = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "", scope="openid")))
+    offline = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "")))
+    assert sent_to(await visitor.get(path(id_token_hint=online["id_token"], post_logout_redirect_uri=BYE))) == BYE
+    assert (await shelf.userinfo(online["access_token"])).status_code == 401
+    assert (await shelf.userinfo(offline["access_token"])).status_code == 200
+    assert (await shelf.refresh(offline["refresh_token"])).status_code == 200

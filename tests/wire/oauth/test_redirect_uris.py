@@ -1,0 +1,229 @@
+"""Which address a browser is sent to, and which never (checklist section 1, R3)."""
+
+import re
+from html import unescape
+
+import pytest
+
+from gatehouse.accounts.model import User
+from tests.support.builders import a_record
+from tests.support.oauth import Relying, a_native_client, a_public_client, an_oidc_client, challenge_of
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+from tests.wire.oauth.asking import back_with, error_in, grants_made, is_page
+
+HOST = "https://good.example/cb"
+PKCE = {"code_challenge": challenge_of("v" * 43), "code_challenge_method": "S256"}
+
+
+@pytest.fixture
+async def good(service: Service) -> Relying:
+    """A client in host mode."""
+    return await a_native_client(service, "good", redirect_hosts=("good.example",))
+
+
+@pytest.fixture
+async def exact(service: Service) -> Relying:
+    return await an_oidc_client(service, "exact", redirect_uris=(HOST,))
+
+
+async def refuses(visitor: Visitor, *clients: Relying, uris: tuple[str, ...]) -> None:
+    for client in clients:
+        for uri in uris:
+            answer = await visitor.get(client.authorize_path(redirect_uri=uri))
+            assert is_page(answer), (client.client.client_id, uri, answer.status_code)
+            assert not any("\r" in value or "\n" in value for value in answer.headers.values())
+    assert await grants_made(clients[0].service) == 0
+
+
+async def accepts(visitor: Visitor, client: Relying, *uris: str, **more: str) -> None:
+    for uri in uris:
+        told = back_with(await visitor.get(client.authorize_path(redirect_uri=uri, **more)), uri)
+        assert "code" in told, uri
+
+
+async def test_in_host_mode_any_path_and_query_of_the_host_will_do(at_home: Visitor, good: Relying) -> None:
+    await accepts(at_home, good, HOST, "https://good.example", "https://good.example/", "https://good.example/a/b")
+    told = back_with(await at_home.get(good.authorize_path(redirect_uri=f"{HOST}?a=1&b=%20")), f"{HOST}?a=1&b=%20&")
+    assert told.keys() >= {"a", "b", "code", "state", "iss"}
+
+
+async def test_az_12_user_info_is_refused(at_home: Visitor, good: Relying, exact: Relying) -> None:
+    uris = (
+        "https://good.example@evil.example/cb",
+        "https://u:p@good.example/cb",
+        "https://a@b@good.example/cb",
+        "https://good.example:443@evil.example/",
+        "https://good.example%40evil.example/cb",
+        "https://evil.example\\@good.example/cb",
+    )
+    await refuses(at_home, good, exact, uris=uris)
+
+
+async def test_az_14_a_host_that_only_resembles_the_registered_one_is_refused(
+    at_home: Visitor, good: Relying, exact: Relying
+) -> None:
+    names = (
+        *("good.example.evil.example", "evilgood.example", "sub.good.example", "good.example.", "goodXexample"),
+        *(
+            "GOOD.example",
+            "good.exampl\u0435",
+            "go\u03bfd.example",
+            "good%2eexample",
+            "good.example%00.evil.example",
+            "",
+        ),
+        *("good.example,evil.example", "good.example\u3002evil.example", "[good.example]", "good..example", ""),
+    )
+    await refuses(at_home, good, exact, uris=tuple(f"https://{name}/cb" for name in names if "\0" not in name))
+
+
+async def test_az_15_other_schemes_and_ports_are_refused(
+    service: Service, at_home: Visitor, good: Relying, exact: Relying
+) -> None:
+    uris = (
+        "http://good.example/cb",
+        "HTTPS://good.example/cb",
+        *(f"https://good.example:{port}/cb" for port in ("8443", "443", "0443", "", "99999", "-1", "4 43", "٤٤٣")),
+        *("http://localhost/cb", "http://localhost:3000/cb", "http://127.0.0.1:3000/cb", "http://[::1]:3000/cb"),
+    )
+    await refuses(at_home, good, exact, uris=uris)
+    ported = await a_native_client(service, "ported", redirect_hosts=("good.example:8443", "other.example:443"))
+    await refuses(at_home, ported, uris=(HOST, "https://good.example:8444/cb", "http://good.example:8443/cb"))
+    await accepts(
+        at_home, ported, "https://good.example:8443/cb", "https://other.example/", "https://other.example:443/"
+    )
+
+
+async def test_az_15_a_loopback_host_will_do_on_any_port_when_it_is_registered(
+    service: Service, at_home: Visitor
+) -> None:
+    local = await a_native_client(service, "local", redirect_hosts=("localhost", "[::1]", "127.0.0.1:3000"))
+    await accepts(at_home, local, "http://localhost/cb", "http://localhost:3000/cb", "https://localhost:8443/cb")
+    await accepts(at_home, local, "http://[::1]:3000/cb", "http://127.0.0.1:3000/cb")
+    uris = ("http://127.0.0.1:3001/cb", "http://127.1:3000/cb", "http://localhost.evil.example/", "http://[::2]/")
+    for uri in uris:
+        assert is_page(await at_home.get(local.authorize_path(redirect_uri=uri))), uri
+
+
+async def test_a_public_clients_loopback_uri_matches_on_any_port(service: Service, at_home: Visitor) -> None:
+    uris = ("http://127.0.0.1/cb", "http://localhost:1/x?a=1", HOST, "com.example.app:/cb")
+    app = await a_public_client(service, "tool", redirect_uris=uris)
+    await accepts(at_home, app, *uris, "http://127.0.0.1:49152/cb", "http://localhost/x?a=1", **PKCE)
+    for uri in (
+        *(
+            "http://127.0.0.1:49152/cb/",
+            "http://127.0.0.1:0/cb",
+            "http://127.0.0.1:65536/cb",
+            "http://127.0.0.2:1/cb",
+        ),
+        *("https://127.0.0.1:1/cb", "http://localhost:2/x?a=2", "https://good.example:1/cb", "com.example.app://cb"),
+    ):
+        assert is_page(await at_home.get(app.authorize_path(redirect_uri=uri, **PKCE))), uri
+    secret = await an_oidc_client(service, "secret", redirect_uris=("http://127.0.0.1/cb",))
+    assert is_page(await at_home.get(secret.authorize_path(redirect_uri="http://127.0.0.1:49152/cb")))
+
+
+async def test_az_16_white_space_and_line_ends_reach_no_header(
+    at_home: Visitor, good: Relying, exact: Relying
+) -> None:
+    marks = (
+        " ",
+        "\t",
+        "\n",
+        "\r",
+        "\r\n",
+        "%0a",
+        "%0d%0a",
+        "%09",
+        "%20",
+        "\u00a0",
+        "\u200b",
+        "\ufeff",
+        "\x0b",
+        "\x7f",
+    )
+    uris = tuple(
+        uri
+        for mark in marks
+        for uri in (f"{mark}{HOST}", f"ht{mark}tps://good.example/cb", f"https://go{mark}od.example/cb")
+    )
+    await refuses(at_home, good, exact, uris=uris)
+    await refuses(at_home, good, exact, uris=tuple(f"{HOST}{mark}" for mark in marks if not mark.startswith("%")))
+    for uri in ("\0https://good.example/cb", "https://good.example\0/cb"):
+        answer = await at_home.get(good.authorize_path(redirect_uri=uri))
+        assert (answer.status_code, "location" in answer.headers) == (400, False)
+
+
+async def test_az_17_dangerous_and_relative_schemes_are_refused(
+    at_home: Visitor, good: Relying, exact: Relying
+) -> None:
+    uris = (
+        *("javascript://good.example/%0aalert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "file:///etc/passwd"),
+        *("vbscript:x", "intent://good.example/#Intent;end", "//good.example/cb", "/cb", "cb", "good.example/cb"),
+        *(
+            "https:good.example/cb",
+            "https:/good.example/cb",
+            "https:///good.example/cb",
+            "https:\\\\good.example\\cb",
+        ),
+        *("com.example.app:/cb", "ftp://good.example/", "about:blank", "blob:https://good.example/x"),
+    )
+    await refuses(at_home, good, exact, uris=uris)
+
+
+async def test_az_18_a_fragment_is_refused(service: Service, at_home: Visitor, good: Relying, exact: Relying) -> None:
+    await refuses(at_home, good, exact, uris=(f"{HOST}#x", f"{HOST}#", f"{HOST}?a#b"))
+    await refuses(at_home, exact, uris=(f"{HOST}%23x",))
+    so = await an_oidc_client(service, "so", redirect_uris=(f"{HOST}%23x",))
+    await accepts(at_home, so, f"{HOST}%23x")
+
+
+async def test_az_19_an_exact_uri_has_one_spelling(service: Service, at_home: Visitor, exact: Relying) -> None:
+    ways = ("/../x", "/..;/x", "%2f..%2fx", "/%252e%252e/", "/", "?", "?a=1", ";a", "%00", "//", "/.")
+    uris = (*(f"{HOST}{way}" for way in ways), "https://good.example/CB", "https://good.example/%63b", HOST[:-1])
+    await refuses(at_home, exact, uris=uris)
+    both = await a_native_client(service, "both", redirect_hosts=("good.example",), redirect_uris=(HOST,))
+    await refuses(
+        at_home, both, uris=("https://good.example/other",)
+    )  # when exact ones are registered only they match
+    await accepts(at_home, exact, HOST)
+    await accepts(at_home, both, HOST)
+
+
+async def test_az_21_a_registered_query_is_kept_and_must_be_the_registered_one(
+    service: Service, at_home: Visitor
+) -> None:
+    uri = f"{HOST}?tenant=1&x=2"
+    client = await an_oidc_client(service, "tenant", redirect_uris=(uri,))
+    await refuses(at_home, client, uris=(f"{uri}&y=1", f"{HOST}?x=2&tenant=1", HOST, f"{HOST}?tenant=1"))
+    told = back_with(await at_home.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code=")
+    assert (told["tenant"], told["x"]) == ("1", "2")
+    assert error_in(await at_home.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error=")
+
+
+def shown(text: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", text))
+
+
+async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    wrong = f"{HOST}/<i>"
+    quiet = await an_oidc_client(service, "quiet", redirect_uris=(HOST,))
+    debug = await an_oidc_client(service, "debug", redirect_uris=(HOST,), debug=True)
+    told = await visitor.get(debug.authorize_path(redirect_uri=wrong))
+    assert f"<code>{HOST}<mark>/&lt;i&gt;</mark></code>" in told.text
+    assert "not a redirect_uri of this client" in shown(told.text)
+    for someone in ("a stranger", "Anna"):
+        if someone == "Anna":
+            await visitor.sign_in(anna.login or "")
+        hidden = await visitor.get(quiet.authorize_path(redirect_uri=wrong))
+        assert is_page(hidden)
+        assert HOST not in shown(hidden.text), someone
+        assert hidden.headers["x-request-id"] in hidden.text
+    root = await service.house.administration.new_user(login="root@studio.example", nick="Root", password=PASSWORD)
+    await service.house.storage.accounts.create(root, a_record(), administrator=True)
+    await visitor.sign_in("root@studio.example")
+    assert HOST in shown((await visitor.get(quiet.authorize_path(redirect_uri=wrong))).text)
+    assert "the client is unknown" in (await visitor.get(quiet.authorize_path(client_id="nobody"))).text

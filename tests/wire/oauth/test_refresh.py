@@ -1,0 +1,328 @@
+"""Refresh tokens: rotation, reuse, narrowing, ends (interface §2.1, R3)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.keys.model import Algorithm, KeyLine, Purpose
+from gatehouse.keys.rotation import Manner
+from gatehouse.oauth.model import TokenSettings
+from gatehouse.permissions.model.application import Application
+from tests.support.builders import a_record
+from tests.support.oauth import (
+    DAY,
+    TOKEN,
+    Relying,
+    a_native_client,
+    an_oidc_client,
+    claims_of,
+    proof,
+    refused,
+    told,
+)
+from tests.support.permission_builders import a_project, becoming, create_application, edited_project, publish
+from tests.support.processes import free_port
+from tests.support.resident import Resident
+from tests.support.service import Service, running_service
+from tests.support.visitor import PASSWORD
+
+TEST = Origin(actor="test")
+GONE = (400, "invalid_grant")
+NEW = "a quite different phrase"
+
+
+async def test_tk_10_a_refresh_renews_all_three_and_the_identity_stays(
+    service: Service, web: Relying, anna: User
+) -> None:
+    first = await web.tokens(await web.sign_in(anna.login or ""))
+    await service.clock.advance(100)
+    second = told(await web.refresh(first["refresh_token"]))
+    assert second.keys() == first.keys()
+    for name in ("access_token", "id_token", "refresh_token"):
+        assert second[name] != first[name]
+    before, after = claims_of(first["id_token"]), claims_of(second["id_token"])
+    for name in ("iss", "sub", "aud", "azp", "auth_time", "nonce", "email", "nickname", "typ"):
+        assert after[name] == before[name], name
+    assert after["iat"] == before["iat"] + 100
+    assert told(await web.userinfo(first["access_token"])) == told(await web.userinfo(second["access_token"]))
+
+
+async def test_tk_10_an_old_access_token_lives_to_its_end(service: Service, web: Relying, anna: User) -> None:
+    first = await web.tokens(await web.granted(anna))
+    await web.refresh(first["refresh_token"])
+    await service.clock.advance(3_599)
+    assert told(await web.userinfo(first["access_token"]))
+    await service.clock.advance(1)
+    assert refused(await web.userinfo(first["access_token"])) == (401, "invalid_token")
+
+
+async def test_a_refresh_token_is_a_jwt_of_the_documented_claims(service: Service, web: Relying, anna: User) -> None:
+    claims = claims_of((await web.tokens(await web.granted(anna)))["refresh_token"])
+    assert claims.pop("kid")
+    assert claims.pop("jti")
+    now = service.clock.now()
+    assert claims == {
+        "typ": "refresh_token",
+        "iss": service.base_url,
+        "aud": [service.base_url, "web"],
+        "azp": "web",
+        "sub": anna.user_id,
+        "scopes": "openid offline_access email profile trust",
+        "iat": now,
+        "exp": now + 30 * DAY,
+    }
+
+
+async def test_tk_11_a_rotated_refresh_token_ends_its_family_and_is_on_record(
+    service: Service, web: Relying, anna: User
+) -> None:
+    first = await web.tokens(await web.granted(anna))
+    second = told(await web.refresh(first["refresh_token"]))
+    another = await web.tokens(await web.granted(anna))
+    assert refused(await web.refresh(first["refresh_token"])) == GONE
+    assert refused(await web.refresh(second["refresh_token"])) == GONE
+    for tokens in (first, second):
+        assert refused(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")
+    events = [one for one in await service.house.storage.audit.unsealed(100) if one.event == "grant.refresh_reused"]
+    assert [(one.subject, one.actor, one.details["client_id"]) for one in events] == [(anna.user_id, "web", "web")]
+    assert told(await web.refresh(another["refresh_token"]))  # of the same person, another sign-in
+
+
+async def test_tk_11_of_many_at_once_at_most_one_gets_tokens(web: Relying, anna: User) -> None:
+    first = await web.tokens(await web.granted(anna))
+    answers = await asyncio.gather(*(web.refresh(first["refresh_token"]) for _ in range(8)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [400] * 7
+
+
+async def test_within_the_grace_parallel_refreshes_get_the_same_new_token(service: Service, anna: User) -> None:
+    shop = await an_oidc_client(service, token_settings=TokenSettings(refresh_grace_seconds=10))
+    first = await shop.tokens(await shop.granted(anna))
+    answers = await asyncio.gather(*(shop.refresh(first["refresh_token"]) for _ in range(8)))
+    assert len({told(answer)["refresh_token"] for answer in answers}) == 1
+    await service.clock.advance(9)
+    newest = told(await shop.refresh(first["refresh_token"]))["refresh_token"]
+    assert newest == told(answers[0])["refresh_token"]
+    await service.clock.advance(1)
+    assert refused(await shop.refresh(first["refresh_token"])) == GONE
+    assert refused(await shop.refresh(newest)) == GONE
+
+
+async def test_the_grace_of_the_settings_is_for_clients_that_say_nothing(
+    migrated_sqlite_url: str, tmp_path: Path
+) -> None:
+    environment = {"GATEHOUSE__OAUTH__REFRESH_GRACE_SECONDS": "10"}
+    async with running_service(migrated_sqlite_url, tmp_path, environment=environment) as service:
+        anna = await service.house.administration.create(
+            login="anna@studio.example", nick="Anna", password=PASSWORD, origin=TEST
+        )
+        web = await a_native_client(service)
+        first = await web.tokens(await web.granted(anna))
+        second = told(await web.refresh(first["refresh_token"]))["refresh_token"]
+        assert told(await web.refresh(first["refresh_token"]))["refresh_token"] == second
+
+
+async def test_tk_15_another_clients_refresh_token_is_refused_and_not_spent(
+    service: Service, web: Relying, shelf: Relying, anna: User
+) -> None:
+    other, another = await a_native_client(service, "other"), await an_oidc_client(service, "another")
+    of_web = (await web.tokens(await web.granted(anna)))["refresh_token"]
+    of_shelf = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"]
+    assert refused(await other.refresh(of_web)) == (401, "invalid_client")
+    assert refused(await another.refresh(of_shelf)) == GONE
+    assert refused(await another.refresh(of_web)) == GONE
+    assert told(await web.refresh(of_web))
+    assert told(await shelf.refresh(of_shelf))
+
+
+async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
+    service: Service, web: Relying, shelf: Relying, anna: User
+) -> None:
+    elsewhere = "https://shop.example/other"
+    token = (await web.tokens(await web.granted(anna)))["refresh_token"]
+    fields = web.fields(grant_type="refresh_token", refresh_token=token, redirect_uri=elsewhere)
+    headers = {"Authorization": f"Bearer {proof(elsewhere, web.secret)}"}
+    assert refused(await service.client.post(TOKEN, data=fields, headers=headers)) == GONE
+    del fields["redirect_uri"]
+    headers = {"Authorization": f"Bearer {proof('', web.secret)}"}
+    assert refused(await service.client.post(TOKEN, data=fields, headers=headers)) == (400, "invalid_request")
+    token = told(await web.refresh(token))["refresh_token"]
+    token = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"]
+    assert refused(await shelf.refresh(token, redirect_uri=elsewhere)) == GONE
+    assert told(await shelf.refresh(token, redirect_uri=""))  # off-the-shelf clients leave it out
+
+
+async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(shelf: Relying, anna: User) -> None:
+    scopes = ("openid", "offline_access", "email")
+    first = await shelf.tokens(await shelf.granted(anna, scopes=scopes))
+    for wider in ("openid email profile", "profile", "openid unknown", 'openid "', "openid\temail"):
+        assert refused(await shelf.refresh(first["refresh_token"], scope=wider)) == (400, "invalid_scope"), wider
+    narrow = told(await shelf.refresh(first["refresh_token"], scope="openid"))
+    assert narrow["scope"] == "openid"
+    assert told(await shelf.userinfo(narrow["access_token"])).keys() == {"status", "sub"}
+    assert "email" not in claims_of(narrow["id_token"])
+    assert claims_of(narrow["refresh_token"])["scopes"] == " ".join(scopes)
+    full = told(await shelf.refresh(narrow["refresh_token"]))
+    assert told(await shelf.userinfo(full["access_token"])).keys() == {"status", "sub", "email"}
+
+
+async def block(service: Service, anna: User, _app: Application) -> None:
+    await service.house.administration.block(anna.user_id, TEST)
+
+
+async def change_password(service: Service, anna: User, _app: Application) -> None:
+    resident = Resident(service)
+    await resident.come_home(anna.login or "")
+    await resident.do("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
+    await resident.client.aclose()
+
+
+async def sign_out_everywhere(service: Service, anna: User, _app: Application) -> None:
+    sessions = service.house.storage.sessions
+    await sessions.revoke(anna.user_id, a_record(), keep=None, now=service.clock.now())
+
+
+async def remove_application(service: Service, _anna: User, app: Application) -> None:
+    await service.house.storage.applications.edit_application(app.application_id, becoming(removed=True))
+
+
+async def remove_project(service: Service, _anna: User, _app: Application) -> None:
+    await service.house.storage.projects.edit_project("mind_games", edited_project(removed=True))
+
+
+async def refuse_login(service: Service, anna: User, app: Application) -> None:
+    await service.house.storage.user_records.edit_record(
+        app.application_id, anna.user_id, becoming(login={"cannot": {"value": True}}), 0
+    )
+
+
+async def remove_client(service: Service, _anna: User, _app: Application) -> None:
+    await service.house.clients.remove("web", TEST)
+
+
+End = Callable[[Service, User, Application], Awaitable[None]]
+ENDS: list[End] = [
+    block,
+    change_password,
+    sign_out_everywhere,
+    remove_application,
+    remove_project,
+    refuse_login,
+    remove_client,
+]
+
+
+async def an_application(service: Service, owner: User) -> Application:
+    await publish(service.house.storage, a_project(), owners=[owner.user_id])
+    return await create_application(service.house.storage, name="Shop", project_id="mind_games")
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_tk_18_no_refresh_after_the_person_or_the_application_is_out(
+    service: Service, anna: User, end: End
+) -> None:
+    owner = await service.house.administration.create(
+        login="owner@studio.example", nick="Owner", password=PASSWORD, origin=TEST
+    )
+    shop = await an_application(service, owner)
+    web = await a_native_client(service, application_id=shop.application_id)
+    tokens = await web.tokens(await web.granted(anna))
+    tokens = told(await web.refresh(tokens["refresh_token"]))
+    code = await web.granted(anna)
+    await end(service, anna, shop)
+    assert refused(await web.refresh(tokens["refresh_token"])) == GONE
+    if end is not remove_client:
+        assert refused(await web.redeem(code)) == GONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    first: Relying
+    second: Relying
+    anna: User
+
+
+@pytest.fixture
+async def nodes(migrated_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
+    """One client seen from two nodes with connections and caches of their own."""
+    environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
+    async with (
+        running_service(migrated_postgres_url, tmp_path, environment=environment) as first,
+        running_service(migrated_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
+    ):
+        web = await a_native_client(first)
+        anna = await first.house.administration.create(
+            login="anna@studio.example", nick="Anna", password=PASSWORD, origin=TEST
+        )
+        yield Nodes(first=web, second=replace(web, service=second), anna=anna)
+
+
+async def test_tk_18_another_node_knows_at_once(nodes: Nodes) -> None:
+    tokens = await nodes.first.tokens(await nodes.first.granted(nodes.anna))
+    assert told(await nodes.second.userinfo(tokens["access_token"]))
+    await nodes.first.service.house.administration.block(nodes.anna.user_id, TEST)
+    assert refused(await nodes.second.refresh(tokens["refresh_token"])) == GONE
+    assert refused(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
+
+
+async def test_ui_05_a_revocation_on_one_node_counts_on_the_other_at_once(nodes: Nodes) -> None:
+    tokens = await nodes.first.tokens(await nodes.first.granted(nodes.anna))
+    fields = {"client_id": "web", "client_secret": nodes.first.secret, "refresh_token": tokens["refresh_token"]}
+    assert told(await nodes.first.service.client.post(f"{TOKEN}/revoke", json=fields)) == {"status": "ok"}
+    assert refused(await nodes.second.refresh(tokens["refresh_token"])) == GONE
+    assert refused(await nodes.second.userinfo(tokens["access_token"])) == (401, "invalid_token")
+
+
+async def test_tk_07_of_two_nodes_one_takes_the_code(nodes: Nodes) -> None:
+    for _ in range(5):
+        code = await nodes.first.granted(nodes.anna)
+        answers = await asyncio.gather(*(node.redeem(code) for node in (nodes.first, nodes.second) * 3))
+        assert sorted(answer.status_code for answer in answers) == [200] + [400] * 5
+
+
+async def test_tk_19_a_refresh_token_ends_on_its_second(service: Service, web: Relying, anna: User) -> None:
+    first, second = await web.tokens(await web.granted(anna)), await web.tokens(await web.granted(anna))
+    await service.clock.advance(30 * DAY - 1)
+    assert told(await web.refresh(first["refresh_token"]))
+    await service.clock.advance(1)
+    assert refused(await web.refresh(second["refresh_token"])) == GONE
+
+
+async def test_tk_19_a_chain_of_refreshes_ends_with_its_family(service: Service, web: Relying, anna: User) -> None:
+    token = (await web.tokens(await web.granted(anna)))["refresh_token"]
+    ends_at = service.clock.now() + 90 * DAY
+    for _ in range(3):
+        await service.clock.advance(30 * DAY - 1)
+        answer = told(await web.refresh(token))
+        token = answer["refresh_token"]
+    assert claims_of(token)["exp"] == ends_at
+    assert answer["expires_in"] == 3
+    await service.clock.advance(3)
+    assert refused(await web.refresh(token)) == GONE
+
+
+async def test_ui_13_tokens_outlive_the_keys_that_signed_them(service: Service, web: Relying, anna: User) -> None:
+    first = await web.tokens(await web.granted(anna))
+    for line in (KeyLine(Purpose.REFRESH, Algorithm.EDDSA), KeyLine(Purpose.TOKENS, Algorithm.RS256)):
+        await service.house.rotation.rotate(line, origin=TEST, manner=Manner.AT_ONCE)
+    await service.house.keyring.reload()
+    second = told(await web.refresh(first["refresh_token"]))
+    for name in ("refresh_token", "id_token"):
+        assert claims_of(second[name])["kid"] != claims_of(first[name])["kid"]
+    assert told(await web.refresh(second["refresh_token"]))
+
+
+async def test_only_a_refresh_token_is_one(web: Relying, anna: User) -> None:
+    tokens = await web.tokens(await web.granted(anna))
+    token = tokens["refresh_token"]
+    head, payload, signature = token.split(".")
+    for other in (
+        *(tokens["access_token"], tokens["id_token"], token[:-1], token + "A", f"{head}.{payload}.", "x"),
+        f"{head}.{payload}.{signature[::-1]}",
+    ):
+        assert refused(await web.refresh(other)) == GONE, other
+    assert told(await web.refresh(token))

@@ -1,0 +1,132 @@
+"""Revocation: interface §4.2's own, and RFC 7009 (R3)."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.model import User
+from tests.support.oauth import Relying, a_native_client, basic, refused, told
+from tests.support.service import Service
+
+OWN = "/proxy/oauth/token/revoke"
+RFC_7009 = "/proxy/oauth/revoke"
+GONE = (400, "invalid_grant")
+
+
+def secret_of(relying: Relying) -> dict[str, str]:
+    return {"client_id": relying.client.client_id, "client_secret": relying.secret}
+
+
+async def given(relying: Relying, user: User) -> dict[str, Any]:
+    return await relying.tokens(await relying.granted(user))
+
+
+async def everything_is_dead(relying: Relying, tokens: dict[str, Any]) -> None:
+    assert refused(await relying.refresh(tokens["refresh_token"])) == GONE
+    assert refused(await relying.userinfo(tokens["access_token"])) == (401, "invalid_token")
+    headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+    exchanged = await relying.service.client.post("/proxy/oauth/exchangeToken", headers=headers)
+    assert refused(exchanged) == (401, "invalid_token")
+
+
+@pytest.mark.parametrize("kind", ["json", "data"])
+@pytest.mark.parametrize("name", ["refresh_token", "token"])
+async def test_ui_05_after_a_revocation_nothing_of_that_grant_works(
+    service: Service, web: Relying, anna: User, kind: str, name: str
+) -> None:
+    tokens, another = await given(web, anna), await given(web, anna)
+    body: Any = {kind: {**secret_of(web), name: tokens["refresh_token"]}}
+    answer = await service.client.post(OWN, **body)
+    assert told(answer) == {"status": "ok"}
+    assert answer.headers["cache-control"] == "no-store"
+    await everything_is_dead(web, tokens)
+    assert told(await web.refresh(another["refresh_token"]))
+    events = [one for one in await service.house.storage.audit.unsealed(100) if one.event == "grant.revoked"]
+    assert [(one.actor, one.subject) for one in events] == [("web", anna.user_id)]
+
+
+async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothing(
+    service: Service, web: Relying, anna: User
+) -> None:
+    tokens = await given(web, anna)
+    token = {"refresh_token": tokens["refresh_token"]}
+    for credentials in (
+        {"client_id": "web", "client_secret": "wrong"},
+        {"client_id": "nobody", "client_secret": "x"},
+    ):
+        assert refused(await service.client.post(OWN, json={**credentials, **token})) == (401, "invalid_client")
+    for missing in ({"client_id": "web"}, {"client_secret": web.secret}, {}):
+        assert refused(await service.client.post(OWN, json={**missing, **token})) == (401, "invalid_client")
+    for wrong in (tokens["access_token"], tokens["id_token"], "x", "", "x" * 60_000, tokens["refresh_token"][:-1]):
+        answer = await service.client.post(OWN, json={**secret_of(web), "refresh_token": wrong})
+        assert refused(answer) == (400, "invalid_request"), wrong[:80]
+    answer = await service.client.post(OWN, json={**secret_of(web), "refresh_token": "x" * 1_000_000})
+    assert answer.status_code in (400, 413)
+    assert answer.json()["error"] == "invalid_request"
+    assert refused(await service.client.post(f"{OWN}?token=x", json=secret_of(web)))[0] == 400
+    assert told(await web.userinfo(tokens["access_token"]))
+    assert told(await web.refresh(tokens["refresh_token"]))
+
+
+async def test_ui_06_an_already_revoked_or_rotated_token_is_invalid_request(
+    service: Service, web: Relying, anna: User
+) -> None:
+    old = (await given(web, anna))["refresh_token"]
+    new = told(await web.refresh(old))["refresh_token"]
+    rotated = await service.client.post(OWN, json={**secret_of(web), "refresh_token": old})
+    assert refused(rotated) == (400, "invalid_request")
+    assert told(await service.client.post(OWN, json={**secret_of(web), "refresh_token": new}))
+    again = await service.client.post(OWN, json={**secret_of(web), "refresh_token": new})
+    assert refused(again) == (400, "invalid_request")
+
+
+async def test_ui_07_a_client_cannot_revoke_anothers_token(
+    service: Service, web: Relying, shelf: Relying, anna: User
+) -> None:
+    tokens = await given(web, anna)
+    other = await a_native_client(service, "other")
+    for thief in (other, shelf):
+        fields = {**secret_of(thief), "refresh_token": tokens["refresh_token"]}
+        assert refused(await service.client.post(OWN, json=fields)) == (400, "invalid_request")
+        for token in (tokens["refresh_token"], tokens["access_token"]):
+            answer = await service.client.post(RFC_7009, data={**secret_of(thief), "token": token})
+            assert refused(answer) == GONE
+    assert told(await web.userinfo(tokens["access_token"]))
+    assert told(await web.refresh(tokens["refresh_token"]))
+
+
+@pytest.mark.parametrize("name", ["refresh_token", "access_token"])
+async def test_rfc_7009_revokes_by_either_token(service: Service, shelf: Relying, anna: User, name: str) -> None:
+    tokens = await given(shelf, anna)
+    fields = {"token": tokens[name], "token_type_hint": "whatever"}
+    answer = await service.client.post(RFC_7009, data=fields, headers=shelf.headers)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert refused(await shelf.refresh(tokens["refresh_token"])) == GONE
+    assert refused(await shelf.userinfo(tokens["access_token"])) == (401, "invalid_token")
+
+
+async def test_rfc_7009_a_token_that_is_no_longer_good_is_no_error(
+    service: Service, web: Relying, anna: User
+) -> None:
+    tokens = await given(web, anna)
+    for token in (tokens["access_token"], tokens["access_token"], tokens["refresh_token"], "x"):
+        answer = await service.client.post(RFC_7009, data={**secret_of(web), "token": token})
+        assert answer.status_code == 200, answer.text
+    assert refused(await service.client.post(RFC_7009, data=secret_of(web))) == (400, "invalid_request")
+
+
+async def test_rfc_7009_wants_the_client_to_prove_itself(
+    service: Service, shelf: Relying, app: Relying, anna: User
+) -> None:
+    tokens = await given(shelf, anna)
+
+    async def tried(headers: dict[str, str], **fields: str) -> httpx2.Response:
+        body = {"token": tokens["access_token"], **fields}
+        return await service.client.post(RFC_7009, data=body, headers=headers)
+
+    for headers in ({}, {"Authorization": basic("shelf", "wrong")}, {"Authorization": f"Bearer {shelf.secret}"}):
+        assert refused(await tried(headers)) == (401, "invalid_client")
+    assert refused(await tried({}, client_id="app")) == GONE  # a public client, of its own tokens only
+    assert told(await shelf.userinfo(tokens["access_token"]))
+    assert app.client.public

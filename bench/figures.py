@@ -21,9 +21,12 @@ class Figure:
     value: float
     unit: str
     goal: float | None = None  # the most it should be (docs: bench/README.md)
+    least: float | None = None  # the least it should be
 
     @property
     def verdict(self) -> str:
+        if self.least is not None:
+            return f"{'over' if self.value >= self.least else 'UNDER'} {self.least:g}"
         if self.goal is None:
             return ""
         return f"{'under' if self.value < self.goal else 'OVER'} {self.goal:g}"

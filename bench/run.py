@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench import single_sign_on
 from bench.answered import permission_answers
 from bench.crowd import crowd
 from bench.figures import ROUNDS, Figure, keep, table
@@ -27,6 +28,9 @@ def main() -> None:
         print(f"This machine is busy (load {machine.load:.1f} on {machine.cores} cores): only ratios mean anything.")
     figures = []
     for figure in measured():
+        print(table([figure]), flush=True)
+        figures.append(figure)
+    for figure in single_sign_on.share_of_the_limit(tuple(figures)):
         print(table([figure]), flush=True)
         figures.append(figure)
     print(f"\n{machine.processor}, {machine.cores} cores, Python {machine.python}")
@@ -56,6 +60,8 @@ def on_sqlite(scratch: Path) -> Iterator[Figure]:
     yield from answers(program, scratch / "data", f"sqlite:///{scratch}/served.db")
     yield from beside_logins(program, scratch / "data", f"sqlite:///{scratch}/served.db", "SQLite")
     yield from permission_answers(program, scratch, f"sqlite:///{scratch}/permissions.db", "SQLite")
+    if single_sign_on.has_peer():
+        yield from single_sign_on.on_sqlite(program, scratch)
     yield from crowd(f"sqlite:///{scratch}/crowd.db", "SQLite")
 
 
@@ -65,6 +71,9 @@ def on_postgres(scratch: Path) -> Iterator[Figure]:
         urls = [cluster.create_database_now() for _ in range(ROUNDS)]
         yield from starts(Program(scratch), scratch, urls, "PostgreSQL")
         yield from permission_answers(Program(scratch), scratch, cluster.create_database_now(), "PostgreSQL")
+        if single_sign_on.has_peer():
+            databases = [cluster.create_database_now() for _ in range(3)]
+            yield from single_sign_on.on_postgres(Program(scratch), scratch, databases)
         yield from crowd(cluster.create_database_now(), "PostgreSQL")
 
 

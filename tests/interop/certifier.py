@@ -1,0 +1,137 @@
+"""Who certifies OpenID providers, from outside: a relying party that checks whatever it is given by itself."""
+
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
+from hashlib import sha256
+from secrets import token_urlsafe
+from typing import Any, Final
+
+import httpx2
+from joserfc import jwt
+from joserfc.jwk import KeySet
+
+from tests.support.oauth import AUTHORIZE, Relying, action_of, answer_in, answers, header_of, told
+from tests.support.outside import Outsider
+from tests.support.service import Service
+from tests.support.visitor import Visitor
+
+LOGIN: Final = "anna@studio.example"
+BACK: Final = "https://shop.example/back"  # after signing out
+STEPS_MOST: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn:
+    tokens: dict[str, Any]
+    claims: dict[str, Any]  # of the id_token, verified
+
+    @property
+    def id_token(self) -> str:
+        return str(self.tokens["id_token"])
+
+    @property
+    def access_token(self) -> str:
+        return str(self.tokens["access_token"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certifier:
+    service: Service
+    client: Relying
+    other: Relying  # a second client
+    person: Visitor
+    back_channel: Outsider  # where the client hears of people who signed out
+    logins: list[str] = field(default_factory=list)  # one entry for each time the sign-in form was filled in
+
+    async def signs_in(self, **changes: str) -> SignedIn:
+        """The whole flow, everything verified; a field given as "" is left out."""
+        nonce = changes.pop("nonce", token_urlsafe(16))
+        verifier = changes.pop("code_verifier", "")
+        answer = await self.authorize(nonce=nonce, **changes)
+        assert answer.keys() == {"code", "state", "iss"}, answer
+        tokens = await self.client.tokens(answer["code"], code_verifier=verifier)
+        assert tokens["token_type"] == "Bearer"
+        claims = await self.verified(tokens["id_token"], access_token=tokens["access_token"])
+        assert claims.get("nonce", "") == nonce
+        return SignedIn(tokens=tokens, claims=claims)
+
+    async def authorize(self, **changes: str) -> dict[str, str]:
+        """Walk the person through authorize and its pages; what comes back to the client."""
+        state = token_urlsafe(8)
+        fields = self.client.authorize_fields(**{"response_mode": "", "scope": "openid", "state": state, **changes})
+        answer = await self.walked(await self.person.get(f"{AUTHORIZE}?{httpx2.QueryParams(fields)}"))
+        assert answer["state"] == state
+        assert answer["iss"] == self.service.base_url
+        return answer
+
+    async def begin(self, **changes: str) -> httpx2.Response:
+        """The first page that an authorization request leads to, which is none of the client's."""
+        fields = self.client.authorize_fields(**{"response_mode": "", "scope": "openid", **changes})
+        page = await self.person.get(f"{AUTHORIZE}?{httpx2.QueryParams(fields)}")
+        return await self.person.follow() if page.is_redirect else page
+
+    async def walked(self, page: httpx2.Response) -> dict[str, str]:
+        for _ in range(STEPS_MOST):
+            if page.is_redirect and page.headers["location"].startswith(self.client.redirect_uri):
+                return answer_in(page.headers["location"])
+            page = await self._next(page)
+        raise AssertionError(f"never came back: {page.status_code} {page.text}")
+
+    async def _next(self, page: httpx2.Response) -> httpx2.Response:
+        if page.is_redirect:
+            return await self.person.get(page.headers["location"].removeprefix(self.service.base_url))
+        fields = answers(page, LOGIN, "correct horse battery staple")
+        if "password" in fields:
+            self.logins.append(fields["login"])
+        return await self.person.post(action_of(page), **fields)
+
+    async def verified(self, token: str, *, access_token: str | None = None) -> dict[str, Any]:
+        """The claims of a token of ours, checked as OpenID Connect Core §3.1.3.7 says."""
+        keys = KeySet.import_key_set((await self.service.client.get("/proxy/oauth/keys")).json())
+        header = header_of(token)
+        assert header["alg"] == "RS256"
+        assert header["kid"] in {key.kid for key in keys.keys}
+        claims = jwt.decode(token, keys, algorithms=["RS256"]).claims
+        now = self.service.clock.now()
+        assert claims["iss"] == self.service.base_url
+        assert self.client.client.client_id in claims["aud"]
+        assert claims.get("azp", self.client.client.client_id) == self.client.client.client_id
+        assert claims["iat"] <= now < claims.get("exp", now + 1)
+        assert 0 < len(claims["sub"]) <= 255
+        if access_token is not None:
+            assert claims["at_hash"] == half_hash(access_token)
+        return claims
+
+    async def userinfo(self, access_token: str) -> dict[str, Any]:
+        return told(await self.client.userinfo(access_token))
+
+    async def configuration(self) -> dict[str, Any]:
+        return told(await self.service.client.get("/.well-known/openid-configuration"))
+
+    async def is_signed_in(self) -> bool:
+        """Whether prompt=none gets a code."""
+        return "code" in await self.authorize(prompt="none")
+
+    async def end_session(self, **fields: str) -> httpx2.Response:
+        """The answer of the end_session_endpoint, where a redirect inside the service is followed."""
+        page = await self.person.get(f"/proxy/oauth/logout?{httpx2.QueryParams(fields)}")
+        while page.is_redirect and page.headers["location"].startswith(("/", self.service.base_url)):
+            page = await self.person.get(page.headers["location"].removeprefix(self.service.base_url))
+        return page
+
+    async def ends_here(self, page: httpx2.Response) -> None:
+        """The person is told on a page of the service that he is signed out, asked for his word or not."""
+        if (await self.person.client.get("/account")).is_success:
+            page = await self.person.post(action_of(page), **{**answers(page, "", ""), "decision": "confirm"})
+        assert not page.is_redirect
+        assert not await self.is_signed_in()
+
+    async def stays_here(self, page: httpx2.Response) -> None:
+        """An error or a question, but no way back to the client."""
+        assert page.status_code in (200, 400)
+        assert "location" not in page.headers
+
+
+def half_hash(token: str) -> str:
+    """at_hash of an RS256 token (OpenID Connect Core §3.1.3.6)."""
+    return urlsafe_b64encode(sha256(token.encode()).digest()[:16]).rstrip(b"=").decode()

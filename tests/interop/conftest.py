@@ -1,0 +1,61 @@
+"""One service for all clients of a test process, run as people run it, on SQLite."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.interop.person import LOGIN, NICK, PASSWORD, Person
+from tests.support.command_line import CommandLine, Place
+from tests.support.processes import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    client_id: str
+    client_secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gatehouse:
+    issuer: str
+    commands: CommandLine
+    user_id: str
+
+    def register(self, client_id: str, *options: str) -> Registered:
+        words = ("client", "create", client_id, "--name", client_id, "--profile", "oidc", *options)
+        made = self.commands.json(*words)
+        return Registered(client_id=client_id, client_secret=made["client_secret"] or "")
+
+    def publish_new_keys(self) -> None:
+        """The first half of a planned rotation: verifiers have an hour to see the keys to come."""
+        made = {one["kid"] for one in self.commands.json("key", "rotate", "--purpose", "tokens")}
+        with httpx2.Client(base_url=self.issuer) as client:
+            for _ in range(1_000):
+                if made <= {key["kid"] for key in client.get("/proxy/oauth/keys").json()["keys"]}:
+                    return
+        raise AssertionError("the service knows nothing of its new keys")
+
+    def sign_with_new_keys(self) -> None:
+        """The second half, or all of it when nothing was published; the service hears of it within a second."""
+        self.commands("key", "rotate", "--purpose", "tokens", "--now")
+
+
+@pytest.fixture(scope="session")
+def gatehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gatehouse]:
+    home: Path = tmp_path_factory.mktemp("gatehouse")
+    place = Place(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
+    with Node(data=place.data, environment=place.settings) as node:
+        commands = place.commands()
+        words = ("user", "create", "--login", LOGIN, "--nick", NICK, "--password-stdin")
+        user_id = commands(*words, stdin=PASSWORD).strip()
+        yield Gatehouse(issuer=node.base_url, commands=commands, user_id=user_id)
+
+
+@pytest.fixture
+def person(gatehouse: Gatehouse) -> Iterator[Person]:
+    someone = Person(gatehouse.issuer)
+    yield someone
+    someone.client.close()

@@ -1,0 +1,95 @@
+"""Other people's clients, each in a small program of ours around it (tests/interop/clients/).
+
+A program is a web server for one person. It is told ISSUER, CLIENT_ID, CLIENT_SECRET and PORT, prints `ready`, and
+answers, on 127.0.0.1:
+
+- /login sends the browser off to sign in; the answer it comes back to in the end is JSON with `sub` and `id_token`
+- /userinfo answers what the library read there
+- /refresh answers as /login does, without asking anyone
+
+Whatever the library refuses is answered with a status of 400 or more, and the library's own words.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tests.interop.toolchains import (
+    CLIENTS,
+    find_go_client,
+    find_java_client,
+    find_node,
+    find_node_clients,
+    find_python_clients,
+)
+from tests.support.capabilities import Capability
+
+NODE: Final = Capability(name="OAuth clients of Node", find=cache(find_node_clients))
+PYTHON: Final = Capability(name="OAuth clients of Python", find=cache(find_python_clients))
+GO: Final = Capability(name="go-oidc", find=cache(find_go_client), optional=True)
+JAVA: Final = Capability(name="Nimbus (Java)", find=cache(find_java_client), optional=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    name: str
+    needs: Capability
+    command: Callable[[Path, str], Sequence[str]]  # of what was found, and the name
+    callback: str = "/callback"
+    environment: Mapping[str, str] | None = None
+    refused_with: str = "invalid_client"  # what the library says of a wrong secret
+    fetches_keys_at_once: bool = True  # when it meets a new kid; others wait a minute since they last did
+
+
+def node(home: Path, name: str) -> Sequence[str]:
+    """By way of the link beside the packages, so that it finds them."""
+    found = find_node()
+    assert found is not None
+    as_linked = ("--preserve-symlinks", "--preserve-symlinks-main", "--no-deprecation")
+    return (found[0], *as_linked, str(home / "programs" / name / "client.mjs"))
+
+
+def python(interpreter: Path, name: str) -> Sequence[str]:
+    return (str(interpreter), str(CLIENTS / name / "client.py"))
+
+
+def go(program: Path, _: str) -> Sequence[str]:
+    return (str(program),)
+
+
+def java(home: Path, _: str) -> Sequence[str]:
+    return ("java", "-XX:TieredStopAtLevel=1", "-cp", f"{home}/classes:{home}/jars/*", "Client")
+
+
+WITH_PYTHON: Final = {"PYTHONPATH": str(CLIENTS), "PYTHONDONTWRITEBYTECODE": "1", "OAUTHLIB_INSECURE_TRANSPORT": "1"}
+
+CHALLENGED: Final = "WWWAuthenticateChallengeError"  # it reads the header and no further
+
+PROGRAMS: Final = (
+    Program(name="openid-client", needs=NODE, command=node, refused_with=CHALLENGED, fetches_keys_at_once=False),
+    Program(name="oauth4webapi", needs=NODE, command=node, refused_with=CHALLENGED, fetches_keys_at_once=False),
+    Program(
+        name="auth-express",
+        needs=NODE,
+        command=node,
+        callback="/auth/callback/gatehouse",
+        refused_with=CHALLENGED,
+    ),
+    Program(name="passport-openidconnect", needs=NODE, command=node),
+    Program(name="authlib", needs=PYTHON, command=python, environment=WITH_PYTHON),
+    Program(
+        name="requests-oauthlib", needs=PYTHON, command=python, environment=WITH_PYTHON, fetches_keys_at_once=False
+    ),
+    Program(name="social-auth-core", needs=PYTHON, command=python, environment=WITH_PYTHON),
+    Program(
+        name="mozilla-django-oidc",
+        needs=PYTHON,
+        command=python,
+        callback="/oidc/callback/",
+        environment=WITH_PYTHON,
+    ),
+    Program(name="go-oidc", needs=GO, command=go),
+    Program(name="nimbus", needs=JAVA, command=java),
+)

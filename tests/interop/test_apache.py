@@ -1,0 +1,90 @@
+"""Apache with mod_auth_openidc, as Debian has it, in front of a page of its own."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Final
+
+import pytest
+
+from tests.interop.conftest import Gatehouse, Registered
+from tests.interop.person import LOGIN, Person
+from tests.interop.toolchains import APACHE, APACHE_MODULES, CLIENTS, find_mod_auth_openidc
+from tests.support.capabilities import Capability, require
+from tests.support.oauth import header_of
+from tests.support.postgres import own_directory, server_user
+from tests.support.processes import LOOPBACK, WatchedProcess, free_port
+
+MODULE: Final = Capability(name="mod_auth_openidc", find=cache(find_mod_auth_openidc), optional=True)
+CONFIGURATION: Final = Template((CLIENTS / "mod_auth_openidc" / "apache.conf").read_text())
+
+
+@pytest.fixture
+def apache(gatehouse: Gatehouse) -> Iterator[str]:
+    require(MODULE)
+    port = free_port()
+    registered = gatehouse.register("apache", "--redirect-uri", f"http://{LOOPBACK}:{port}/callback")
+    with serving(gatehouse, registered, port):
+        yield f"http://{LOOPBACK}:{port}"
+
+
+@contextmanager
+def serving(gatehouse: Gatehouse, registered: Registered, port: int) -> Iterator[WatchedProcess]:
+    place = own_directory()
+    try:
+        with WatchedProcess(command(gatehouse, registered, port, place), user=server_user()) as process:
+            process.wait_until_started("resuming normal operations", process.stdout)
+            yield process
+    finally:
+        shutil.rmtree(place)
+
+
+def command(gatehouse: Gatehouse, registered: Registered, port: int, place: Path) -> list[str]:
+    (place / "page").write_text("the page")
+    settings = {
+        "place": place,
+        "modules": APACHE_MODULES,
+        "port": port,
+        "issuer": gatehouse.issuer,
+        "client_id": registered.client_id,
+        "client_secret": registered.client_secret,
+    }
+    configuration = place / "apache.conf"
+    configuration.write_text(CONFIGURATION.substitute(settings))
+    return [str(APACHE), "-DFOREGROUND", "-f", str(configuration)]
+
+
+def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
+    apache: str, gatehouse: Gatehouse, person: Person
+) -> None:
+    page = person.visit(f"{apache}/page")
+    assert page.text == "the page"
+    assert page.headers["x-sub"] == gatehouse.user_id
+    assert page.headers["x-email"] == LOGIN, "read from userinfo"
+    assert person.forms == ["password", "decision"]
+
+    gatehouse.sign_with_new_keys()
+    token = page.headers["x-access-token"]
+    refreshed = person.visit(f"{apache}/callback?refresh={apache}/page&access_token={token}")
+    assert refreshed.text == "the page"
+    assert refreshed.headers["x-access-token"] != token
+    assert header_of(refreshed.headers["x-id-token"])["kid"] != header_of(page.headers["x-id-token"])["kid"]
+
+    person.client.cookies.delete("mod_auth_openidc_session")
+    anew = person.visit(f"{apache}/page")
+    assert anew.headers["x-sub"] == gatehouse.user_id
+    assert person.forms == ["password", "decision"], "asked again for nothing"
+
+
+def test_apache_with_a_wrong_secret_lets_nobody_in(gatehouse: Gatehouse, person: Person) -> None:
+    require(MODULE)
+    port = free_port()
+    registered = gatehouse.register("apache-wrong", "--redirect-uri", f"http://{LOOPBACK}:{port}/callback")
+    wrong = Registered(client_id=registered.client_id, client_secret="a secret of somebody else")
+    with serving(gatehouse, wrong, port) as process:
+        page = person.visit(f"http://{LOOPBACK}:{port}/page")
+        assert "the page" not in page.text
+        process.wait_for_line("invalid_client", process.stdout)

@@ -1,0 +1,96 @@
+"""Clients of other people, unmodified, sign someone in at the running service through its real pages (issue 5)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from tests.interop.conftest import Gatehouse, Registered
+from tests.interop.person import LOGIN, Person
+from tests.interop.programs import PROGRAMS, Program
+from tests.support.capabilities import require
+from tests.support.oauth import claims_of, header_of
+from tests.support.processes import LOOPBACK, WatchedProcess, free_port
+
+TRIES: Final = 200  # many within the half second in which the service sees what a command did
+
+pytestmark = pytest.mark.parametrize("program", [pytest.param(one, id=one.name) for one in PROGRAMS])
+
+
+@contextmanager
+def running(program: Program, issuer: str, registered: Registered, port: int) -> Iterator[str]:
+    """The program at work; its address."""
+    told = {
+        "ISSUER": issuer,
+        "CLIENT_ID": registered.client_id,
+        "CLIENT_SECRET": registered.client_secret,
+        "PORT": str(port),
+        **(program.environment or {}),
+    }
+    command = program.command(require(program.needs), program.name)
+    with WatchedProcess(command, environment=told) as process:
+        process.wait_until_started("^ready", process.stdout)
+        yield f"http://{LOOPBACK}:{port}"
+
+
+def register(gatehouse: Gatehouse, program: Program, client_id: str) -> tuple[Registered, int]:
+    require(program.needs)
+    port = free_port()
+    address = f"http://{LOOPBACK}:{port}{program.callback}"
+    return gatehouse.register(client_id, "--redirect-uri", address), port
+
+
+def answered(page: httpx2.Response) -> dict[str, Any]:
+    assert page.status_code == 200, page.text
+    told: dict[str, Any] = page.json()
+    return told
+
+
+def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
+    program: Program, gatehouse: Gatehouse, person: Person
+) -> None:
+    registered, port = register(gatehouse, program, program.name)
+    gatehouse.publish_new_keys()
+    with running(program, gatehouse.issuer, registered, port) as home:
+        first = answered(person.visit(f"{home}/login"))
+        assert first["sub"] == gatehouse.user_id
+        assert person.forms == ["password", "decision"]
+        assert claims_of(first["id_token"])["aud"] == [gatehouse.issuer, registered.client_id]
+
+        userinfo = answered(person.visit(f"{home}/userinfo"))
+        assert userinfo["sub"] == gatehouse.user_id
+        assert userinfo["email"] == LOGIN
+
+        refreshed = answered(person.visit(f"{home}/refresh"))
+        assert refreshed["sub"] == gatehouse.user_id
+        assert refreshed["id_token"] != first["id_token"]
+
+        gatehouse.sign_with_new_keys()
+        renewed = refreshed_with_another_key(person, home, refreshed["id_token"])
+        if program.fetches_keys_at_once:
+            gatehouse.sign_with_new_keys()  # after a theft: nobody was told before
+            refreshed_with_another_key(person, home, renewed)
+        assert person.forms == ["password", "decision"], "asked again for nothing"
+
+        anew = answered(person.visit(f"{home}/login"))
+        assert anew["sub"] == gatehouse.user_id
+
+
+def refreshed_with_another_key(person: Person, home: str, id_token: str) -> str:
+    """Refresh until the service has heard of its new key; the new id_token."""
+    for _ in range(TRIES):
+        renewed: str = answered(person.visit(f"{home}/refresh"))["id_token"]
+        if header_of(renewed)["kid"] != header_of(id_token)["kid"]:
+            return renewed
+    raise AssertionError("the service signs with the old key")
+
+
+def test_a_client_with_a_wrong_secret_is_refused(program: Program, gatehouse: Gatehouse, person: Person) -> None:
+    registered, port = register(gatehouse, program, f"{program.name}-wrong")
+    wrong = Registered(client_id=registered.client_id, client_secret="a secret of somebody else")
+    with running(program, gatehouse.issuer, wrong, port) as home:
+        refused = person.visit(f"{home}/login")
+        assert refused.status_code >= 400, refused.text
+        assert program.refused_with in refused.text

@@ -1,0 +1,45 @@
+"""What `make test-deps` installs is locked to the byte, and no lock names a registry: builders bring their own."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.toolchains import GO_SOURCE, JAVA_SOURCE, NODE_LOCK, PEER_LOCK, PYTHON_LOCK
+from tests.support.finding import ROOT
+
+
+def packages_of(lock: Path) -> dict[str, dict[str, Any]]:
+    packages: dict[str, dict[str, Any]] = json.loads(lock.read_text())["packages"]
+    return {name: package for name, package in packages.items() if name}
+
+
+@pytest.mark.parametrize("lock", [NODE_LOCK, PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT)))
+def test_every_node_package_has_its_digest_and_no_address(lock: Path) -> None:
+    for package in packages_of(lock).values():
+        assert package["integrity"].startswith("sha512-")
+        assert "resolved" not in package
+
+
+@pytest.mark.parametrize("lock", [NODE_LOCK, PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT)))
+def test_what_is_asked_for_by_name_is_asked_for_by_version(lock: Path) -> None:
+    wanted = json.loads(lock.with_name("package.json").read_text())["dependencies"]
+    assert {name: packages_of(lock)[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+
+
+def test_every_python_package_has_its_digests_and_no_address() -> None:
+    text = PYTHON_LOCK.read_text().replace("\\\n", " ")
+    assert "://" not in text
+    pins = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==\S+(\s+--hash=sha256:[0-9a-f]{64})+\s*", pin) for pin in pins)
+
+
+def test_every_go_module_and_jar_has_its_digest() -> None:
+    modules = re.findall(r"^\s*(?:require )?(\S+/\S+ v\S+)", (GO_SOURCE / "go.mod").read_text(), re.MULTILINE)
+    digests = (GO_SOURCE / "go.sum").read_text()
+    assert len(modules) == 3
+    assert all(f"{module} h1:" in digests for module in modules)
+    jars = (JAVA_SOURCE / "jars.sha256").read_text().splitlines()
+    assert all(re.fullmatch(r"[0-9a-f]{64} \S+\.jar", line) for line in jars)

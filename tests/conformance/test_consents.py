@@ -53,7 +53,7 @@ async def test_everything_a_person_allowed_is_listed_with_the_clients_that_are_l
     for client_id in ("web", "other", "gone"):
         await storage.consents.give(a_consent("openid", client_id=client_id), a_record())
     await storage.consents.give(a_consent("openid", user_id="1000000002"), a_record())
-    listed = await storage.consents.consents(ANNA)
+    listed = await storage.consents.consents(ANNA, NOW)
     assert [(consent.client_id, client.client_id) for consent, client in listed] == [
         ("other", "other"),
         ("web", "web"),
@@ -88,3 +88,20 @@ async def test_a_grant_without_consent_is_withdrawn_as_well(storage: Storage) ->
     await storage.grants.begin(grant, a_record())
     assert await storage.consents.withdraw(ANNA, "web", NOW, a_record(Event.CONSENT_WITHDRAWN))
     assert await storage.grants.by_id(grant.grant_id, NOW) is None
+
+
+async def test_what_clients_hold_without_having_asked_is_listed_once_for_each(storage: Storage) -> None:
+    taken = {"user_id": ANNA, "code_taken_at": NOW, "rev": 0}
+    for grant in (
+        a_grant(**taken, code=b"1", scopes=("openid",), created_at=NOW - 9),
+        a_grant(**taken, code=None, scopes=("openid", "email")),
+        a_grant(**taken, client_id="other", code=b"2", revoked_at=NOW),
+        a_grant(**taken, client_id="other", code=b"3", ends_at=NOW),
+        a_grant(user_id=ANNA, client_id="other", code=b"4"),  # nobody came for it
+        a_grant(**(taken | {"user_id": "1000000002"}), client_id="other", code=b"5"),
+    ):
+        assert await storage.grants.begin(grant, a_record())
+    listed = await storage.consents.consents(ANNA, NOW)
+    assert [consent for consent, _ in listed] == [a_consent("openid", "email", at=NOW - 9)]
+    await storage.sessions.revoke(ANNA, a_record(), keep=None, now=NOW)
+    assert await storage.consents.consents(ANNA, NOW) == []

@@ -35,7 +35,7 @@ async def sign_out_everywhere(node: Service, _: Resident, user: User) -> None:
 
 
 async def end_others(_: Service, resident: Resident, __: User) -> None:
-    await resident.do("/account/sessions/end-others")
+    assert (await resident.send("/account/sessions/end-others")).status_code == 303
 
 
 async def reset_factors(node: Service, _: Resident, user: User) -> None:

@@ -59,7 +59,8 @@ def _names(client: Client) -> Iterable[Problem]:
         CLIENT_ID.fullmatch(client.client_id),
         "client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'",
     )
-    yield 0 < len(client.name) <= NAME_LONGEST and is_plain_line(client.name), "name takes 1 to 64 characters"
+    seen = client.name.strip() and is_plain_line(client.name)
+    yield seen and len(client.name) <= NAME_LONGEST, "name takes 1 to 64 characters that can be seen"
     yield set(client.scopes) <= set(SCOPES), f"scopes are {', '.join(SCOPES)}"
 
 

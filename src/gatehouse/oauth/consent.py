@@ -37,4 +37,5 @@ class Consents:
         return await self._store.withdraw(user_id, client_id, self._clock.now(), entry)
 
     async def of_user(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
-        return await self._store.consents(user_id)
+        """What he allowed, and what a client of the house holds without having asked."""
+        return await self._store.consents(user_id, self._clock.now())

@@ -104,8 +104,8 @@ class ConsentStore(Protocol):
     async def consent(self, user_id: str, client_id: str) -> Consent | None:
         """What this person has allowed this client so far."""
 
-    async def consents(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
-        """Everything he has allowed, for his account page, with the clients that are not removed."""
+    async def consents(self, user_id: str, now: int) -> Sequence[tuple[Consent, Client]]:
+        """Everything he has allowed, and what clients hold unasked, for his account page; no removed clients."""
 
     async def give(self, consent: Consent, record: Record) -> None:
         """Add the scopes to what is allowed already; two windows at once lose nothing."""

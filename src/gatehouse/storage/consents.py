@@ -1,8 +1,9 @@
 """Keeps what people allowed clients (oauth/store.py)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from sqlalchemy import and_, bindparam, delete, select, update
+from sqlalchemy import and_, bindparam, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
@@ -11,7 +12,7 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.oauth import whole_client
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import clients, consents, grants
+from gatehouse.storage.tables import clients, consents, grants, users
 
 CONSENT_OF = "consent_"
 
@@ -26,7 +27,24 @@ OF_USER = Statement(
     select(clients, *(column.label(f"{CONSENT_OF}{column.name}") for column in consents.c))
     .join(consents, consents.c.client_id == clients.c.client_id)
     .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
-    .order_by(clients.c.name, clients.c.client_id)
+)
+# What is there without having been asked for: a client of the house needs no consent (R3, checklist LG-28).
+HELD = Statement(
+    select(
+        clients,
+        *(grants.c[name].label(f"{CONSENT_OF}{name}") for name in ("user_id", "client_id", "scopes")),
+        grants.c.created_at.label(f"{CONSENT_OF}given_at"),
+    )
+    .join(grants, grants.c.client_id == clients.c.client_id)
+    .join(users, and_(users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev))
+    .where(
+        grants.c.user_id == bindparam("of"),
+        grants.c.revoked_at == 0,
+        grants.c.ends_at > bindparam("now"),
+        or_(grants.c.code.is_(None), grants.c.code_taken_at > 0),
+        clients.c.removed.is_(False),
+    )
+    .order_by(grants.c.created_at)
 )
 FORGET = Statement(delete(consents).where(_THIS).returning(consents.c.client_id))
 REVOKE = Statement(
@@ -42,9 +60,14 @@ def consent(user_id: str, client_id: str) -> Verb[Consent | None]:
     return _consent(rows[0]._asdict()) if rows else None
 
 
-def consents_of(user_id: str) -> Verb[Sequence[tuple[Consent, Client]]]:
-    rows = yield OF_USER(of=user_id)
-    return [_with_client(row) for row in rows]
+def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]]:
+    given = yield OF_USER(of=user_id)
+    held = yield HELD(of=user_id, now=now)
+    listed: dict[str, tuple[Consent, Client]] = {}
+    for consent, client in map(_with_client, (*given, *held)):
+        first, _ = listed.get(client.client_id, (consent, client))
+        listed[client.client_id] = (replace(first, scopes=_together(first.scopes, consent.scopes)), client)
+    return sorted(listed.values(), key=lambda one: (one[1].name, one[1].client_id))
 
 
 def give(given: Consent, entry: Record) -> Verb[None]:
@@ -53,8 +76,7 @@ def give(given: Consent, entry: Record) -> Verb[None]:
     )
     if not fresh:
         rows = yield HOLD(of=given.user_id, to=given.client_id)
-        held = rows[0].scopes if rows else ()
-        every = (*held, *(scope for scope in given.scopes if scope not in held))
+        every = _together(rows[0].scopes if rows else (), given.scopes)
         yield REPLACE(of=given.user_id, to=given.client_id, all_scopes=every, at=given.given_at)
     yield from record(entry)
 
@@ -73,6 +95,10 @@ class ConsentStorage(Stored):
     consents = look(consents_of)
     give = act(give)
     withdraw = act(withdraw)
+
+
+def _together(scopes: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
+    return (*scopes, *(scope for scope in more if scope not in scopes))
 
 
 def _with_client(row: Row) -> tuple[Consent, Client]:

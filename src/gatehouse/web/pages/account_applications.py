@@ -34,6 +34,7 @@ class ApplicationForms:
                 self.revoke,
                 name="account.application_revoke",
                 summary="Take back what an application was allowed",
+                fresh=True,
             )
         ]
 

@@ -82,6 +82,7 @@ BACK_TO: Final[Mapping[str, str]] = {
     Path.RECOVERY_CODES: place(Section.FACTORS),
     Path.SESSION_END: place(Section.SESSIONS),
     Path.SESSIONS_END_OTHERS: place(Section.SESSIONS),
+    Path.APPLICATION_REVOKE: place(Section.APPLICATIONS),
 }
 
 

@@ -39,6 +39,7 @@ FORMS: Final[dict[str, dict[str, str]]] = {
     "/account/recovery-codes": {},
     "/account/sessions/end": {"session_id": "x"},
     "/account/sessions/end-others": {},
+    "/account/applications/revoke": {"client_id": "x"},
     "/account/look": {"lang": "de", "theme": "dark"},
     "/account/export": {},
     "/account/delete": {"login": LOGIN},

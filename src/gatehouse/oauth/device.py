@@ -8,7 +8,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_secret
-from gatehouse.oauth.errors import InvalidScope, UnauthorizedClient
+from gatehouse.oauth.errors import InvalidScope, NoDeviceGrant
 from gatehouse.oauth.model import SCOPES, Client, DeviceRequest
 from gatehouse.oauth.store import DeviceStore
 from gatehouse.oauth.vocabulary import OPENID
@@ -48,9 +48,9 @@ class DeviceDesk:
         self._clock = clock
 
     async def ask(self, client: Client, scope: str, *, address: str) -> DeviceAnswer:
-        """Keep a request of a client that has proved itself. Raises UnauthorizedClient, InvalidScope."""
+        """Keep a request of a client that has proved itself. Raises NoDeviceGrant, InvalidScope."""
         if not client.device_grant:
-            raise UnauthorizedClient("not a client of the device grant")
+            raise NoDeviceGrant(f"{client.client_id} is no client of the device grant")
         scopes = scopes_for(client, scope)
         code = new_secret()
         for _ in range(TRIES):

@@ -99,6 +99,13 @@ class DeviceCodeExpired(OAuthError):
     public = "The device code has expired."
 
 
+class NoDeviceGrant(OAuthError):
+    """RFC 6749 §5.2: 400, unlike the same code at exchangeToken."""
+
+    code = "unauthorized_client"
+    public = "The client may not use the device grant."
+
+
 class DeviceDenied(OAuthError):
     code = "access_denied"
     public = "The person said no."

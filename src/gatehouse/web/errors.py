@@ -27,7 +27,7 @@ from gatehouse.kernel.errors import (
     TooMany,
     Unavailable,
 )
-from gatehouse.oauth.errors import DeviceDenied
+from gatehouse.oauth.errors import DeviceDenied, NoDeviceGrant
 from gatehouse.permissions.errors import ProtectedHeld, TooMuch
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure, dialect_of, request_id_of
@@ -95,6 +95,8 @@ CODE_STATUSES: Final[Mapping[str, int]] = {
     "temporarily_unavailable": 503,
 }
 
+ALWAYS_400: Final = (DeviceDenied, NoDeviceGrant)  # whatever others with their code are (RFC 8628 §3.1, §3.5)
+
 INTERNAL: Final = Problem(
     status=SERVER_ERROR,
     code="server_error",
@@ -158,7 +160,7 @@ def problem_of_status(status: int, headers: Mapping[str, str] | None = None) -> 
 def _kind_of(error: GatehouseError) -> tuple[int, str]:
     code = getattr(error, "code", "")
     if isinstance(code, str) and code:
-        return 400 if isinstance(error, DeviceDenied) else CODE_STATUSES.get(code, 400), code  # RFC 8628 §3.5
+        return 400 if isinstance(error, ALWAYS_400) else CODE_STATUSES.get(code, 400), code
     known = (STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
     return next(known, (SERVER_ERROR, "server_error"))
 

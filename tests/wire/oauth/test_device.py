@@ -199,7 +199,7 @@ async def test_a_confirmation_belongs_to_the_browser_that_was_asked(
 
 
 async def test_only_clients_of_the_device_grant_get_codes(service: Service, app: Relying, tv: Relying) -> None:
-    assert refused(await service.client.post(ASK, data=asking(app))) == (403, "unauthorized_client")
+    assert refused(await service.client.post(ASK, data=asking(app))) == (400, "unauthorized_client")
     nobody = {"client_id": "nobody", "scope": "openid"}
     assert refused(await service.client.post(ASK, data=nobody)) == (401, "invalid_client")
     assert refused(await service.client.post(ASK, data=asking(tv, scope="email"))) == (400, "invalid_scope")

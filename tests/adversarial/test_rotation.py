@@ -1,8 +1,11 @@
 """Keys change while the service is used, and nobody notices (checklist OP-06)."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from joserfc import jws
 from joserfc.jwk import KeySet
 
@@ -11,13 +14,15 @@ from gatehouse.app.housekeeping import housekeeping
 from gatehouse.audit.model import Origin
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose
 from gatehouse.keys.rotation import Manner
-from tests.support.builders import a_client
+from gatehouse.oauth.clients import OLD_SECRET_LIVES
+from tests.support.oauth import Relying, a_native_client, an_oidc_client, refused, told
 from tests.support.service import Service, running_service
 from tests.support.visitor import PASSWORD
 
 RSA = KeyLine(Purpose.TOKENS, Algorithm.RS256)
 OPERATOR = Origin(actor="test")
 ROUNDS = 6
+REVOKE = "/proxy/oauth/revoke"
 
 
 async def log_in_and_verify(service: Service, user: User) -> str:
@@ -46,16 +51,86 @@ async def test_op_06_signing_keys_rotate_under_load_without_one_token_that_fails
         assert len(seen) > 1
 
 
-async def test_op_06_a_client_secret_rotates_and_the_old_one_is_still_known(
-    migrated_url: str, tmp_path: Path
+class Shop:
+    """A client that refreshes, revokes and signs people in without a pause, and takes each new secret late."""
+
+    def __init__(self, client: Relying, user: User) -> None:
+        self._client = client
+        self._user = user
+        self._stop = False
+        self._rounds: asyncio.Queue[None] = asyncio.Queue()
+
+    async def run(self) -> None:
+        token = (await self._client.tokens(await self._client.granted(self._user)))["refresh_token"]
+        while not self._stop:
+            token = told(await self._client.refresh(token))["refresh_token"]
+            other = await self._client.tokens(await self._client.granted(self._user))
+            body = {"client_id": self._client.client.client_id, "client_secret": self._client.secret}
+            revoked = await self._client.service.client.post(REVOKE, data={**body, "token": other["access_token"]})
+            assert revoked.status_code == 200, revoked.text
+            self._rounds.put_nowait(None)
+
+    async def rounds(self, number: int) -> None:
+        """Wait until it has been answered that often again."""
+        while not self._rounds.empty():
+            self._rounds.get_nowait()
+        for _ in range(number):
+            await self._rounds.get()
+
+    def learns(self, secret: str) -> None:
+        self._client = replace(self._client, secret=secret)
+
+    def stop(self) -> None:
+        self._stop = True
+
+
+async def all_have(shops: list[Shop], rounds: int) -> None:
+    await asyncio.gather(*(shop.rounds(rounds) for shop in shops))
+
+
+@pytest.mark.parametrize("kind", [a_native_client, an_oidc_client])
+async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_request(
+    migrated_url: str, tmp_path: Path, kind: Callable[[Service], Awaitable[Relying]]
+) -> None:
+    unlimited = {"GATEHOUSE__RATES__ENABLED": "false"}
+    async with running_service(migrated_url, tmp_path, environment=unlimited) as service:
+        anna = await service.house.administration.create(
+            login="anna@studio.example", nick="Anna", password=PASSWORD, origin=OPERATOR
+        )
+        client = first = await kind(service)
+        shops = [Shop(client, anna) for _ in range(3)]
+        async with asyncio.TaskGroup() as working:  # whose failure ends the test
+            for shop in shops:
+                working.create_task(shop.run())
+            for _ in range(ROUNDS):
+                await all_have(shops, 1)
+                secret = await service.house.clients.rotate_secret(client.client.client_id, OPERATOR)
+                await all_have(shops, 2)  # by the old one still
+                for shop in shops:
+                    shop.learns(secret)
+                await all_have(shops, 2)  # from here on nobody uses the old one
+                client = replace(client, secret=secret)
+                await service.clock.advance(1)
+            for shop in shops:
+                shop.stop()
+        code = await client.granted(anna)
+        assert (await first.redeem(code)).status_code == 401
+        assert told(await client.redeem(code))
+
+
+@pytest.mark.parametrize("kind", [a_native_client, an_oidc_client])
+async def test_op_06_the_former_secret_of_a_client_ends_on_its_second(
+    migrated_url: str, tmp_path: Path, kind: Callable[[Service], Awaitable[Relying]]
 ) -> None:
     async with running_service(migrated_url, tmp_path) as service:
-        await rotate_a_client_secret(service)
-
-
-async def rotate_a_client_secret(service: Service) -> None:
-    await service.house.clients.create(a_client("shop"), OPERATOR)
-    await service.house.clients.rotate_secret("shop", OPERATOR)
-    secrets = (await service.house.storage.oauth.client("shop")).secrets
-    assert len(secrets) == 2
-    assert [secret.expires_at > 0 for secret in secrets] == [True, False]
+        anna = await service.house.administration.create(
+            login="anna@studio.example", nick="Anna", password=PASSWORD, origin=OPERATOR
+        )
+        old = await kind(service)
+        new = replace(old, secret=await service.house.clients.rotate_secret(old.client.client_id, OPERATOR))
+        await service.clock.advance(OLD_SECRET_LIVES - 1)
+        for client in (old, new):
+            assert told(await client.redeem(await client.granted(anna)))
+        await service.clock.advance(1)
+        assert refused(await old.redeem(await old.granted(anna))) == (401, "invalid_client")
+        assert told(await new.redeem(await new.granted(anna)))

@@ -25,6 +25,27 @@ async def test_every_door_is_timed_in_pairs_of_known_and_unknown(
     assert "3 pairs" in str(measured)
 
 
+async def test_every_comparison_is_timed_with_a_wrong_first_and_a_wrong_last_byte(
+    migrated_sqlite_url: str, tmp_path: Path
+) -> None:
+    async with running_service(migrated_sqlite_url, tmp_path) as service:
+        for what, (check, right) in (await timing.comparisons(service)).items():
+            measured = await timing.compared(check, right, calls=50, warm_up=5)
+            assert measured.calls == 50, what
+            assert measured.usual > 0
+            assert "50 calls" in str(measured)
+
+
+async def test_a_comparison_that_stops_at_the_first_difference_is_found_out() -> None:
+    right = "5" * 400
+
+    async def careless(given: str) -> bool:
+        return all(one == another for one, another in zip(given, right, strict=True))
+
+    measured = await timing.compared(careless, right, calls=1_000, warm_up=100)
+    assert measured.t < -timing.T_MOST
+
+
 def test_it_is_run_by_its_own_command_and_by_no_other(pytestconfig: pytest.Config) -> None:
     assert not any(fnmatch(HERE.name, pattern) for pattern in pytestconfig.getini("python_files"))
     assert "pytest tests/adversarial/timing.py" in MAKEFILE.read_text()

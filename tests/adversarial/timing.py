@@ -1,22 +1,27 @@
-"""How long answers take, for known and unknown accounts (LG-05): many samples, so run on its own.
+"""How long answers take for known and unknown accounts (LG-05), and how long a wrong secret takes (TK-27).
 
-`make adversarial` on a machine that does nothing else; not part of the ordinary tests, which only see that the
-measuring works (test_timing.py).
+Many samples, so run on its own: `make adversarial` on a machine that does nothing else. Not part of the ordinary
+tests, which only see that the measuring works (test_timing.py).
 """
 
+import math
+import secrets
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median, variance
 from typing import Final
 
 import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.app.oauth import client_secrets
 from tests.support.builders import a_record
+from tests.support.oauth import Relying, a_native_client, an_oidc_client, proof
 from tests.support.service import Service, running_service
 from tests.support.visitor import Visitor
 
@@ -27,6 +32,9 @@ A_DAY: Final = 86_400
 A_BATCH: Final = 40  # pairs before letters, or failures, of one source run out
 NEW: Final = "a quite different phrase"
 LOGIN: Final = "/proxy/api/login"
+CALLS: Final = 20_000  # of each kind
+KEPT: Final = 0.9  # the share of samples that counts; what is slower was interrupted
+T_MOST: Final = 4.5
 DOORS: Final = (LOGIN, "/register", "/forgot", "/verify-email/again")
 
 
@@ -103,3 +111,75 @@ async def people_of(service: Service, number: int) -> list[str]:
         user = User(user_id=str(2_000_000_000 + one), login=login, nick="Known", password_hash=hashed, reg_time=1)
         await service.house.storage.accounts.create(user, a_record())
     return logins
+
+
+Check = Callable[[str], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    calls: int  # of each kind
+    usual: float  # seconds, the median
+    t: float  # Welch's, wrong in the first byte against wrong in the last
+
+    def __str__(self) -> str:
+        return f"{self.usual * 1e6:8.2f} us, first against last byte t = {self.t:+.2f} ({self.calls} calls of each)"
+
+
+@pytest.mark.parametrize("what", ["proof", "secret at revoke", "digest at revoke"])
+async def test_tk_27_a_wrong_secret_takes_as_long_wherever_it_differs(
+    migrated_sqlite_url: str, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with running_service(migrated_sqlite_url, tmp_path) as service:
+        check, right = (await comparisons(service))[what]
+        measured = await compared(check, right, calls=CALLS, warm_up=WARM_UP)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{what:<22} {'in process':<12} {measured}\n")
+    assert abs(measured.t) < T_MOST
+
+
+async def comparisons(service: Service) -> Mapping[str, tuple[Check, str]]:
+    """The very methods that the token and the revoke endpoint ask, each with what would be right."""
+    known = client_secrets(service.house)
+    native, oidc = await a_native_client(service), await an_oidc_client(service)
+    source = "192.0.2.1"
+
+    async def proves(given: str) -> bool:
+        return await known.made_proof(native.client, given, native.redirect_uri, source=source)
+
+    async def knows(relying: Relying, given: str) -> bool:
+        return await known.is_known(relying.client, given, source=source)
+
+    return {
+        "proof": (proves, proof(native.redirect_uri, native.secret)),
+        "secret at revoke": (partial(knows, native), native.secret),
+        "digest at revoke": (partial(knows, oidc), oidc.secret),
+    }
+
+
+async def compared(check: Check, right: str, *, calls: int, warm_up: int) -> Comparison:
+    """In random order, so that nothing with a rhythm of its own falls on one kind alone."""
+    assert await check(right)
+    wrong = (other(right[0]) + right[1:], right[:-1] + other(right[-1]))
+    taken: tuple[list[float], list[float]] = ([], [])
+    order = [0, 1] * (calls + warm_up)
+    secrets.SystemRandom().shuffle(order)
+    for kind in order:
+        began = time.perf_counter_ns()
+        is_right = await check(wrong[kind])
+        taken[kind].append((time.perf_counter_ns() - began) / 1e9)
+        assert not is_right
+    first, last = (samples[warm_up:] for samples in taken)
+    return Comparison(calls=len(first), usual=median(first + last), t=welch_of_cropped(first, last))
+
+
+def other(character: str) -> str:
+    return "0" if character != "0" else "1"
+
+
+def welch_of_cropped(first: list[float], last: list[float]) -> float:
+    """Welch's t of the samples that are no slower than most of both kinds together."""
+    longest = sorted(first + last)[int(len(first + last) * KEPT) - 1]
+    one, two = ([sample for sample in samples if sample <= longest] for samples in (first, last))
+    spread = math.sqrt(variance(one) / len(one) + variance(two) / len(two))
+    return (fmean(one) - fmean(two)) / spread

@@ -44,12 +44,14 @@ async def events(storage: Storage) -> list[str]:
 
 
 async def take(storage: Storage, now: int = NOW + 1, generation: int = 1) -> Taking:
-    return await storage.grants.take_code(racers.CODE, now, generation=generation, reused=a_record(Event.CODE_REUSED))
+    return await storage.grants.take_code(
+        racers.CODE, now, generation=generation, reused=lambda: a_record(Event.CODE_REUSED)
+    )
 
 
 async def turn(storage: Storage, generation: int, now: int, grace: int = 0) -> Turned:
     record = a_record(Event.REFRESH_REUSED)
-    return await storage.grants.turn(racers.GRANT, generation, now, grace=grace, reused=record)
+    return await storage.grants.turn(racers.GRANT, generation, now, grace=grace, reused=lambda: record)
 
 
 async def test_a_grant_comes_back_with_its_user_its_client_and_both_secrets(storage: Storage, anna: User) -> None:

@@ -40,7 +40,7 @@ class Program:
     callback: str = "/callback"
     environment: Mapping[str, str] | None = None
     refused_with: str = "invalid_client"  # what the library says of a wrong secret
-    fetches_keys_at_once: bool = True  # when it meets a new kid; others wait a minute since they last did
+    fetches_keys_at_once: bool = True  # when it meets a new kid; others let up to a minute pass since they last did
 
 
 def node(home: Path, name: str) -> Sequence[str]:

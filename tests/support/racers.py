@@ -121,7 +121,7 @@ async def add_passkey(storage: Storage, _n: int) -> None:
 
 async def take_code(storage: Storage, _n: int) -> None:
     record = a_record(Event.CODE_REUSED)
-    tell((await storage.grants.take_code(CODE, NOW, generation=1, reused=record)).name, won="TAKEN")
+    tell((await storage.grants.take_code(CODE, NOW, generation=1, reused=lambda: record)).name, won="TAKEN")
 
 
 async def fail_code(storage: Storage, _n: int) -> None:
@@ -129,12 +129,12 @@ async def fail_code(storage: Storage, _n: int) -> None:
 
 
 async def turn_refresh_token(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.turn(GRANT, 1, NOW, grace=0, reused=a_record(Event.REFRESH_REUSED))
+    turned = await storage.grants.turn(GRANT, 1, NOW, grace=0, reused=lambda: a_record(Event.REFRESH_REUSED))
     tell(turned.turn.name, won="ROTATED")
 
 
 async def turn_refresh_token_with_grace(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.turn(GRANT, 1, NOW, grace=10, reused=a_record(Event.REFRESH_REUSED))
+    turned = await storage.grants.turn(GRANT, 1, NOW, grace=10, reused=lambda: a_record(Event.REFRESH_REUSED))
     tell(f"{turned.turn.name} {turned.generation}", won="ROTATED 2")
 
 

@@ -1,6 +1,6 @@
 """What OAuth needs kept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -69,7 +69,7 @@ class GrantStore(Protocol):
     async def by_id(self, grant_id: str, now: int) -> Holder | None:
         """The same for a living grant (model.Grant says which are), for whoever presents a token; one statement."""
 
-    async def take_code(self, code: bytes, now: int, *, generation: int, reused: Record) -> Taking:
+    async def take_code(self, code: bytes, now: int, *, generation: int, reused: Callable[[], Record]) -> Taking:
         """Take the code, once, and set generation and refreshed_at: of any number of callers one gets TAKEN.
 
         Taken before: the grant is revoked, with the record, and the answer is REUSED.
@@ -78,7 +78,9 @@ class GrantStore(Protocol):
     async def fail_code(self, code: bytes, *, most: int) -> None:
         """Count an attempt that came to nothing; at `most` of them the code is burnt."""
 
-    async def turn(self, grant_id: str, generation: int, now: int, *, grace: int, reused: Record) -> Turned:
+    async def turn(
+        self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], Record]
+    ) -> Turned:
         """Take the refresh token of that generation and make the next one the good one: one atomic act.
 
         Of any number of callers one gets ROTATED. The one before the newest, within `grace` seconds of it, is

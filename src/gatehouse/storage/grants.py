@@ -1,6 +1,6 @@
 """Keeps grants: one row for each sign-in to a client (oauth/store.py)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from typing import Any, Final
@@ -9,22 +9,19 @@ from sqlalchemy import and_, bindparam, case, delete, exists, not_, or_, select,
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
-from gatehouse.oauth.model import ClientSecret, Grant, Holder, SecretKind
+from gatehouse.oauth.model import Grant, Holder
 from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
-from gatehouse.storage.oauth import whole_client
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.oauth import KnownClients, client_of
+from gatehouse.storage.runner import Runner, Stored, act
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import client_secrets, clients, grants, once, sessions, users
+from gatehouse.storage.tables import clients, grants, once, sessions, users
 
 ASSERTION: Final = "client_assertion"  # the kind of single-use thing the id of a private_key_jwt is
-FIRST: Final = client_secrets.alias("first")
-SECOND: Final = client_secrets.alias("second")
 # The columns of each part of a holder; a row has them one after the other.
 PARTS: Final = tuple(
-    tuple(str(column.key) for column in columns)
-    for columns in (WHOLE_USER.exported_columns, grants.c, clients.c, client_secrets.c, client_secrets.c)
+    tuple(str(column.key) for column in columns) for columns in (WHOLE_USER.exported_columns, grants.c)
 )
 
 _LASTS = and_(grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
@@ -47,15 +44,13 @@ STILL_SIGNED_IN = Statement(
 
 
 def _holders() -> Any:  # noqa: ANN401 - a select of everything
-    """The grant, its user, its client and both secrets in one round trip, in the order of PARTS."""
-    wanted = WHOLE_USER.join(grants, grants.c.user_id == users.c.user_id).join(
-        clients, clients.c.client_id == grants.c.client_id
-    )
-    for slot, table in enumerate((FIRST, SECOND), 1):
-        wanted = wanted.outerjoin(table, and_(table.c.client_id == clients.c.client_id, table.c.slot == slot))
-    tables = (grants, clients, FIRST, SECOND)
-    return wanted.add_columns(
-        *(column.label(f"{table.name}_{column.name}") for table in tables for column in table.c)
+    """The grant, its user and the version of its client in one round trip, in the order of PARTS."""
+    return (
+        WHOLE_USER.join(grants, grants.c.user_id == users.c.user_id)
+        .join(clients, clients.c.client_id == grants.c.client_id)
+        .add_columns(
+            *(column.label(f"grant_{column.name}") for column in grants.c), clients.c.version.label("client_version")
+        )
     )
 
 
@@ -152,21 +147,22 @@ def add_grant(grant: Grant) -> Verb[None]:
     yield INSERT(**asdict(grant))
 
 
-def by_code(code: bytes) -> Verb[Holder | None]:
+def by_code(code: bytes, known: KnownClients) -> Verb[Holder | None]:
     rows = yield BY_CODE(of=code)
-    return _holder(rows[0]) if rows else None
+    return (yield from _holder(rows[0], known)) if rows else None
 
 
-def by_id(grant_id: str, now: int) -> Verb[Holder | None]:
+def by_id(grant_id: str, now: int, known: KnownClients | None = None) -> Verb[Holder | None]:
+    """Within a transaction, whose states may never be committed, without what is known."""
     rows = yield BY_ID(of=grant_id, now=now)
-    return _holder(rows[0]) if rows else None
+    return (yield from _holder(rows[0], known)) if rows else None
 
 
-def take_code(code: bytes, now: int, *, generation: int, reused: Record) -> Verb[Taking]:
+def take_code(code: bytes, now: int, *, generation: int, reused: Callable[[], Record]) -> Verb[Taking]:
     if (yield TAKE_CODE(of=code, now=now, first=generation)):
         return Taking.TAKEN
     if (yield REVOKE_TAKEN(of=code, now=now)):
-        yield from record(reused)
+        yield from record(reused())
         return Taking.REUSED
     found = yield CODE_TAKEN(of=code)
     return Taking.REUSED if found and found[0].code_taken_at else Taking.GONE
@@ -176,7 +172,7 @@ def fail_code(code: bytes, *, most: int) -> Verb[None]:
     yield FAIL_CODE(of=code, most=most)
 
 
-def turn(grant_id: str, generation: int, now: int, *, grace: int, reused: Record) -> Verb[Turned]:
+def turn(grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], Record]) -> Verb[Turned]:
     rotated = yield ROTATE(of=grant_id, shown=generation, now=now)
     if rotated:
         return _turned(Turn.ROTATED, rotated[0])
@@ -186,7 +182,7 @@ def turn(grant_id: str, generation: int, now: int, *, grace: int, reused: Record
     if generation == newest[0].generation - 1 and now - newest[0].refreshed_at < grace:
         return _turned(Turn.REPEATED, newest[0])
     if (yield REVOKE(of=grant_id, now=now)):
-        yield from record(reused)
+        yield from record(reused())
     return Turned(turn=Turn.REUSED)
 
 
@@ -221,9 +217,17 @@ def sweep(ended_by: int) -> Verb[None]:
 
 
 class GrantStorage(Stored):
+    def __init__(self, runner: Runner, known: KnownClients) -> None:
+        super().__init__(runner)
+        self._known = known
+
+    async def by_code(self, code: bytes) -> Holder | None:
+        return await self.runner.look(lambda: by_code(code, self._known))
+
+    async def by_id(self, grant_id: str, now: int) -> Holder | None:
+        return await self.runner.look(lambda: by_id(grant_id, now, self._known))
+
     begin = act(begin)
-    by_code = look(by_code)
-    by_id = look(by_id)
     take_code = act(take_code)
     fail_code = act(fail_code)
     turn = act(turn)
@@ -236,12 +240,11 @@ def _turned(turn: Turn, row: Row) -> Turned:
     return Turned(turn=turn, generation=row.generation, refreshed_at=row.refreshed_at)
 
 
-def _holder(row: Row) -> Holder:
-    user, grant, client, *secrets = parts_of(row)
-    kept = sorted(
-        (_secret(secret) for secret in secrets if secret["slot"]), key=lambda one: (one.created_at, one.slot)
-    )
-    return Holder(grant=whole_grant(grant), client=whole_client(client, kept), user=whole_user(user))
+def _holder(row: Row, known: KnownClients | None) -> Verb[Holder]:
+    user, grant = parts_of(row)
+    client_id = grant["client_id"]
+    client = yield from known.at(client_id, row.client_version) if known else client_of(client_id)
+    return Holder(grant=whole_grant(grant), client=client, user=whole_user(user))
 
 
 def parts_of(row: Row) -> Iterator[dict[str, Any]]:
@@ -252,8 +255,3 @@ def parts_of(row: Row) -> Iterator[dict[str, Any]]:
 
 def whole_grant(columns: dict[str, Any]) -> Grant:
     return Grant(**{**columns, **{name: tuple(columns[name]) for name in ("scopes", "wanted_claims")}})
-
-
-def _secret(columns: dict[str, Any]) -> ClientSecret:
-    del columns["client_id"]
-    return ClientSecret(**{**columns, "kind": SecretKind(columns["kind"])})

@@ -12,11 +12,12 @@ from gatehouse.audit.model import Record
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
 from gatehouse.oauth.model import ClaimSource, Client, ClientSecret, Profile, SecretKind, TokenSettings
 from gatehouse.storage.audit import record
-from gatehouse.storage.runner import Stored, act, look, survey
+from gatehouse.storage.runner import Runner, Stored, act, look, survey
 from gatehouse.storage.statements import Document, Row, Statement, Verb
 from gatehouse.storage.tables import client_secrets, clients
 
 LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
+KNOWN_MOST: Final = 1_000  # clients in memory
 FIXED: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
 CHANGEABLE: Final = tuple(column.name for column in clients.c if column.name not in FIXED)
 
@@ -27,24 +28,25 @@ UPDATE_CLIENT = Statement(
     .values({name: bindparam(name) for name in CHANGEABLE} | {"version": clients.c.version + 1})
     .returning(clients.c.client_id)
 )
-_LIVE = clients.c.removed.is_(False)
-CLIENT = Statement(select(clients).where(clients.c.client_id == bindparam("client_id"), _LIVE))
+LIVE = clients.c.removed.is_(False)
+VERSION = Statement(select(clients.c.version).where(clients.c.client_id == bindparam("client_id"), LIVE))
+CLIENT = Statement(select(clients).where(clients.c.client_id == bindparam("client_id")))
 # Holds the row until the commit, and tells whoever read the client before that its secrets are others now.
 TOUCH_CLIENT = Statement(
     update(clients)
-    .where(clients.c.client_id == bindparam("of"), _LIVE)
+    .where(clients.c.client_id == bindparam("of"), LIVE)
     .values(version=clients.c.version + 1)
     .returning(clients.c.client_id)
 )
 REMOVE_CLIENT = Statement(
     update(clients)
-    .where(clients.c.client_id == bindparam("of"), _LIVE)
+    .where(clients.c.client_id == bindparam("of"), LIVE)
     .values(removed=True, version=clients.c.version + 1)
     .returning(clients.c.client_id)
 )
-CLIENTS = Statement(select(clients).where(_LIVE).order_by(clients.c.client_id))
+CLIENTS = Statement(select(clients).where(LIVE).order_by(clients.c.client_id))
 ORIGINS = Statement(
-    select(clients.c.origins).where(_LIVE, clients.c.origins != bindparam("none", [], type_=Document()))
+    select(clients.c.origins).where(LIVE, clients.c.origins != bindparam("none", [], type_=Document()))
 )
 REMOVED_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
 INSERT_SECRET = Statement(insert(client_secrets))
@@ -94,7 +96,8 @@ def _put_secrets(client: Client) -> Verb[None]:
     yield INSERT_SECRET.many([_secret_columns(client.client_id, secret) for secret in client.secrets])
 
 
-def client(client_id: str) -> Verb[Client]:
+def client_of(client_id: str) -> Verb[Client]:
+    """Whole, a removed one too. Raises ClientNotFound."""
     rows = yield CLIENT(client_id=client_id)
     if not rows:
         raise ClientNotFound
@@ -141,9 +144,45 @@ def remove(client_id: str, entry: Record) -> Verb[None]:
     yield from record(entry)
 
 
+class KnownClients:
+    """Clients in memory under their versions: a statement that brings the version along need not bring the rest.
+
+    Every use has read the version just now, and a client is read anew when that is another; so nothing is decided
+    from memory alone. Only committed states are kept: these verbs are for reads, never for a transaction.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self._known: dict[str, Client] = {}
+        # After a failover that lost a change, one version may stand for two states.
+        runner.listen("clients", lambda _: self._known.clear())
+
+    def client(self, client_id: str) -> Verb[Client]:
+        """Raises ClientNotFound, for removed ones too."""
+        rows = yield VERSION(client_id=client_id)
+        if not rows:
+            raise ClientNotFound
+        return (yield from self.at(client_id, rows[0].version))
+
+    def at(self, client_id: str, version: int) -> Verb[Client]:
+        """The client, removed or not, whose version was read just now."""
+        known = self._known.get(client_id)
+        if known is None or known.version != version:
+            known = yield from client_of(client_id)
+            if len(self._known) >= KNOWN_MOST:
+                self._known.clear()
+            self._known[client_id] = known
+        return known
+
+
 class OAuthStorage(Stored):
+    def __init__(self, runner: Runner, known: KnownClients) -> None:
+        super().__init__(runner)
+        self._known = known
+
+    async def client(self, client_id: str) -> Client:
+        return await self.runner.look(lambda: self._known.client(client_id))
+
     create = act(create)
-    client = look(client)
     clients = survey(all_clients)
     origins = look(origins)
     rotate_secret = act(rotate_secret)

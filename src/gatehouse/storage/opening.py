@@ -20,7 +20,7 @@ from gatehouse.storage.logins import LoginStorage
 from gatehouse.storage.logout_calls import LogoutStorage
 from gatehouse.storage.mail import MailStorage
 from gatehouse.storage.migrations import ensure_current
-from gatehouse.storage.oauth import OAuthStorage
+from gatehouse.storage.oauth import KnownClients, OAuthStorage
 from gatehouse.storage.passkeys import PasskeyStorage
 from gatehouse.storage.permissions.applications import ApplicationStorage
 from gatehouse.storage.permissions.crowds import CrowdStorage
@@ -116,6 +116,7 @@ async def open_runner(url: str, limits: PoolLimits, listen_url: str) -> Runner:
 
 
 def over(runner: Runner) -> Storage:
+    known_clients = KnownClients(runner)
     return Storage(
         runner=runner,
         accounts=AccountStorage(runner),
@@ -126,7 +127,7 @@ def over(runner: Runner) -> Storage:
         crowds=CrowdStorage(runner),
         personal_data=PersonalDataStorage(runner),
         device_requests=DeviceStorage(runner),
-        grants=GrantStorage(runner),
+        grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
         installation=InstallationStorage(runner),
         interactions=InteractionStorage(runner),
@@ -134,7 +135,7 @@ def over(runner: Runner) -> Storage:
         logins=LoginStorage(runner),
         logout_calls=LogoutStorage(runner),
         mail=MailStorage(runner),
-        oauth=OAuthStorage(runner),
+        oauth=OAuthStorage(runner, known_clients),
         permissions=PermissionStorage(runner),
         passkeys=PasskeyStorage(runner),
         profile=ProfileStorage(runner),

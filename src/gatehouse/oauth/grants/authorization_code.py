@@ -46,7 +46,7 @@ class AuthorizationCode:
             sha256(ask.code),
             now,
             generation=generation,
-            reused=self._recorder.record(
+            reused=lambda: self._recorder.record(
                 Event.CODE_REUSED,
                 replace(ask.origin, actor=client.client_id),
                 subject=holder.user.user_id,

@@ -56,7 +56,7 @@ class RefreshToken:
             found.generation,
             self._clock.now(),
             grace=self._grace_for(client),
-            reused=self._recorder.record(
+            reused=lambda: self._recorder.record(
                 Event.REFRESH_REUSED,
                 replace(ask.origin, actor=client.client_id),
                 subject=grant.user_id,

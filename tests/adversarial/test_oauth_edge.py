@@ -1,0 +1,287 @@
+"""The rows about the edge at the OAuth endpoints of the running service (checklist HT-08, HT-13, HT-17, HT-18)."""
+
+import asyncio
+import gc
+import json
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+from sqlalchemy import Table, func, select
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import metadata
+from tests.support.oauth import AUTHORIZE, TOKEN, a_native_client, an_oidc_client, b64, basic
+from tests.support.rawhttp import Answer, exchange
+from tests.support.service import Service, running_service
+from tests.support.visitor import PASSWORD, Visitor
+
+OPERATOR: Final = "operations-token-of-some-length!"
+FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__OPERATIONS__TOKEN": OPERATOR}
+REVOKE: Final = "/proxy/oauth/token/revoke"
+LOGOUT: Final = "/proxy/oauth/logout"
+DEVICE: Final = "/proxy/oauth/device_authorization"
+INTROSPECT: Final = "/proxy/oauth/introspect"
+JSON_BODIES: Final = (TOKEN, REVOKE, "/proxy/oauth/revoke", INTROSPECT, DEVICE)
+
+
+@pytest.fixture
+async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(migrated_url, tmp_path, environment=FREE) as running:
+        yield running
+
+
+@pytest.fixture
+async def anna(service: Service) -> User:
+    return await service.house.administration.create(
+        login="anna@studio.example", nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+    )
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Processor time of this process, client and service together, which a busy machine does not stretch."""
+    started = time.process_time()
+    yield
+    assert time.process_time() - started < seconds
+
+
+# -- HT-08 ----------------------------------------------------------------------------------------------
+
+
+async def test_ht_08_deeply_nested_json_is_refused_at_once_by_every_oauth_endpoint(service: Service) -> None:
+    kind = {"Content-Type": "application/json"}
+    for path in JSON_BODIES:
+        for opening in (b"[", b'{"":', b'{"client_id":[', b'{"grant_type":{"a":'):
+            levels = min(100_000, 255 * 1024 // len(opening))  # the body limit is another row
+            with within(0.05):
+                answer = await service.client.post(path, content=opening * levels, headers=kind)
+            assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), (path, opening)
+
+
+# -- HT-13 ----------------------------------------------------------------------------------------------
+
+SPLITS: Final = (
+    "a\r\nSet-Cookie: x=y",
+    "a\nX-Split: y",
+    "a\rX-Split: y",
+    "a\u560a\u560dX-Split: y",
+    "a\x00X-Split: y",
+)
+FIELDS: Final = (
+    *("state", "redirect_uri", "client_id", "scope", "nonce", "prompt", "login_hint", "ui_locales"),
+    *("response_type", "response_mode", "acr_values", "claims", "id_token_hint", "max_age", "code_challenge"),
+)
+
+
+def is_whole(answer: Answer) -> bool:
+    """No header that we did not mean, and no character in one that another server could read as its end."""
+    ours = all(value.startswith("gh_") for name, value in answer.headers if name == "set-cookie")
+    split = any(name == "x-split" for name, _ in answer.headers)
+    clean = all(value.isascii() and value.isprintable() for _, value in answer.headers)
+    return ours and clean and not split
+
+
+def request_for(target: bytes, *, cookie: str = "", method: bytes = b"GET", body: bytes = b"") -> bytes:
+    lines = [method + b" " + target + b" HTTP/1.1", b"Host: localhost", b"Connection: close"]
+    if cookie:
+        lines.append(f"Cookie: {cookie}".encode())
+    if method == b"POST":
+        lines += [b"Content-Type: application/x-www-form-urlencoded", b"Content-Length: %d" % len(body)]
+    return b"\r\n".join([*lines, b"", body])
+
+
+@pytest.mark.parametrize("split", SPLITS)
+async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
+    service: Service, anna: User, split: str
+) -> None:
+    port = port_of(service)
+    bye = "https://shop.example/bye"
+    shelf = await an_oidc_client(service, post_logout_uris=(bye,), debug=True)
+    visitor = Visitor(service)
+    tokens = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "")))
+    cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
+    await visitor.client.aclose()
+    leaving = {"id_token_hint": tokens["id_token"], "post_logout_redirect_uri": bye, "client_id": "shelf"}
+    asked: list[tuple[str, dict[str, str]]] = []
+    for name in FIELDS:
+        fields = shelf.authorize_fields()
+        asked.append((AUTHORIZE, {**fields, name: fields.get(name, "") + split}))
+    asked += [(LOGOUT, {**leaving, name: leaving.get(name, "") + split}) for name in (*leaving, "state")]
+    asked += [("/device", {"user_code": split}), ("/sign-in/consent", {"interaction": split})]
+    reflected = 0
+    for path, fields in asked:
+        query = urlencode(fields)
+        for held in ("", cookie) if path == AUTHORIZE else (cookie,):
+            answer = await exchange(port, request_for(f"{path}?{query}".encode(), cookie=held))
+            assert is_whole(answer), (path, fields, answer.headers)
+            assert answer.status < 500, (path, fields)
+            reflected += answer.status == 303
+        if path != "/device":
+            posted = await exchange(port, request_for(path.encode(), method=b"POST", body=query.encode()))
+            assert is_whole(posted), (path, fields, posted.headers)
+            assert posted.status < 500, (path, fields)
+            reflected += posted.status == 303
+    if "\x00" not in split:  # which no address of ours may hold
+        assert reflected > len(FIELDS), "most were sent on, with what they brought along in the address"
+
+
+async def test_ht_13_a_raw_line_end_in_the_address_splits_nothing_either(service: Service) -> None:
+    shelf = await an_oidc_client(service)
+    for raw in (b"\r", b"\n", b"\r\n", b"\xe5\x98\x8a\xe5\x98\x8d", b"\x00", b"\x0b", b"\x85"):
+        target = shelf.authorize_path().encode().replace(b"state=st", b"state=st" + raw + b"X-Split:y")
+        answer = await exchange(port_of(service), request_for(target))
+        assert is_whole(answer), (raw, answer.headers)
+        assert answer.status in (303, 400, 505)
+
+
+async def test_ht_13_no_error_of_a_client_splits_its_challenge(service: Service) -> None:
+    names = ("client_id", "client_secret", "grant_type", "code", "redirect_uri", "refresh_token", "scope", "token")
+    for path in JSON_BODIES:
+        for name, split in product(names, SPLITS):
+            body = urlencode({"grant_type": "refresh_token", name: split}).encode()
+            answer = await exchange(port_of(service), request_for(path.encode(), method=b"POST", body=body))
+            assert is_whole(answer), (path, name, answer.headers)
+            assert answer.status in (400, 401, 429)
+
+
+def port_of(service: Service) -> int:
+    port = service.client.base_url.port
+    assert port is not None
+    return port
+
+
+# -- HT-17, HT-18 ---------------------------------------------------------------------------------------
+
+
+def named(what: str, number: int) -> str:
+    """So long that it is noticed when it is kept."""
+    return f"{what}-{number}".ljust(200, "x")
+
+
+def forged(number: int) -> str:
+    """A JWT with a key that nobody knows."""
+    header = {"alg": "RS256", "typ": "JWT", "kid": named("kid", number)}
+    parts = (json.dumps(part).encode() for part in (header, {"sub": named("client", number)}))
+    return ".".join([*map(b64, parts), b64(number.to_bytes(256, "big"))])
+
+
+def access_token(number: int) -> str:
+    return b64(number.to_bytes(64, "big"))
+
+
+class Stranger:
+    """Asks every OAuth endpoint, each time as another client with other tokens."""
+
+    def __init__(self, service: Service) -> None:
+        self._client = service.client
+
+    async def ask(self, number: int) -> None:
+        name = named("client", number)
+        proved = {"Authorization": basic(name, f"secret-{number}")}
+        jwt, token = forged(number), access_token(number)
+        assertion = {"client_assertion": jwt, "client_assertion_type": f"urn:{number}"}
+        refresh = {"grant_type": "refresh_token", "refresh_token": jwt}
+        query = {
+            "client_id": name,
+            "redirect_uri": f"https://{name}.example/",
+            "state": name,
+            "response_type": "code",
+        }
+        hint = {"id_token_hint": jwt, "post_logout_redirect_uri": f"https://{name}.example/"}
+        for answer in await asyncio.gather(
+            self._post(TOKEN, {"grant_type": "authorization_code", "code": token, "redirect_uri": name}, proved),
+            self._post(TOKEN, {**refresh, "client_id": name}),
+            self._post(TOKEN, {**refresh, **assertion}),
+            self._post(TOKEN, refresh, {"Authorization": f"Bearer {token}"}),
+            self._post(TOKEN, {"grant_type": f"grant-{number}"}, proved),
+            self._post(REVOKE, {"client_id": name, "client_secret": name, "refresh_token": jwt}),
+            self._post(INTROSPECT, {"token": token}, proved),
+            self._post(DEVICE, {"client_id": name, "scope": "openid"}),
+            self._client.get(AUTHORIZE, params=query),
+            self._client.get(LOGOUT, params=hint),
+            self._client.get("/proxy/oauth/userinfo", headers={"Authorization": f"Bearer {token}"}),
+            self._post("/proxy/oauth/exchange", {}, {"Authorization": f"Bearer {jwt}"}),
+            self._post("/proxy/oauth/exchangeToken", {}, {"Authorization": f"Bearer {token}"}),
+            self._client.options(
+                TOKEN, headers={"Origin": f"https://{name}.example", "Access-Control-Request-Method": "POST"}
+            ),
+        ):
+            assert answer.status_code in (204, 400, 401, 403, 405, 429), (answer.request.url, answer.status_code)
+
+    async def _post(self, path: str, fields: dict[str, str], headers: Any = None) -> httpx2.Response:
+        return await self._client.post(path, data=fields, headers=headers)
+
+
+async def series(service: Service) -> int:
+    answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
+    assert answer.status_code == 200
+    return len(answer.text.splitlines())
+
+
+async def rows_of(service: Service, table: Table) -> int:
+    counted = Statement(select(func.count().label("found")).select_from(table))
+
+    def verb() -> Verb[int]:
+        return int((yield counted())[0].found)
+
+    return await service.house.storage.runner.survey(verb)
+
+
+async def rows(service: Service) -> dict[str, int]:
+    return {str(table.name): await rows_of(service, table) for table in metadata.sorted_tables}
+
+
+async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(service: Service) -> None:
+    web = await a_native_client(service)
+    stranger = Stranger(service)
+    for number in range(30):  # until every door has told, once, that there were too many
+        await stranger.ask(number)
+    await series(service)
+    before = await series(service), await rows(service)
+    for number in range(1_000, 1_060):
+        await stranger.ask(number)
+    assert (await series(service), await rows(service)) == before
+    text = (await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})).text
+    assert "client-10" not in text
+    assert web.client.client_id not in [part for line in text.splitlines() for part in line.split('"')]
+
+
+A_MILLION_MAY_TAKE: Final = 50 * 1024 * 1024
+WARM_UP: Final = 40
+ROUNDS: Final = 4
+STRANGERS: Final = 25  # of a round
+
+
+async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memory(service: Service) -> None:
+    """What each leaves behind, counted exactly: of a million the sum stays below the bound.
+
+    Caches that fill up and tables that double come in jumps; what is kept of each is there in every round.
+    """
+    stranger = Stranger(service)
+    rounds = [range(first, first + STRANGERS) for first in range(1_000, 1_000 * ROUNDS + 1, 1_000)]
+    tracemalloc.start()
+    try:
+        held = [await held_after(stranger, service, numbers) for numbers in (range(WARM_UP), *rounds)]
+    finally:
+        tracemalloc.stop()
+    grown = min(after - before for before, after in pairwise(held))
+    assert grown / STRANGERS * 1_000_000 < A_MILLION_MAY_TAKE, held
+
+
+async def held_after(stranger: Stranger, service: Service, numbers: range) -> int:
+    """The bytes of all that lives when they have asked, and the timers of their connections are over."""
+    for number in numbers:
+        await stranger.ask(number)
+    await service.clock.advance(600)
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]

@@ -1,7 +1,7 @@
 """Tells clients that someone signed out: durable, tried again, given up after a day (Back-Channel Logout §2.5)."""
 
-import asyncio
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 from urllib.parse import urlencode
 
 import structlog
@@ -14,7 +14,8 @@ from gatehouse.oauth.errors import ClientNotFound
 from gatehouse.oauth.model import LogoutCall
 from gatehouse.oauth.store import ClientStore, LogoutStore
 from gatehouse.outbound.errors import CallFailed
-from gatehouse.outbound.model import Answer, Posting
+from gatehouse.outbound.model import Posting
+from gatehouse.outbound.rounds import TROUBLE_LONGEST, Backoff, Poster, Rounds
 from gatehouse.tokens.claims import LogoutClaims, LogoutEvent
 from gatehouse.tokens.signing import Signer
 
@@ -22,25 +23,11 @@ log = structlog.get_logger()
 
 BATCH: Final = 8  # calls at once
 TOKEN_LIFE: Final = 120  # seconds; Back-Channel Logout §2.4 advises two minutes at most
-FIRST_DELAY: Final = 15
-LONGEST_DELAY: Final = 3_600
+BACKOFF: Final = Backoff(first=15, longest=3_600)
 TRIED_FOR: Final = 86_400
-SPARE: Final = 30  # seconds by which a lease outlasts the slowest call
-TROUBLE_LONGEST: Final = 300
 NEVER: Final = 0  # the next try of a call that is kept for the operator to see
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 THE_SERVICE: Final = Origin(actor="service")
-
-
-class Poster(Protocol):
-    """What makes the calls: the outbound room."""
-
-    @property
-    def patience(self) -> float:
-        """The longest one call takes once it has begun."""
-
-    async def post(self, posting: Posting) -> Answer:
-        """Raises CallFailed."""
 
 
 class BackchannelLogout:
@@ -62,16 +49,14 @@ class BackchannelLogout:
         self._recorder = recorder
         self._clock = clock
         self._issuer = issuer
-        self._round = asyncio.Lock()
+        self._rounds = Rounds(claim=self._claim, run=self._run, poster=poster)
 
     async def run_once(self) -> None:
         """Make whatever calls are due; return when none is left that could be made now."""
-        lease = round(self._poster.patience) + SPARE
-        async with self._round:
-            while calls := await self._store.claim(self._clock.now(), most=BATCH, lease=lease):
-                async with asyncio.TaskGroup() as together:
-                    for call in calls:
-                        together.create_task(self._run(call))
+        await self._rounds.run_once()
+
+    async def _claim(self, lease: int) -> Sequence[LogoutCall]:
+        return await self._store.claim(self._clock.now(), most=BATCH, lease=lease)
 
     async def _run(self, call: LogoutCall) -> None:
         try:
@@ -104,7 +89,7 @@ class BackchannelLogout:
         return Posting(url=call.uri, body=urlencode({"logout_token": token}).encode(), headers=FORM)
 
     async def _not_told(self, call: LogoutCall, trouble: str) -> None:
-        next_try_at = self._clock.now() + delay_after(call.tries)
+        next_try_at = self._clock.now() + BACKOFF.after(call.tries)
         if next_try_at > call.created_at + TRIED_FOR:
             await self._give_up(call, trouble)
         else:
@@ -117,8 +102,3 @@ class BackchannelLogout:
     def _entry(self, event: Event, call: LogoutCall) -> Record:
         details: Details = {"user_id": call.user_id, "session": call.session_id, "tries": call.tries}
         return self._recorder.record(event, THE_SERVICE, subject=call.client_id, details=details)
-
-
-def delay_after(tries: int) -> int:
-    """Seconds until the next try: a quarter of a minute, twice as long each time, an hour at most."""
-    return int(min(FIRST_DELAY * 2 ** min(tries - 1, 10), LONGEST_DELAY))

@@ -4,8 +4,8 @@ Calls are held by lease, so an address is never called twice at once, whatever t
 after an application answered and before that was kept calls again: fetching and removing are harmless to repeat.
 """
 
-import asyncio
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 import structlog
@@ -16,6 +16,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.outbound.errors import CallFailed
 from gatehouse.outbound.model import Answer, Posting
+from gatehouse.outbound.rounds import TROUBLE_LONGEST, Backoff, Poster, Rounds
 from gatehouse.outbound.targets import origin_of
 from gatehouse.personal_data.model import TRIED_FOR, Errand, HeldCall, answer_purpose
 from gatehouse.personal_data.requests import Sealing
@@ -27,24 +28,10 @@ log = structlog.get_logger()
 
 BATCH: Final = 4  # calls at once
 JWT_LIFE: Final = 300  # seconds
-FIRST_DELAY: Final = 60
-LONGEST_DELAY: Final = 6 * 3_600
-SPARE: Final = 30  # seconds by which a lease outlasts the slowest call
-TROUBLE_LONGEST: Final = 300
+BACKOFF: Final = Backoff(first=60, longest=6 * 3_600)
 THE_SERVICE: Final = Origin(actor="service")
 DONE: Final = {Errand.EXPORT: Event.DATA_ANSWERED, Errand.REMOVAL: Event.DATA_REMOVED}
 NOTHING: Final = b"null"
-
-
-class Poster(Protocol):
-    """What makes the calls: the outbound room."""
-
-    @property
-    def patience(self) -> float:
-        """The longest one call takes once it has begun."""
-
-    async def post(self, posting: Posting) -> Answer:
-        """Raises CallFailed."""
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,16 +64,14 @@ class DataErrands:
         self._recorder = recorder
         self._clock = clock
         self._issuer = issuer
-        self._round = asyncio.Lock()
+        self._rounds = Rounds(claim=self._claim, run=self._run, poster=poster)
 
     async def run_once(self) -> None:
         """Make whatever calls are due; return when none is left that could be made now."""
-        lease = round(self._poster.patience) + SPARE
-        async with self._round:
-            while calls := await self._store.claim(self._clock.now(), lease, BATCH):
-                async with asyncio.TaskGroup() as together:
-                    for call in calls:
-                        together.create_task(self._run(call))
+        await self._rounds.run_once()
+
+    async def _claim(self, lease: int) -> Sequence[HeldCall]:
+        return await self._store.claim(self._clock.now(), lease, BATCH)
 
     async def _run(self, call: HeldCall) -> None:
         try:
@@ -126,7 +111,7 @@ class DataErrands:
         return self._sealing.seal(document, purpose=answer_purpose(call.request_id, call.position))
 
     async def _not_done(self, call: HeldCall, trouble: str) -> None:
-        next_try_at = self._clock.now() + delay_after(call.tries)
+        next_try_at = self._clock.now() + BACKOFF.after(call.tries)
         if next_try_at > call.created_at + TRIED_FOR[call.errand]:
             await self._give_up(call, trouble)
         else:
@@ -144,8 +129,3 @@ class DataErrands:
             subject=call.user_id,
             details={"application_id": call.application_id, "request_id": call.request_id},
         )
-
-
-def delay_after(tries: int) -> int:
-    """Seconds until the next try: a minute, twice as long each time, six hours at most."""
-    return int(min(FIRST_DELAY * 2 ** min(tries - 1, 10), LONGEST_DELAY))

@@ -1,0 +1,60 @@
+"""Calls that are kept until they were made: how rooms with such a list work it off."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from gatehouse.outbound.model import Answer, Posting
+
+SPARE: Final = 30  # seconds by which a lease outlasts the slowest call
+TROUBLE_LONGEST: Final = 300  # characters of what went wrong that are kept
+DOUBLINGS_MOST: Final = 10
+
+T = TypeVar("T")
+
+
+class Poster(Protocol):
+    """What makes the calls."""
+
+    @property
+    def patience(self) -> float:
+        """The longest one call takes once it has begun."""
+
+    async def post(self, posting: Posting) -> Answer:
+        """Raises CallFailed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Seconds until the next try: twice as long each time."""
+
+    first: int
+    longest: int
+
+    def after(self, tries: int) -> int:
+        return int(min(self.first * 2 ** min(tries - 1, DOUBLINGS_MOST), self.longest))
+
+
+class Rounds(Generic[T]):
+    """One round at a time in a process; `claim` takes a lease and gives each call to one round only."""
+
+    def __init__(
+        self,
+        *,
+        claim: Callable[[int], Awaitable[Sequence[T]]],
+        run: Callable[[T], Coroutine[Any, Any, None]],
+        poster: Poster,
+    ) -> None:
+        self._claim = claim
+        self._run = run
+        self._lease = round(poster.patience) + SPARE
+        self._round = asyncio.Lock()
+
+    async def run_once(self) -> None:
+        """Make whatever calls are due, a batch together; return when none is left that could be made now."""
+        async with self._round:
+            while calls := await self._claim(self._lease):
+                async with asyncio.TaskGroup() as together:
+                    for call in calls:
+                        together.create_task(self._run(call))

@@ -49,7 +49,7 @@ async def running_service(
     async with open_house(loaded, clock=clock, serving=True) as house:
         served = front(house)
         async with (
-            serving(served.app, port=port, clock=clock, stopping=stopping),
+            serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready),
             httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as client,
         ):
             yield Service(house=house, client=client, clock=clock, base_url=base_url, stopping=stopping)

@@ -27,6 +27,7 @@ from gatehouse.web.middleware.request_id import RequestId
 from gatehouse.web.middleware.security_headers import SecurityHeaders
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.setup import SetupPage
+from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, client_paths
 from gatehouse.web.static import Assets
 
@@ -36,6 +37,7 @@ class Front:
     """What the listeners serve."""
 
     app: ASGIApp
+    ready: ReadyAnswers  # beside it: what need not go through the application
     readiness: Readiness
     metrics: Metrics
 
@@ -52,13 +54,19 @@ def front(house: House) -> Front:
     table += health.endpoints()
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__)
     errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
-    served: ASGIApp = application(table, limiter=Limiter(settings, house.clock), errors=errors)
+    limiter = Limiter(settings, house.clock)
+    served: ASGIApp = application(table, limiter=limiter, errors=errors)
     served = ClientOrigins(served, paths=client_paths(table), is_registered=origins(house).is_registered)
     served = BodyLimit(served, larger=body_limits(table), refuse=errors.refuse)
-    served = ClientAddress(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
-    served = AccessLog(served, metrics=metrics, clock=house.clock)
-    served = SecurityHeaders(served, https=settings.server.base_url.startswith("https:"))
-    return Front(app=RequestId(served), readiness=readiness, metrics=metrics)
+    addresses = ClientAddress(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
+    log = AccessLog(addresses, metrics=metrics, clock=house.clock)
+    dressed = SecurityHeaders(log, https=settings.server.base_url.startswith("https:"))
+    return Front(
+        app=RequestId(dressed),
+        ready=ReadyAnswers(table, addresses=addresses, limiter=limiter, dressing=dressed, log=log),
+        readiness=readiness,
+        metrics=metrics,
+    )
 
 
 def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:

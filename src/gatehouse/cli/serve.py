@@ -65,6 +65,7 @@ async def run(loaded: Loaded, *, worker: int | None) -> None:
             port=settings.server.port,
             clock=clock,
             stopping=stopping,
+            ready=served.ready,
             when_ready=lambda: tell_ready(settings.server.base_url),
         )
         await server.serve(None if worker is None else [shared_socket(server.config)])

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from gatehouse.keys.jwks import JwkSet, KeySetPublisher
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.responses import cacheable
-from gatehouse.web.routes.table import Cors, Endpoint, RateClass
+from gatehouse.web.routes.table import AtHand, Cors, Endpoint, RateClass
 
 # Well under the time a key is published before it signs (S-06): whoever caches still sees it in time.
 CACHE_CONTROL: Final = "public, max-age=300"
@@ -19,9 +19,11 @@ class KeySetEndpoints:
     def __init__(self, publisher: KeySetPublisher) -> None:
         self._publisher = publisher
 
+    def body(self) -> bytes:
+        return self._publisher.document().body
+
     async def show(self, request: Request) -> Response:
-        body = self._publisher.document().body
-        return cacheable(request, body, media_type="application/json", cache_control=CACHE_CONTROL)
+        return cacheable(request, self.body(), media_type="application/json", cache_control=CACHE_CONTROL)
 
     def endpoints(self) -> list[Endpoint]:
         oauth = Endpoint(
@@ -35,6 +37,7 @@ class KeySetEndpoints:
             summary="Public signing keys as a JWK set",
             answers={200: JwkSet},
             cors=Cors.ANYONE,
+            at_hand=AtHand(body=self.body, cache_control=CACHE_CONTROL),
         )
         permissions = replace(
             oauth,

@@ -19,6 +19,7 @@ from uvicorn.server import ServerState
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.web.limits import Deadline, ProtocolLimits
+from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.refusal import RequestRefused, bare_answer, refusal_behind
 from gatehouse.web.request_head import RequestHead, check
 
@@ -63,8 +64,11 @@ class GuardedProtocol(HttpToolsProtocol):
         *,
         limits: ProtocolLimits,
         clock: Clock,
+        ready: ReadyAnswers | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self._ready = ready
+        self._at_hand: bytes | None = None  # the answer to the request whose head was just read
         self._limits = limits
         self._client_owes = Deadline(clock)
         self._client_reads = Deadline(clock)
@@ -153,6 +157,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._unreported = 0
         self._check_head()
+        self._at_hand = self._ready_answer()
+        if self._at_hand is not None:
+            return
         self._upgrade_is_ignored = self.parser.should_upgrade() and not self._should_upgrade()
         if self._upgrade_is_ignored:
             return
@@ -176,8 +183,22 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unreported = 0
         super().on_body(body)
 
+    def _ready_answer(self) -> bytes | None:
+        """The answer that is at hand, for a request that waits for no other and whose answer need not wait either."""
+        parser = self.parser
+        if self._ready is None or parser.get_method() != b"GET" or parser.get_http_version() != "1.1":
+            return None
+        if self._answering is not None or self.pipeline or self.flow.write_paused:
+            return None
+        return self._ready.answer(self.url, self.client, self.headers, self.server_state.default_headers)
+
     def on_message_complete(self) -> None:
-        if not self._upgrade_is_ignored:
+        if self._at_hand is not None:
+            self.transport.write(self._at_hand)
+            self._at_hand = None
+            self.server_state.total_requests += 1
+            self._phase = Phase.BETWEEN
+        elif not self._upgrade_is_ignored:
             super().on_message_complete()
             self._phase = Phase.BETWEEN
 

@@ -20,6 +20,7 @@ from uvicorn.server import HANDLED_SIGNALS
 from gatehouse.kernel.clock import Clock
 from gatehouse.web.limits import ProtocolLimits
 from gatehouse.web.protocol import GuardedProtocol
+from gatehouse.web.ready import ReadyAnswers
 
 DRAIN: Final = 30  # seconds that requests in flight may take to finish after a signal
 CLOSING: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
@@ -91,6 +92,7 @@ def make_server(
     clock: Clock,
     stopping: Stopping,
     ws: str = "none",
+    ready: ReadyAnswers | None = None,
     when_ready: Callable[[], object] | None = None,
 ) -> Server:
     """A server for `run()`, which installs signal handlers and uses uvloop where there is one."""
@@ -100,7 +102,7 @@ def make_server(
         port=port,
         interface="asgi3",
         lifespan="on",  # "auto" would serve on after a start-up that failed
-        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits, clock=clock)),
+        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits, clock=clock, ready=ready)),
         ws=ws,
         proxy_headers=False,  # decided in middleware/client_address.py
         server_header=False,
@@ -121,10 +123,11 @@ async def serving(
     clock: Clock,
     stopping: Stopping | None = None,
     ws: str = "none",
+    ready: ReadyAnswers | None = None,
 ) -> AsyncIterator[Server]:
     """Serve inside the running event loop, without touching signals; leaving drains as a signal would."""
     server = make_server(
-        app, host=host, port=port, limits=limits, clock=clock, stopping=stopping or Stopping(), ws=ws
+        app, host=host, port=port, limits=limits, clock=clock, stopping=stopping or Stopping(), ws=ws, ready=ready
     )
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)

@@ -4,8 +4,7 @@ Never the raw path or the query: both can carry codes, session ids and locations
 Stands inside the request-id middleware and outside of everything that may refuse a request.
 """
 
-from collections.abc import MutableMapping
-from typing import Any, Final
+from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars
@@ -34,7 +33,7 @@ class AccessLog:
         await (self._watch if scope["type"] == "http" else self._app)(scope, receive, send)
 
     async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = self._clock.monotonic()
+        begun = self.begin()
         status = 0
 
         async def noting(message: Message) -> None:
@@ -45,10 +44,21 @@ class AccessLog:
         try:
             await self._app(scope, receive, noting)
         finally:
-            self._tell(scope["state"], scope["method"], status, self._clock.monotonic() - started)
+            state = scope["state"]
+            self.tell(
+                endpoint=str(state.get("endpoint", OTHER)),
+                method=scope["method"],
+                status=status,
+                begun=begun,
+                source=str(getattr(state.get(STATE_KEY), "source", NO_SOURCE)),
+                request_id=state["request_id"],
+            )
 
-    def _tell(self, state: MutableMapping[str, Any], method: str, status: int, seconds: float) -> None:
-        endpoint = str(state.get("endpoint", OTHER))
+    def begin(self) -> float:
+        return self._clock.monotonic()
+
+    def tell(self, *, endpoint: str, method: str, status: int, begun: float, source: str, request_id: str) -> None:
+        seconds = self._clock.monotonic() - begun
         self._metrics.observe(endpoint=endpoint, method=method, status=status, seconds=seconds)
         request_lines.tell(
             RequestLine(
@@ -56,7 +66,7 @@ class AccessLog:
                 method=method if method in METHODS else OTHER,
                 status=status,
                 ms=round(seconds * MILLISECONDS, 1),
-                source=str(getattr(state.get(STATE_KEY), "source", NO_SOURCE)),
-                request_id=state["request_id"],
+                source=source,
+                request_id=request_id,
             )
         )

@@ -38,14 +38,15 @@ class ClientAddress:
             await self._app(scope, receive, send)
             return
         try:
-            caller = self._caller(scope)
+            caller = self.caller(scope)
         except UnreadableChain:
             await self._refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
             return
         scope.setdefault("state", {})[STATE_KEY] = caller
         await self._app(scope, receive, send)
 
-    def _caller(self, scope: Scope) -> Caller:
+    def caller(self, scope: Scope) -> Caller:
+        """Who it is, by the connection's other end and the headers. Raises UnreadableChain."""
         peer = peer_of(scope)
         headers = Headers(scope=scope)
         if not self._trusted or not contains(self._trusted, peer):

@@ -70,9 +70,10 @@ class SecurityHeaders:
         self._without: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # a handful: answers say few of them
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, with_headers(send, self._missing))
+        await self._app(scope, receive, with_headers(send, self.missing))
 
-    def _missing(self, present: Iterable[Header]) -> Iterable[Header]:
+    def missing(self, present: Iterable[Header]) -> Iterable[Header]:
+        """What an answer with these headers does not say yet."""
         said = tuple(lower for name, _ in present if (lower := name.lower()) in self._names)
         missing = self._without.get(said)
         if missing is None:

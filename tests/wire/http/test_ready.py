@@ -1,0 +1,126 @@
+"""Documents at hand are answered as the long way round would answer them."""
+
+import pytest
+
+from gatehouse.audit.model import Origin
+from gatehouse.keys.model import Algorithm, KeyLine, Purpose
+from gatehouse.web.ready import ReadyAnswers
+from tests.support.rawhttp import exchange, raw_connection
+from tests.support.service import Service, running_service
+
+PATHS = (
+    "/proxy/oauth/keys",
+    "/api/permissions/keys",
+    "/.well-known/openid-configuration",
+    "/.well-known/oauth-authorization-server",
+)
+OF_THIS_REQUEST = {"x-request-id", "date"}
+LONG_WAY = {"If-None-Match": '"another"'}  # a condition that does not hold
+
+
+def a_get(path: str, *lines: str) -> bytes:
+    return "\r\n".join((f"GET {path} HTTP/1.1", "Host: localhost", *lines, "", "")).encode()
+
+
+def port_of(service: Service) -> int:
+    return int(service.base_url.rpartition(":")[2])
+
+
+@pytest.fixture
+def at_hand(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each request to one of the documents, whether its answer was at hand."""
+    seen: list[bool] = []
+    found = ReadyAnswers.answer
+
+    def noting(ready: ReadyAnswers, *asked: object) -> bytes | None:
+        answer = found(ready, *asked)  # type: ignore[arg-type]
+        if asked[0] in {path.encode() for path in PATHS}:
+            seen.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(ReadyAnswers, "answer", noting)
+    return seen
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_both_ways_give_the_same_answer(service: Service, path: str, at_hand: list[bool]) -> None:
+    quick = await service.client.get(path)
+    slow = await service.client.get(path, headers=LONG_WAY)
+    assert at_hand == [True, False]
+    assert (quick.status_code, quick.content) == (slow.status_code, slow.content) == (200, quick.content)
+    told = [
+        sorted((name, value) for name, value in answer.headers.items() if name not in OF_THIS_REQUEST)
+        for answer in (quick, slow)
+    ]
+    assert told[0] == told[1]
+    assert quick.headers["x-request-id"] != slow.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Connection: close",),
+        ("Expect: 100-continue", "Content-Length: 0"),
+        ("Content-Length: 0",),
+        ("Upgrade: h2c", "Connection: Upgrade"),
+        ('If-None-Match: "x"',),
+    ],
+)
+async def test_whatever_asks_for_more_goes_the_long_way(
+    service: Service, lines: tuple[str, ...], at_hand: list[bool]
+) -> None:
+    answer = await exchange(port_of(service), a_get(PATHS[0], *lines))
+    assert answer.status == 200
+    assert set(at_hand) == {False}
+
+
+async def test_head_a_query_and_http_1_0_go_the_long_way(service: Service, at_hand: list[bool]) -> None:
+    assert (await service.client.head(PATHS[0])).status_code == 200
+    assert (await service.client.get(f"{PATHS[0]}?x=1")).status_code == 200
+    async with raw_connection(port_of(service)) as connection:
+        connection.send(f"GET {PATHS[0]} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+        assert (await connection.answer()).status == 200
+    assert at_hand == []  # it was not even asked for
+
+
+async def test_answers_to_pipelined_requests_keep_their_order(service: Service) -> None:
+    async with raw_connection(port_of(service)) as connection:
+        connection.send(a_get(PATHS[0]) + a_get("/healthz") + a_get(PATHS[2]) + a_get(PATHS[0]))
+        bodies = [(await connection.answer()).body for _ in range(4)]
+    keys, alive, metadata, again = bodies
+    assert keys == again
+    assert b'"keys"' in keys
+    assert alive == b'{"status":"ok"}'
+    assert b'"issuer"' in metadata
+
+
+async def test_a_new_key_is_in_the_next_answer(service: Service) -> None:
+    before = (await service.client.get(PATHS[0])).json()["keys"]
+    line = KeyLine(Purpose.TOKENS, Algorithm.ES256)
+    await service.house.rotation.rotate(line, origin=Origin(actor="test"))
+    await service.house.keyring.reload()
+    answer = await service.client.get(PATHS[0])
+    assert len(answer.json()["keys"]) == len(before) + 1
+    assert answer.headers["content-length"] == str(len(answer.content))
+
+
+async def test_the_limit_holds_for_both_ways_together(
+    migrated_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    limits = {"GATEHOUSE__RATES__KEYS": "6"}
+    async with running_service(migrated_url, tmp_path_factory.mktemp("limited"), environment=limits) as service:
+        statuses = [
+            (await service.client.get(PATHS[number % 4], headers=LONG_WAY if number % 2 else {})).status_code
+            for number in range(10)
+        ]
+    assert statuses == [200] * 6 + [429] * 4
+
+
+async def test_a_strangers_chain_that_cannot_be_read_is_told_so_by_the_long_way(
+    migrated_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    proxied = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.0/8"}
+    async with running_service(migrated_url, tmp_path_factory.mktemp("proxied"), environment=proxied) as service:
+        good = await service.client.get(PATHS[0], headers={"X-Forwarded-For": "192.0.2.9"})
+        bad = await service.client.get(PATHS[0], headers={"X-Forwarded-For": "garbage"})
+    assert (good.status_code, bad.status_code) == (200, 400)

@@ -129,6 +129,7 @@ def rotate_secret(client_id: str, secret: ClientSecret, entry: Record, *, old_en
     if not (yield TOUCH_CLIENT(of=client_id)):
         raise ClientNotFound
     held = yield SECRETS(client_id=client_id)
+    held.sort(key=lambda secret: not secret.expires_at)  # the newest has no end, also within one second
     for old in held[:-1]:
         yield DROP_SECRET(of=client_id, of_slot=old.slot)
     newest = held[-1].slot if held else 0

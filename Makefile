@@ -43,7 +43,7 @@ test-deps: $(BIN)/pip ## install what the tests drive where it is missing: Postg
 faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20)
 	FAULT_ROUNDS=$(ROUNDS) $(BIN)/pytest tests/faults
 
-adversarial: test-deps ## whether the time of an answer tells known from unknown accounts (minutes, on a quiet machine)
+adversarial: test-deps ## whether the time of an answer tells known accounts, or a secret (minutes, on a quiet machine)
 	$(BIN)/pytest tests/adversarial/timing.py
 
 bench: $(BENCH) ## how fast and how heavy it is, in some minutes; kept in bench/results/

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.oauth.model import DeviceRequest, DeviceState, Grant
+from gatehouse.oauth.model import Consent, DeviceRequest, DeviceState, Grant
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_client, a_record, a_user
 from tests.support.oauth import a_grant
@@ -94,9 +94,20 @@ async def test_an_approved_request_is_not_taken_late_or_after_a_revocation(stora
     assert await storage.device_requests.take(b"device", NOW, generation=0) is None
 
 
-async def test_what_is_over_is_swept_after_a_day(storage: Storage) -> None:
+async def test_a_device_of_others_needs_a_consent_that_still_stands(storage: Storage, anna: User) -> None:
     await storage.device_requests.ask(a_request())
-    await storage.sweep(NOW + 600 + 86_399)
+    grant = replace(granted(anna), scopes=("openid", "email"))
+    for scopes in ((), ("openid",)):
+        given = Consent(user_id=anna.user_id, client_id="web", scopes=scopes, given_at=NOW)
+        await storage.consents.give(given, a_record())
+        assert not await storage.device_requests.approve("BCDFGHJK", grant, NOW, a_record(), consented=True)
+    await storage.consents.give(replace(given, scopes=("email",)), a_record())
+    assert await storage.device_requests.approve("BCDFGHJK", grant, NOW, a_record(), consented=True)
+
+
+async def test_what_is_over_is_swept_after_ten_minutes(storage: Storage) -> None:
+    await storage.device_requests.ask(a_request())
+    await storage.sweep(NOW + 600 + 599)
     assert (await storage.device_requests.poll(b"device", NOW))[0] is not None
-    await storage.sweep(NOW + 600 + 86_400)
+    await storage.sweep(NOW + 600 + 600)
     assert (await storage.device_requests.poll(b"device", NOW))[0] is None

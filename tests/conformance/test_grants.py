@@ -1,5 +1,6 @@
 """The promises of GrantStore in oauth/store.py."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import Event
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.model import Grant
+from gatehouse.oauth.model import SCOPES, Consent, Grant
 from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.opening import Storage, open_storage
 from tests.support import racers
@@ -84,6 +85,36 @@ async def test_a_grant_is_not_kept_when_the_user_is_blocked_or_his_rev_moved_on(
     blocked = await storage.accounts.user(ANNA)
     assert not await storage.grants.begin(a_grant(rev=blocked.rev), a_record(Event.GRANT_MADE))
     assert Event.GRANT_MADE.value not in await events(storage)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_grant_that_needs_consent_is_kept_while_all_of_it_is_allowed(storage: Storage) -> None:
+    grant = a_grant(scopes=("openid", "email"))
+
+    async def begin() -> bool:
+        return await storage.grants.begin(grant, a_record(Event.GRANT_MADE), consented=True)
+
+    assert not await begin()
+    allowed = Consent(user_id=ANNA, client_id="web", scopes=("openid", "profile"), given_at=NOW)
+    await storage.consents.give(allowed, a_record())
+    assert not await begin()
+    await storage.consents.give(replace(allowed, scopes=("email",)), a_record())
+    assert await begin()
+    assert await storage.consents.withdraw(ANNA, "web", NOW, a_record())
+    grant = a_grant(scopes=("openid",), code=b"another")
+    assert not await begin()
+    assert (await events(storage)).count(Event.GRANT_MADE.value) == 1
+
+
+@pytest.mark.usefixtures("anna")
+async def test_no_grant_outlives_a_withdrawal_of_the_same_moment(storage: Storage) -> None:
+    allowed = Consent(user_id=ANNA, client_id="web", scopes=SCOPES, given_at=NOW)
+    for number in range(10):
+        await storage.consents.give(allowed, a_record())
+        grants = [a_grant(code=bytes([number, one])) for one in range(4)]
+        begun = (storage.grants.begin(grant, a_record(), consented=True) for grant in grants)
+        await asyncio.gather(*begun, storage.consents.withdraw(ANNA, "web", NOW, a_record()))
+        assert [await storage.grants.by_id(grant.grant_id, NOW) for grant in grants] == [None] * 4
 
 
 @pytest.mark.usefixtures("anna")

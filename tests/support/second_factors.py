@@ -117,7 +117,10 @@ def a_bench(storage: Storage) -> Bench:
     telling = Telling(recorder=Recorder(mac_key=AUDIT_KEY, clock=clock), composer=composer)
     recovery = RecoveryCodes(store=store, key=CODE_KEY, telling=telling, clock=clock)
     totp = Totp(store=store, masters=masters(), recovery=recovery, telling=telling, clock=clock, issuer="Gatehouse")
-    email_codes = EmailCodes(store=store, key=CODE_KEY, recovery=recovery, telling=telling, clock=clock)
+    guesses = Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock)
+    email_codes = EmailCodes(
+        store=store, key=CODE_KEY, recovery=recovery, guesses=guesses, telling=telling, clock=clock
+    )
     return Bench(
         storage=storage,
         clock=clock,
@@ -136,7 +139,7 @@ def a_bench(storage: Storage) -> Bench:
             totp=totp,
             email_codes=email_codes,
             recovery=recovery,
-            guesses=Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock),
+            guesses=guesses,
             telling=telling,
             clock=clock,
         ),

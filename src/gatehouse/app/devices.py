@@ -8,8 +8,9 @@ from gatehouse.oauth.consent import Consents
 from gatehouse.oauth.device import DeviceDesk
 from gatehouse.oauth.device_occasion import KIND, DeviceOccasion
 from gatehouse.oauth.ports import ApplicationRules
+from gatehouse.throttle.volume import Volume, VolumeLimit
 from gatehouse.web.browser import Browsers
-from gatehouse.web.oauth.device import DeviceAuthorizationEndpoint, DevicePages
+from gatehouse.web.oauth.device import ASKING, DeviceAuthorizationEndpoint, DevicePages
 from gatehouse.web.pages.confirm_sign_in import ConfirmSignInPage
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.routes.table import Endpoint
@@ -38,8 +39,12 @@ def device_endpoints(
     pages: Pages,
 ) -> list[Endpoint]:
     desk = DeviceDesk(store=house.storage.device_requests, guesses=guessing.guesses(house), clock=house.clock)
+    rates = house.settings.rates
     asked = DeviceAuthorizationEndpoint(
-        authentication=authentication, desk=desk, base_url=house.settings.server.base_url
+        authentication=authentication,
+        desk=desk,
+        volume=Volume({ASKING: VolumeLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
+        base_url=house.settings.server.base_url,
     )
     confirm = ConfirmSignInPage(
         occasions={KIND: occasion}, interactions=interactions, browsers=browsers, pages=pages, clock=house.clock

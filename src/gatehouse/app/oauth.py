@@ -11,6 +11,7 @@ from gatehouse.app.guessing import guesses
 from gatehouse.app.house import House
 from gatehouse.app.logout import logout_endpoints
 from gatehouse.app.people import People, browsers_of, login_rules
+from gatehouse.audit.refusals import Refusals
 from gatehouse.keys.sealing import expand
 from gatehouse.oauth.access_tokens import AccessTokens
 from gatehouse.oauth.bearers import Bearers
@@ -79,6 +80,7 @@ def oauth_rooms(house: House) -> OAuthRooms:
             secrets=client_secrets(house),
             assertions=ClientAssertions(store=storage.grants, clock=clock, issuer=issuer),
             guesses=guesses(house),
+            refusals=Refusals(store=storage.audit, recorder=house.recorder, kept=house.settings.audit.refusals_kept),
         ),
         access_tokens=access_tokens,
         refresh_tokens=refresh_tokens,

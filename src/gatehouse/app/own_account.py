@@ -20,7 +20,6 @@ from gatehouse.app.house import House
 from gatehouse.app.mailing import composer
 from gatehouse.oauth.consent import Consents
 from gatehouse.throttle.allowance import Allowance
-from gatehouse.throttle.guesses import Guesses
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.account import AccountPage
 from gatehouse.web.pages.account_applications import ApplicationForms
@@ -74,7 +73,6 @@ def account_pages(
     sessions: Sessions,
     sign_in: SignIn,
     devices: Devices,
-    guesses: Guesses,
     totp: Totp,
     email_codes: EmailCodes,
     recovery: RecoveryCodes,
@@ -139,7 +137,6 @@ def account_pages(
             email_codes=email_codes,
             passkeys=passkeys,
             devices=devices,
-            guesses=guesses,
             browsers=browsers,
             desk=desk,
             notices=notices,

@@ -89,7 +89,12 @@ def people(house: House) -> People:
         issuer=SERVICE_NAME,
     )
     email_codes = EmailCodes(
-        store=storage.second_factors, key=factor_key, recovery=recovery, telling=telling, clock=clock
+        store=storage.second_factors,
+        key=factor_key,
+        recovery=recovery,
+        guesses=guesses,
+        telling=telling,
+        clock=clock,
     )
     rules = login_rules(house)
     authorizing = authorizing_room(house, rules)
@@ -217,7 +222,6 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         interactions=them.interactions,
         entrance=entrance,
         browsers=browsers,
-        guesses=them.guesses,
         way=way,
         mail_is_logged=house.mail_is_shown,
     )
@@ -243,7 +247,6 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
             sessions=them.sessions,
             sign_in=them.sign_in,
             devices=them.devices,
-            guesses=them.guesses,
             totp=them.totp,
             email_codes=them.email_codes,
             recovery=them.recovery,

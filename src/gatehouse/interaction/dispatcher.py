@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from gatehouse.audit.model import Origin
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin, Record
 from gatehouse.interaction.errors import InteractionGone
 from gatehouse.interaction.model import (
     BROWSER,
@@ -14,6 +15,7 @@ from gatehouse.interaction.model import (
     Interaction,
     Proof,
     Step,
+    with_first_step,
     with_proof,
 )
 from gatehouse.interaction.store import InteractionStore
@@ -45,16 +47,16 @@ class Interactions:
         self._clock = clock
 
     async def begin(
-        self, kind: str, ask: Mapping[str, str], *, browser: str, user_id: str | None = None, request: str = ""
+        self, kind: str, ask: Mapping[str, str], *, browser: str, user: User | None = None, request: str = ""
     ) -> str:
         """Begin a way bound to that browser; returns the handle that its pages carry.
 
-        The handle may carry the request that it began with, so that whoever comes too late can start it again.
+        With `user` it begins at the second step: his password was right. The handle may carry the request that it
+        began with, so that whoever comes too late can start it again.
         """
         handle = new_handle(request)
         new = self._new(handle, kind, ask, browser)
-        step = Step.LOGIN if user_id is None else Step.FACTOR
-        await self._store.begin(replace(new, step=step, user_id=user_id))
+        await self._store.begin(new if user is None else with_first_step(new, user))
         return handle
 
     async def begin_proved(
@@ -79,9 +81,9 @@ class Interactions:
             raise InteractionGone
         return interaction
 
-    async def proved_first(self, interaction: Interaction, user_id: str) -> Interaction:
+    async def proved_first(self, interaction: Interaction, user: User) -> Interaction:
         """The password was right; a second factor is still asked for."""
-        return await self._store.move(replace(interaction, user_id=user_id, step=Step.FACTOR, auth=""))
+        return await self._store.move(with_first_step(interaction, user))
 
     async def destination(self, interaction: Interaction) -> Destination:
         return await self._occasion(interaction).destination(interaction)
@@ -104,9 +106,9 @@ class Interactions:
             raise InteractionGone
         return await self._store.move(replace(interaction, failures=interaction.failures + 1))
 
-    async def drop(self, interaction: Interaction) -> None:
+    async def drop(self, interaction: Interaction, record: Record | None = None) -> None:
         """Take away a way that its own room finishes: the login operation answers instead of sending on."""
-        if await self._store.finish(interaction.digest, self._clock.now()) is None:
+        if await self._store.finish(interaction.digest, self._clock.now(), record) is None:
             raise InteractionGone
 
     async def finish(self, interaction: Interaction, origin: Origin) -> str:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from gatehouse.accounts.model import Session, Strength
+from gatehouse.accounts.model import Session, Strength, User
 
 LIFETIME: Final = 600  # seconds from the first request to the end of the sign-in; interface §8
 FAILURES_MOST: Final = 10  # wrong codes after which the way starts anew
 BROWSER: Final = "browser"  # reserved in `ask`: whose way it is
 SIGN_IN_DIGITS: Final = 16
 PROOF: Final = "proof"  # reserved in `ask`: the session that was proved
+FIRST: Final = "first"  # reserved in `ask`: the account's rev when the password was right
 
 
 class Step(StrEnum):
@@ -47,6 +48,7 @@ class Proof:
     auth: str
     proved_at: int
     limited: bool = False  # from a short-lived token: signs in to first-party clients only (R1)
+    is_new: bool = False  # came of this very way; a session that was brought along never is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,18 @@ class Destination:
     ui_locales: str = ""
 
 
-def proof_of_session(session: Session) -> Proof:
+def with_first_step(interaction: Interaction, user: User) -> Interaction:
+    """The interaction of somebody whose second factor is still asked for."""
+    ask = {**interaction.ask, FIRST: str(user.rev)}
+    return replace(interaction, step=Step.FACTOR, user_id=user.user_id, auth="", ask=ask)
+
+
+def first_step_holds(interaction: Interaction, user: User) -> bool:
+    """Not after a changed password or a sign-out everywhere: what was proved before them is worth nothing (R2)."""
+    return interaction.ask[FIRST] == str(user.rev)
+
+
+def proof_of_session(session: Session, *, is_new: bool = False) -> Proof:
     return Proof(
         user_id=session.user_id,
         rev=session.rev,
@@ -69,6 +82,7 @@ def proof_of_session(session: Session) -> Proof:
         auth=session.auth.value,
         proved_at=session.proved_at,
         limited=session.strength is not Strength.FULL,
+        is_new=is_new,
     )
 
 
@@ -79,13 +93,14 @@ def sign_in_of(session: Session) -> str:
 
 def with_proof(interaction: Interaction, proof: Proof) -> Interaction:
     """The interaction of somebody who has proved everything; the session is kept beside what it is for."""
-    kept = f"{proof.session_id} {proof.sign_in} {proof.rev} {proof.proved_at} {int(proof.limited)}"
+    marks = f"{int(proof.limited)} {int(proof.is_new)}"
+    kept = f"{proof.session_id} {proof.sign_in} {proof.rev} {proof.proved_at} {marks}"
     return replace(interaction, user_id=proof.user_id, auth=proof.auth, ask={**interaction.ask, PROOF: kept})
 
 
 def proof_of(interaction: Interaction) -> Proof:
     """Raises KeyError where nothing was proved yet."""
-    session_id, sign_in, rev, proved_at, limited = interaction.ask[PROOF].split(" ")
+    session_id, sign_in, rev, proved_at, limited, is_new = interaction.ask[PROOF].split(" ")
     return Proof(
         user_id=interaction.user_id or "",
         rev=int(rev),
@@ -94,4 +109,5 @@ def proof_of(interaction: Interaction) -> Proof:
         auth=interaction.auth,
         proved_at=int(proved_at),
         limited=limited == "1",
+        is_new=is_new == "1",
     )

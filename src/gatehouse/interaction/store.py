@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from gatehouse.audit.model import Record
 from gatehouse.interaction.model import Interaction
 
 
@@ -19,5 +20,5 @@ class InteractionStore(Protocol):
         Returns it with its new version.
         """
 
-    async def finish(self, digest: bytes, now: int) -> Interaction | None:
-        """Take it away and return it, once: of any number of callers one gets it."""
+    async def finish(self, digest: bytes, now: int, record: Record | None = None) -> Interaction | None:
+        """Take it away and return it, once: of any number of callers one gets it, and leaves the record."""

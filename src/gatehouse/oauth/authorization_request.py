@@ -72,10 +72,15 @@ class AuthorizationRequest:
     ui_locales: str = ""
     id_token_hint: str = ""  # as it came
     subject: str = ""  # whom a good id_token_hint names
-    stale_sign_in: str = ""  # one that does not do, because a new proof was asked for
+    hint_is_unknown: bool = False  # an id_token_hint that cannot be verified: whose sign-in it is about is open
 
     def wants(self, prompt: str) -> bool:
         return prompt in self.prompts
+
+    @property
+    def needs_new_proof(self) -> bool:
+        """No session that was there before does, however young."""
+        return self.wants(Prompt.LOGIN) or self.max_age == 0 or self.hint_is_unknown
 
 
 Check = Callable[[Parameters, Client], None]

@@ -79,7 +79,8 @@ class Authorize:
         request = read_request(asked, client)
         if not request.id_token_hint:
             return request
-        return replace(request, subject=await self._hinted(request.id_token_hint, client))
+        subject = await self._hinted(request.id_token_hint, client)
+        return replace(request, subject=subject, hint_is_unknown=not subject)
 
     async def way(self, request: AuthorizationRequest, client: Client, signed_in: SignedIn | None) -> Way:
         """What is left to ask of the person, if the client lets us ask (prompt=none does not)."""
@@ -92,8 +93,7 @@ class Authorize:
         if signed_in is None:
             return Way.SIGN_IN
         proof = proof_of_session(signed_in.session)
-        unsettled = request.wants(Prompt.LOGIN) or (request.id_token_hint and not request.subject)
-        if unsettled or not self.will_do(request, client, proof):
+        if not self.will_do(request, client, proof):
             return Way.SIGN_IN
         if request.wants(Prompt.SELECT_ACCOUNT):
             return Way.CHOOSE
@@ -101,15 +101,17 @@ class Authorize:
         return Way.CONSENT if await self.must_ask(request, client, signed_in.user) else Way.ON
 
     def will_do(self, request: AuthorizationRequest, client: Client, proof: Proof) -> bool:
-        """Whether the session is one to sign in to this client with.
+        """Whether the proof is one to sign in to this client with.
 
-        One from a short-lived token signs in to first-party clients only, and cannot consent (R1).
+        A session from a short-lived token signs in to first-party clients only, cannot consent, and is no proof
+        of a moment (R1).
         """
-        if proof.limited and (not client.first_party or request.wants(Prompt.CONSENT)):
-            return False
-        if request.max_age is None:
+        if proof.is_new and not proof.limited:
             return True
-        return request.max_age > 0 and self._clock.now() - proof.proved_at <= request.max_age
+        if proof.limited and (not client.first_party or request.wants(Prompt.CONSENT) or request.max_age is not None):
+            return False
+        is_recent = request.max_age is None or self._clock.now() - proof.proved_at <= request.max_age
+        return is_recent and not request.needs_new_proof
 
     async def refuse_outsiders(self, request: AuthorizationRequest, client: Client, user: User) -> None:
         """Another person than the client asked for, or one whom the client's application does not let in."""

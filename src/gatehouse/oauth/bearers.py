@@ -1,6 +1,6 @@
 """Who is behind an access token: the one place where one is believed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.access_tokens import AccessToken, AccessTokens
@@ -34,4 +34,6 @@ class Bearers:
         if read is None or read.ends_at <= now:
             return None
         holder = await self._store.by_id(read.grant_id, now)
-        return None if holder is None else Bearer(token=read, holder=holder)
+        if holder is None:
+            return None
+        return Bearer(token=replace(read, scopes=read.scopes & set(holder.scopes)), holder=holder)

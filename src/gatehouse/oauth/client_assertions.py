@@ -88,7 +88,8 @@ def take_apart(assertion: str) -> Jws:
         raw = decode_segment(signature)
     except InvalidToken as error:
         raise InvalidClient(error.detail) from None
-    if not header.keys() <= HEADER_MEMBERS or header.get("typ", "JWT") not in TYPES:
+    typ = header.get("typ", "JWT")
+    if not header.keys() <= HEADER_MEMBERS or not isinstance(typ, str) or typ not in TYPES:
         raise InvalidClient("a header member that is never accepted")
     return Jws(
         alg=str(header.get("alg")),

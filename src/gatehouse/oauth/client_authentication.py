@@ -7,7 +7,11 @@ assertion, or, when it is public, nothing but its name. What fits the other prof
 from dataclasses import dataclass, field
 from typing import Final
 
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.audit.refusals import Refusals
 from gatehouse.oauth.client_assertions import ClientAssertions
+from gatehouse.oauth.client_rules import checked_id
 from gatehouse.oauth.client_secrets import ClientSecrets
 from gatehouse.oauth.errors import ClientNotFound, InvalidClient, InvalidRequest
 from gatehouse.oauth.model import Client, Profile
@@ -32,6 +36,7 @@ class Credentials:
     assertion_type: str = ""
     assertion: str = field(default="", repr=False)
     source: str = ""  # the caller as the throttles count him
+    origin: Origin
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -46,12 +51,19 @@ class Credentials:
 
 class ClientAuthentication:
     def __init__(
-        self, *, store: ClientStore, secrets: ClientSecrets, assertions: ClientAssertions, guesses: Guesses
+        self,
+        *,
+        store: ClientStore,
+        secrets: ClientSecrets,
+        assertions: ClientAssertions,
+        guesses: Guesses,
+        refusals: Refusals,
     ) -> None:
         self._store = store
         self._secrets = secrets
         self._assertions = assertions
         self._guesses = guesses
+        self._refusals = refusals
 
     async def at_token_endpoint(self, shown: Credentials, owner: Client | None, redirect_uri: str) -> Client:
         """Who shows it: the owner of what is presented, when nobody is named.
@@ -78,7 +90,7 @@ class ClientAuthentication:
         if owner is not None and name in ("", owner.client_id):
             return owner
         try:
-            return await self._store.client(name)
+            return await self._store.client(checked_id(name))
         except ClientNotFound:
             await self._count_guess("", shown)
             raise InvalidClient("no such client") from None
@@ -112,7 +124,11 @@ class ClientAuthentication:
     async def _believed(self, client: Client, shown: Credentials, *, proved: bool) -> Client:
         if not proved:
             await self._count_guess(client.client_id, shown)
-            raise InvalidClient(f"a wrong proof for {client.client_id}")
+            # After the count: whom that keeps out writes nothing more.
+            record_id = await self._refusals.keep(
+                Event.CLIENT_REFUSED, shown.origin, reason="a wrong proof", subject=client.client_id
+            )
+            raise InvalidClient(f"a wrong proof for {client.client_id}, record {record_id}")
         return client
 
     async def _count_guess(self, client_id: str, shown: Credentials) -> None:

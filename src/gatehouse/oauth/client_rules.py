@@ -7,7 +7,7 @@ from typing import Final
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.kernel.urls import parse_web_url
 from gatehouse.oauth.client_keys import client_keys
-from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.errors import BadClient, ClientNotFound
 from gatehouse.oauth.model import SCOPES, Client, Profile, TokenSettings
 from gatehouse.oauth.redirects import is_registrable_host, is_registrable_origin, is_registrable_uri
 
@@ -35,7 +35,8 @@ OWN_CLAIMS: Final = frozenset(
             "client_id",
         ),
         *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash"),
-        *("email", "email_verified", "nickname", "name", "preferred_username", "locale", "phone_number_verified"),
+        *("status", "email", "email_verified", "nickname", "name", "preferred_username", "locale"),
+        *("phone_verified", "phone_number", "phone_number_verified"),
     )
 )
 SHORTEST: Final = 60  # seconds any token lives
@@ -43,6 +44,13 @@ DEFAULTS: Final = TokenSettings()  # which are the most, too
 GRACE_MOST: Final = 60  # as oauth.refresh_grace_seconds
 
 Problem = tuple[object, str]
+
+
+def checked_id(name: str) -> str:
+    """A name off the wire, before storage is asked for it: PostgreSQL takes no NUL. Raises ClientNotFound."""
+    if CLIENT_ID.fullmatch(name) is None:
+        raise ClientNotFound("a name that no client can have")
+    return name
 
 
 def check_client(client: Client) -> None:

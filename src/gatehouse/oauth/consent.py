@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import Origin, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.model import Client, Consent
@@ -30,6 +30,11 @@ class Consents:
         details = {"client": client.client_id, "scope": " ".join(scopes)}
         entry = self._recorder.record(Event.CONSENT_GIVEN, origin, subject=user_id, details=details)
         await self._store.give(consent, entry)
+
+    def denial(self, user_id: str, client_id: str, scopes: Sequence[str], origin: Origin) -> Record:
+        """What is recorded when he says no; nothing else is kept of that."""
+        details = {"client": client_id, "scope": " ".join(scopes)}
+        return self._recorder.record(Event.CONSENT_DENIED, origin, subject=user_id, details=details)
 
     async def withdraw(self, user_id: str, client_id: str, origin: Origin) -> bool:
         """Everything the client was given ends with it."""

@@ -58,9 +58,12 @@ class DeviceOccasion:
     async def destination(self, interaction: Interaction) -> Destination:
         return Destination(application=(await self._clients.client(interaction.ask[CLIENT])).name)
 
-    async def next_step(self, interaction: Interaction) -> Step:  # noqa: ARG002 - the protocol's signature
-        """Always asked, also of someone who is signed in: another may have sent him the code (RFC 8628 §5.4)."""
-        return Step.CONFIRM
+    async def next_step(self, interaction: Interaction) -> Step:
+        """Always asked, also of someone who is signed in: another may have sent him the code (RFC 8628 §5.4).
+
+        A session from a short-lived token does not do, not even for a client of ours: a device stays in for months.
+        """
+        return Step.LOGIN if proof_of(interaction).limited else Step.CONFIRM
 
     async def question(self, interaction: Interaction) -> Question:
         request = await self._waiting(interaction)
@@ -75,6 +78,8 @@ class DeviceOccasion:
 
     async def finish(self, interaction: Interaction, origin: Origin) -> str:
         request, proof = await self._waiting(interaction), proof_of(interaction)
+        if proof.limited:
+            raise InteractionGone
         client = await self._clients.client(request.client_id)
         if not await lets_in(self._rules, await self._accounts.user(proof.user_id), client):
             return await self.refuse(interaction, origin)
@@ -83,7 +88,9 @@ class DeviceOccasion:
         details: Details = {"client": client.client_id, "scope": " ".join(request.scopes), "device": True}
         entry = self._recorder.record(Event.GRANT_MADE, origin, subject=proof.user_id, details=details)
         grant = self._grant(request, client, proof)
-        approved = await self._store.approve(request.user_code, grant, self._clock.now(), entry)
+        approved = await self._store.approve(
+            request.user_code, grant, self._clock.now(), entry, consented=not client.first_party
+        )
         return DONE if approved else NOT_DONE
 
     async def refuse(self, interaction: Interaction, origin: Origin) -> str:

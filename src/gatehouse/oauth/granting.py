@@ -36,13 +36,14 @@ class Granting:
     async def begin(self, client: Client, proof: Proof, request: AuthorizationRequest, origin: Origin) -> str:
         """Keep the grant and return its code, of which a digest is kept.
 
-        Raises LoginRequired when the account was blocked, or all its sessions were ended, a moment ago.
+        Raises LoginRequired when the account was blocked, all its sessions were ended, or the consent was withdrawn,
+        a moment ago.
         """
         code = new_secret()
         grant = self._grant(client, proof, request, sha256(code))
         details = {"client": client.client_id, "scope": " ".join(request.scopes)}
         entry = self._recorder.record(Event.GRANT_MADE, origin, subject=proof.user_id, details=details)
-        if not await self._store.begin(grant, entry, in_session=True):
+        if not await self._store.begin(grant, entry, in_session=True, consented=not client.first_party):
             raise LoginRequired
         return code
 

@@ -16,6 +16,7 @@ from gatehouse.oauth.model import Holder
 from gatehouse.oauth.ports import AccessKeys
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore, LoginTokenStore
+from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.errors import InvalidToken
 
 INACTIVE: Final[Mapping[str, object]] = {"active": False}  # and not a word about why (RFC 7662 §2.2)
@@ -84,7 +85,7 @@ class Introspection:
         bearer = await self._bearers.find(token)
         if bearer is None or not asker.may_know(bearer.holder):
             return None
-        scopes = [scope for scope in bearer.holder.grant.scopes if scope in bearer.token.scopes]
+        scopes = [scope for scope in bearer.holder.scopes if scope in bearer.token.scopes]
         return {
             **self._told(bearer.holder, " ".join(scopes)),
             "token_type": "Bearer",
@@ -96,9 +97,9 @@ class Introspection:
         holder = None if shown is None else await self._store.by_id(shown.grant_id, self._clock.now())
         if shown is None or holder is None or not asker.may_know(holder):
             return None
-        if holder.grant.generation != shown.generation:
+        if holder.grant.generation != shown.generation or OFFLINE_ACCESS not in holder.scopes:
             return None
-        return {**self._told(holder, " ".join(holder.grant.scopes)), "exp": shown.ends_at}
+        return {**self._told(holder, " ".join(holder.scopes)), "exp": shown.ends_at}
 
     async def _login_token(self, token: str, asker: Asker) -> Mapping[str, object] | None:
         """The `token` of login data: its application alone is told about it (R1)."""

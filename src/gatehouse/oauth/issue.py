@@ -57,6 +57,7 @@ class Issue:
     ) -> TokenSet:
         """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
         now = self._clock.now()
+        scopes = tuple(scope for scope in scopes if scope in holder.scopes)
         ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
         access_token = self._access_tokens.make(holder.grant.grant_id, scopes, ends_at)
         return TokenSet(

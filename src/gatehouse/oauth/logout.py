@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from gatehouse.accounts.model import SignedIn
+from gatehouse.oauth.client_rules import checked_id
 from gatehouse.oauth.errors import BadLogout, ClientNotFound
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.redirects import with_query
@@ -64,7 +65,7 @@ class Logouts:
 
     async def _client(self, client_id: str) -> Client | None:
         try:
-            return await self._clients.client(client_id) if client_id else None
+            return await self._clients.client(checked_id(client_id)) if client_id else None
         except ClientNotFound:
             raise BadLogout("there is no such client") from None
 

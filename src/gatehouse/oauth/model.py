@@ -124,6 +124,11 @@ class Holder:
     user: User
     client: Client
 
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Those of the grant that the client may still have: it may have been narrowed since."""
+        return tuple(scope for scope in self.grant.scopes if scope in self.client.scopes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginToken:

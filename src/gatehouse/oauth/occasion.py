@@ -22,10 +22,9 @@ KIND: Final = "authorize"
 REQUEST: Final = "request"
 
 
-def ask_of(request: AuthorizationRequest, *, stale_sign_in: str = "") -> Mapping[str, str]:
-    """What an interaction keeps of a request; the session it began with does not do if a new proof was wanted."""
-    kept = replace(request, stale_sign_in=stale_sign_in, id_token_hint="")
-    return {REQUEST: msgspec.json.encode(kept).decode()}
+def ask_of(request: AuthorizationRequest) -> Mapping[str, str]:
+    """What an interaction keeps of a request."""
+    return {REQUEST: msgspec.json.encode(replace(request, id_token_hint="")).decode()}
 
 
 def request_of(interaction: Interaction) -> AuthorizationRequest:
@@ -52,10 +51,7 @@ class AuthorizeOccasion:
     async def next_step(self, interaction: Interaction) -> Step:
         request, proof = request_of(interaction), proof_of(interaction)
         client = await self._client(request)
-        is_older = proof.proved_at < interaction.created_at  # a proof that came of this very way is new enough
-        if proof.sign_in == request.stale_sign_in or (
-            (is_older or proof.limited) and not self._authorize.will_do(request, client, proof)
-        ):
+        if not self._authorize.will_do(request, client, proof):
             return Step.LOGIN
         try:
             must_ask = await self._must_ask(request, client, proof)

@@ -104,5 +104,5 @@ def source_of(uri: str) -> str:
 
 def with_query(uri: str, parameters: Mapping[str, str]) -> str:
     """Add an answer to a redirect URI that has been found registered, keeping the query it has."""
-    joint = "" if uri.endswith(("?", "&")) else "&" if "?" in uri else "?"
+    joint = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
     return f"{uri}{joint}{urlencode(parameters, quote_via=quote)}"

@@ -1,6 +1,6 @@
 """Ending a grant by one of its tokens: interface §4.2's own revoke, and RFC 7009."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
@@ -8,10 +8,18 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.bearers import Bearers
 from gatehouse.oauth.client_authentication import ClientAuthentication, Credentials
-from gatehouse.oauth.errors import InvalidGrant, InvalidRefreshToken, InvalidRequest
+from gatehouse.oauth.errors import InvalidRefreshToken, InvalidRequest
 from gatehouse.oauth.model import Client, Holder
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """Whose refresh token was shown."""
+
+    holder: Holder
+    is_newest: bool  # the good one; any other was rotated
 
 
 class Revocation:
@@ -35,44 +43,47 @@ class Revocation:
     async def revoke_refresh_token(self, shown: Credentials, token: str, origin: Origin) -> None:
         """Interface §4.2: nothing but the good refresh token of this very client is taken.
 
+        A rotated one ends its family as well, and is told to be no good all the same: whoever still had it wanted
+        out, and somebody else may have rotated it.
+
         Raises InvalidClient, InvalidRequest, InvalidRefreshToken.
         """
         if not token:
             raise InvalidRequest("no refresh_token")
         client = await self._authentication.by_secret(shown)
-        holder = await self._refreshed(token)
-        if holder is None or holder.client.client_id != client.client_id:
-            raise InvalidRefreshToken("not a good refresh token of this client")
-        if not await self._revoke(holder, client, origin):
-            raise InvalidRefreshToken("revoked meanwhile")
+        found = await self._refreshed(token)
+        if found is None or found.holder.client.client_id != client.client_id:
+            raise InvalidRefreshToken("not a refresh token of this client")
+        if not await self._revoke(found.holder, client, origin) or not found.is_newest:
+            raise InvalidRefreshToken("rotated, or revoked meanwhile")
 
     async def revoke(self, shown: Credentials, token: str, origin: Origin) -> None:
-        """RFC 7009: any token of the client; one that is no longer good is no error.
+        """RFC 7009: any token of the client; one that is no longer good is no error, nor is another client's (§2.2).
 
-        Revoking an access token ends its grant: access tokens are not stored one by one. Raises InvalidClient,
-        InvalidRequest, and InvalidGrant for a token of another client.
+        Both are answered alike, so that nobody learns which foreign tokens live. Revoking an access token ends its
+        grant: access tokens are not stored one by one. Raises InvalidClient, InvalidRequest.
         """
         if not token:
             raise InvalidRequest("no token")
         client = await self._authentication.by_secret(shown)
         holder = await self._holder(token)
-        if holder is None:
-            return
-        if holder.client.client_id != client.client_id:
-            raise InvalidGrant(f"a token of {holder.client.client_id}")
-        await self._revoke(holder, client, origin)
+        if holder is not None and holder.client.client_id == client.client_id:
+            await self._revoke(holder, client, origin)
 
     async def _holder(self, token: str) -> Holder | None:
         bearer = await self._bearers.find(token)
-        return await self._refreshed(token) if bearer is None else bearer.holder
+        if bearer is not None:
+            return bearer.holder
+        found = await self._refreshed(token)
+        return None if found is None else found.holder
 
-    async def _refreshed(self, token: str) -> Holder | None:
-        """Whose refresh token this is, if it is the good one of a living grant."""
+    async def _refreshed(self, token: str) -> Refreshed | None:
+        """Whose refresh token this is, if it is one of a living grant."""
         shown = await self._refresh_tokens.read(token)
         holder = None if shown is None else await self._store.by_id(shown.grant_id, self._clock.now())
-        if shown is None or holder is None or holder.grant.generation != shown.generation:
+        if shown is None or holder is None:
             return None
-        return holder
+        return Refreshed(holder=holder, is_newest=holder.grant.generation == shown.generation)
 
     async def _revoke(self, holder: Holder, client: Client, origin: Origin) -> bool:
         record = self._recorder.record(

@@ -57,10 +57,11 @@ class ClientStore(Protocol):
 
 
 class GrantStore(Protocol):
-    async def begin(self, grant: Grant, record: Record, *, in_session: bool = False) -> bool:
+    async def begin(self, grant: Grant, record: Record, *, in_session: bool = False, consented: bool = False) -> bool:
         """Keep a new grant with its code; False, and nothing kept, when the user is blocked or his rev moved on.
 
         `in_session`: also when the session it came from has ended, so that no grant outlives a sign-out unseen.
+        `consented`: also when its scopes are not, or no longer, all allowed by the person.
         """
 
     async def by_code(self, code: bytes) -> Holder | None:
@@ -123,8 +124,13 @@ class DeviceStore(Protocol):
     async def by_user_code(self, user_code: str, now: int) -> DeviceRequest | None:
         """The pending request behind a user code."""
 
-    async def approve(self, user_code: str, grant: Grant, now: int, record: Record) -> bool:
-        """Approve the pending request and keep its grant, together; False when it is not pending any more."""
+    async def approve(
+        self, user_code: str, grant: Grant, now: int, record: Record, *, consented: bool = False
+    ) -> bool:
+        """Approve the pending request and keep its grant, together; False when it is not pending any more.
+
+        `consented`: as in GrantStore.begin.
+        """
 
     async def deny(self, user_code: str, now: int, record: Record) -> bool:
         """Refuse the pending request."""

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.audit.model import Record
 from gatehouse.oauth.model import DeviceRequest, DeviceState, Grant, Holder
 from gatehouse.storage.audit import record
-from gatehouse.storage.grants import STILL_GOOD, add_grant, by_id
+from gatehouse.storage.grants import STILL_GOOD, add_grant, by_id, is_allowed
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables import device_requests, grants
@@ -46,6 +46,7 @@ FIRST_TOKEN = Statement(
 )
 SWEEP = Statement(delete(device_requests).where(device_requests.c.ends_at <= bindparam("ended_by")))
 
+KEPT_AFTER_END: Final = 600  # seconds; a device that still polls is told that its code has expired
 LONGER: Final = 5  # seconds more between two polls after one that came too early (RFC 8628 §3.5)
 
 
@@ -58,8 +59,10 @@ def by_user_code(user_code: str, now: int) -> Verb[DeviceRequest | None]:
     return _request(rows[0]) if rows else None
 
 
-def approve(user_code: str, grant: Grant, now: int, entry: Record) -> Verb[bool]:
+def approve(user_code: str, grant: Grant, now: int, entry: Record, *, consented: bool = False) -> Verb[bool]:
     if not (yield STILL_GOOD(of=grant.user_id, rev=grant.rev)):
+        return False
+    if consented and not (yield from is_allowed(grant)):
         return False
     if not (yield SETTLE(of=user_code, now=now, to=DeviceState.APPROVED.value, granted=grant.grant_id)):
         return False
@@ -93,8 +96,8 @@ def take(digest: bytes, now: int, *, generation: int) -> Verb[Holder | None]:
     return (yield from by_id(rows[0].grant_id, now))
 
 
-def sweep(ended_by: int) -> Verb[None]:
-    yield SWEEP(ended_by=ended_by)
+def sweep(now: int) -> Verb[None]:
+    yield SWEEP(ended_by=now - KEPT_AFTER_END)
 
 
 class DeviceStorage(Stored):

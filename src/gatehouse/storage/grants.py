@@ -16,7 +16,7 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.oauth import KnownClients, client_of
 from gatehouse.storage.runner import Runner, Stored, act
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import clients, grants, once, sessions, users
+from gatehouse.storage.tables import clients, consents, grants, once, sessions, users
 
 ASSERTION: Final = "client_assertion"  # the kind of single-use thing the id of a private_key_jwt is
 # The columns of each part of a holder; a row has them one after the other.
@@ -40,6 +40,11 @@ STILL_GOOD = Statement(
 
 STILL_SIGNED_IN = Statement(
     select(sessions.c.session_id).where(sessions.c.session_id == bindparam("session")).with_for_update(read=True)
+)
+ALLOWED = Statement(
+    select(consents.c.scopes)
+    .where(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
+    .with_for_update(read=True)  # a withdrawal under way waits, and then revokes this grant too
 )
 
 
@@ -132,14 +137,21 @@ SWEEP = Statement(
 )
 
 
-def begin(grant: Grant, entry: Record, *, in_session: bool = False) -> Verb[bool]:
+def begin(grant: Grant, entry: Record, *, in_session: bool = False, consented: bool = False) -> Verb[bool]:
     if not (yield STILL_GOOD(of=grant.user_id, rev=grant.rev)):
         return False
     if in_session and not (yield STILL_SIGNED_IN(session=grant.session_id)):
         return False
+    if consented and not (yield from is_allowed(grant)):
+        return False
     yield from add_grant(grant)
     yield from record(entry)
     return True
+
+
+def is_allowed(grant: Grant) -> Verb[bool]:
+    rows = yield ALLOWED(of=grant.user_id, to=grant.client_id)
+    return bool(rows) and set(grant.scopes) <= set(rows[0].scopes)
 
 
 def add_grant(grant: Grant) -> Verb[None]:

@@ -4,8 +4,10 @@ from dataclasses import asdict, replace
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
+from gatehouse.audit.model import Record
 from gatehouse.interaction.errors import InteractionMoved
 from gatehouse.interaction.model import Interaction, Step
+from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables import interactions
@@ -51,8 +53,10 @@ def move(interaction: Interaction) -> Verb[Interaction]:
     return replace(interaction, version=moved[0].version)
 
 
-def finish(digest: bytes, now: int) -> Verb[Interaction | None]:
+def finish(digest: bytes, now: int, entry: Record | None = None) -> Verb[Interaction | None]:
     rows = yield FINISH(of=digest, now=now)
+    if rows and entry is not None:
+        yield from record(entry)
     return _interaction(rows[0]) if rows else None
 
 

@@ -30,7 +30,7 @@ def sweep(now: int) -> Verb[None]:
     yield SWEEP_TOKENS(now=now)
     yield SWEEP_INTERACTIONS(now=now)
     yield from grants.sweep(now - KEPT_AFTER_END)
-    yield from device_requests.sweep(now - KEPT_AFTER_END)
+    yield from device_requests.sweep(now)
     yield from logout_calls.forget_before(now - mail.KEPT)
     yield from mail.forget_before(now - mail.KEPT)
     yield from personal_data.forget_ended(now)

@@ -103,3 +103,9 @@ class Browsers:
                 continue
             ours[bare] = "" if bare in ours or len(value) > COOKIE_LONGEST else value
         return {name: value for name, value in ours.items() if value}
+
+
+def is_prefetch(request: Request) -> bool:
+    """A browser that reads ahead is not a person who goes there (AZ-30)."""
+    purposes = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-moz"))
+    return any("prefetch" in purpose.lower() for purpose in purposes)

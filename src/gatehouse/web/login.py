@@ -19,7 +19,7 @@ from gatehouse.accounts.sign_in import Attempt, SignIn
 from gatehouse.accounts.store import AccountStore
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import Interaction, Step
+from gatehouse.interaction.model import Interaction, Step, first_step_holds
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.keys.errors import BadPublicKey
 from gatehouse.keys.public_keys import parse_rsa_public_key
@@ -158,7 +158,7 @@ class LoginEndpoint:
     async def _ask_for_factor(self, user: User, options: LoginOptions) -> dict[str, object]:
         sealed = self._masters.seal(msgspec.json.encode(options), purpose=SEALED_FOR)
         ask = {"options": base64.b64encode(sealed).decode()}
-        handle = await self._interactions.begin(KIND, ask, browser=NO_BROWSER, user_id=user.user_id)
+        handle = await self._interactions.begin(KIND, ask, browser=NO_BROWSER, user=user)
         return await self._two_step(user, handle)
 
     async def _two_step(self, user: User, handle: str) -> dict[str, object]:
@@ -172,6 +172,8 @@ class LoginEndpoint:
         user = await self._accounts.user(interaction.user_id)
         if user.blocked:
             raise SignInRefused
+        if not first_step_holds(interaction, user):
+            raise InteractionGone
         return interaction, user
 
     async def _verify(self, request: Request, user: User, ask: LoginRequest) -> None:

@@ -7,6 +7,8 @@ import pytest
 from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import ClaimSource, Client, Profile, TokenSettings, Told
+from gatehouse.tokens.claims import IdClaims
+from gatehouse.web.oauth.userinfo import UserInfoAnswer
 from tests.support.builders import NOW
 
 ED25519 = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
@@ -87,3 +89,9 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
 def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
     with pytest.raises(BadClient, match=words):
         check_client(a_client(**fields))
+
+
+@pytest.mark.parametrize("name", [*IdClaims.__struct_fields__, *UserInfoAnswer.__struct_fields__])
+def test_no_mapped_claim_speaks_in_the_place_of_one_of_ours(name: str) -> None:
+    with pytest.raises(BadClient, match="the name of one that tokens carry"):
+        check_client(a_client(claims=mapped(name)))

@@ -76,6 +76,7 @@ def test_a_redirect_uri_is_told_by_its_host_and_allowed_by_its_origin(uri: str, 
         ("https://a.example/cb?", "https://a.example/cb?code=x%20%26"),
         ("https://a.example/cb?b=1", "https://a.example/cb?b=1&code=x%20%26"),
         ("https://a.example/cb?b=1&", "https://a.example/cb?b=1&code=x%20%26"),
+        ("https://a.example/news&", "https://a.example/news&?code=x%20%26"),
         ("com.example.app:/cb", "com.example.app:/cb?code=x%20%26"),
     ],
 )

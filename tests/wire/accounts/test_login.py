@@ -2,6 +2,8 @@
 
 import json
 from base64 import urlsafe_b64decode
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,13 @@ from gatehouse.accounts.model import User
 from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
 from gatehouse.kernel.digests import sha256
+from gatehouse.storage.accounts import change_user
 from gatehouse.tokens.claims import factor_digest, location_digest
 from tests.support.builders import a_record, a_user
 from tests.support.geoip import write_geoip
+from tests.support.letters import new_letters
 from tests.support.service import Service, running_service
-from tests.support.visitor import PASSWORD
+from tests.support.visitor import PASSWORD, Visitor
 
 LOGIN = "anna@studio.example"
 PATH = "/proxy/api/login"
@@ -187,6 +191,39 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(servic
     claims = claims_of(data["jwt"])
     assert claims["fac"] == factor_digest("device-1", claims["slt"])
     assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
+
+
+async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service: Service, anna: User) -> None:
+    app = await with_totp(service, anna)
+    asked = await log_in(service)
+    await people(service.house).sessions.sign_out_everywhere(anna.user_id, Origin(actor="test"))
+    answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
+    assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
+    assert (await log_in(service, otp=answer["otp"]))["status"] == "OK"  # and the code was not spent
+
+
+async def test_letters_with_codes_are_counted_with_those_of_the_pages(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    await service.house.storage.runner.act(partial(change_user, replace(anna, email_verified=True)))
+    them = people(service.house)
+    await them.email_codes.enable(
+        await service.house.storage.accounts.user(anna.user_id), origin=Origin(actor="test")
+    )
+    asked = await log_in(service)
+    more = {"request_id": asked["request_id"], "method": "email"}
+    await new_letters(service)
+    for _ in range(5):
+        assert (await service.client.post(PATH, json=more)).json()["status"] == "2STEP"
+    refused = await service.client.post(PATH, json=more)
+    assert refused.json() == {"status": "BLOCKED", "retry_after": 60}
+    assert refused.headers["retry-after"] == "60"
+    assert len(await new_letters(service)) == 5
+    await visitor.sign_in(LOGIN)
+    await visitor.follow()
+    assert (await visitor.post("/sign-in/factor/method", method="email")).status_code == 429
+    await service.clock.advance(60)
+    assert (await service.client.post(PATH, json=more)).json()["status"] == "2STEP"
 
 
 async def test_login_password_and_code_can_come_in_one_call(service: Service, anna: User) -> None:

@@ -6,7 +6,9 @@ from typing import Final
 import httpx2
 from sqlalchemy import Table, func, select
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import Auth, Strength, User
+from gatehouse.app.people import people
+from gatehouse.audit.model import Origin
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.model import Grant
 from gatehouse.storage.statements import Statement, Verb
@@ -14,6 +16,7 @@ from gatehouse.storage.tables import grants, interactions
 from gatehouse.tokens.claims import IdClaims
 from tests.support.oauth import REDIRECT, answer_in
 from tests.support.service import Service
+from tests.support.visitor import Visitor
 
 LOGIN: Final = "anna@studio.example"
 CODE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # 256 bit
@@ -48,6 +51,19 @@ def error_in(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
 
 def wants_sign_in(answer: httpx2.Response) -> bool:
     return answer.status_code == 303 and answer.headers["location"].startswith("/sign-in?interaction=")
+
+
+def begun_in(answer: httpx2.Response) -> str:
+    """The handle of the way that an answer sends a person on."""
+    return answer_in(answer.headers["location"])["interaction"]
+
+
+async def enter_limited(service: Service, user: User, visitor: Visitor) -> None:
+    """What spending a short-lived token leaves in the browser."""
+    opened = await people(service.house).sessions.open(
+        user, Auth.LOGIN, origin=Origin(actor="test"), agent="", strength=Strength.LIMITED
+    )
+    visitor.client.cookies.set("gh_session", opened.secret)
 
 
 async def grant_of(service: Service, code: str) -> Grant:

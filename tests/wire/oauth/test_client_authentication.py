@@ -1,5 +1,6 @@
 """How clients prove themselves at the token endpoint (interface §5.1, R3)."""
 
+import json
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,15 +13,19 @@ import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey, RSAKey
+from sqlalchemy import select
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import ClientSecret, SecretKind
 from gatehouse.storage.oauth import change_client
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import audit_refusals
 from tests.support.builders import ORIGIN
 from tests.support.oauth import (
     TOKEN,
     Relying,
     an_oidc_client,
+    b64,
     basic,
     challenge_of,
     proof,
@@ -242,3 +247,66 @@ async def test_an_assertion_about_another_client_proves_only_that_one(
     await keyed(service, key, "ES256")
     fields = {"client_assertion": asserted(service, key, "ES256"), "client_assertion_type": BEARER}
     assert refused(await redeem(shelf, await shelf.granted(anna), {}, **fields)) == (400, "invalid_grant")
+
+
+ENDPOINTS = [
+    TOKEN,
+    *(f"/proxy/oauth/{name}" for name in ("introspect", "revoke", "token/revoke", "device_authorization")),
+]
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+async def test_a_name_that_no_client_can_have_is_refused_and_not_looked_up(service: Service, path: str) -> None:
+    for name in ("\0", "a\0b", "%00", "a%00b", "\u202e", "💥", "a" * 65, "a b"):
+        fields = {"grant_type": "refresh_token", "refresh_token": "x"} if path == TOKEN else {"token": "x"}
+        answer = await service.client.post(path, data=fields, headers={"Authorization": basic(name, "x")})
+        assert refused(answer) == UNPROVED, name
+
+
+async def test_an_assertion_of_odd_parts_is_refused(shelf: Relying, anna: User) -> None:
+    def assertion(header: object, payload: object) -> str:
+        return ".".join(b64(json.dumps(part).encode()) for part in (header, payload)) + ".eA"
+
+    types: list[object] = [[], {}, None, 1, True, "at+jwt"]
+    for typ in types:
+        odd = assertion({"alg": "RS256", "typ": typ}, {"sub": "shelf"})
+        assert refused(await with_assertion(shelf, anna, odd)) == UNPROVED, typ
+    names: list[object] = ["a\0b", "\0", [], {}, 1, "a" * 65]
+    for name in names:
+        odd = assertion({"alg": "RS256"}, {"sub": name})
+        assert refused(await with_assertion(shelf, anna, odd)) == UNPROVED, name
+
+
+async def refusals_kept(service: Service) -> list[Any]:
+    kept = Statement(select(audit_refusals).order_by(audit_refusals.c.position))
+
+    def verb() -> Verb[list[Any]]:
+        return list((yield kept()))
+
+    return await service.house.storage.runner.survey(verb)
+
+
+async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_out(
+    service: Service, web: Relying, shelf: Relying, anna: User
+) -> None:
+    await redeem(shelf, "code", {"Authorization": basic("shelf", "wrong")})
+    await redeem(web, await web.granted(anna), {"Authorization": f"Bearer {proof(web.redirect_uri, 'wrong')}"})
+    kept = await refusals_kept(service)
+    assert [(one.event, one.subject, one.reason) for one in kept] == [
+        ("client.refused", "shelf", "a wrong proof"),
+        ("client.refused", "web", "a wrong proof"),
+    ]
+    assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
+    found = await service.house.storage.audit.find(kept[0].record_id)
+    assert found is not None
+    answers = [await redeem(shelf, "code", {"Authorization": basic("shelf", "wrong")}) for _ in range(105)]
+    assert answers[-1].status_code == 429
+    assert len(await refusals_kept(service)) == 2 + [one.status_code for one in answers].count(401)
+
+
+async def test_right_proofs_and_names_of_nobody_leave_no_refusal(
+    service: Service, shelf: Relying, anna: User
+) -> None:
+    await shelf.tokens(await shelf.granted(anna))
+    assert refused(await redeem(shelf, "code", {"Authorization": basic("nobody", "x")})) == UNPROVED
+    assert await refusals_kept(service) == []

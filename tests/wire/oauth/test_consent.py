@@ -2,10 +2,13 @@
 
 import json
 from html import unescape
+from typing import Any
 
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.app.people import people
+from gatehouse.audit.model import Origin
 from gatehouse.kernel.digests import sha256
 from tests.support.builders import a_record
 from tests.support.oauth import Relying, an_oidc_client
@@ -80,6 +83,36 @@ async def test_deny_tells_the_client_and_remembers_nothing(
     assert (told["state"], told["iss"]) == ("st", service.base_url)
     assert await service.house.storage.consents.consent(anna.user_id, "third") is None
     assert (await grants_made(service), await ways_begun(service)) == (0, 0)
+    await asked(at_home, third)
+
+
+async def test_a_denial_is_recorded_once(service: Service, at_home: Visitor, anna: User, third: Relying) -> None:
+    page = await asked(at_home, third, scope="openid email")
+    form = {**hidden_fields(page), "decision": "deny"}
+    for _ in range(3):
+        await at_home.client.post(CONSENT, data=form)
+    records = await service.house.storage.audit.newest(10, anna.user_id, "consent.denied")
+    assert [(one.actor, one.details) for one in records] == [
+        (anna.user_id, {"client": "third", "scope": "openid email"})
+    ]
+
+
+async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
+    service: Service, at_home: Visitor, anna: User, third: Relying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asked(at_home, third)
+    back_with(await at_home.post(CONSENT, decision="allow"))
+    store = type(service.house.storage.grants)
+    begin = store.begin
+
+    async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
+        assert await people(service.house).authorizing.consents.withdraw(anna.user_id, "third", Origin(actor="test"))
+        return await begin(self, *args, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "begin", after_the_withdrawal)
+        assert error_in(await at_home.get(third.authorize_path())) == "login_required"
+    assert await grants_made(service) == 1  # the first one, which is revoked
     await asked(at_home, third)
 
 

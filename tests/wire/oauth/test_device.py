@@ -3,20 +3,26 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 
-from gatehouse.accounts.model import Auth, Strength, User
+from gatehouse.accounts.model import User
 from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
+from gatehouse.interaction.errors import InteractionGone
+from gatehouse.interaction.model import Step, proof_of_session, with_proof
+from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.device import LETTERS
+from gatehouse.storage.tables import device_requests
 from tests.support.builders import a_record
 from tests.support.oauth import TOKEN, Relying, a_public_client, an_oidc_client, claims_of, refused, told
 from tests.support.permission_builders import create_application
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+from tests.wire.oauth.asking import begun_in, count, enter_limited, wants_sign_in
 
 ASK = "/proxy/oauth/device_authorization"
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -299,10 +305,71 @@ async def test_whoever_signs_in_meanwhile_does_not_answer_for_the_one_who_was_as
 async def test_a_session_from_a_short_token_has_to_sign_in_first(
     service: Service, tv: Relying, visitor: Visitor, anna: User
 ) -> None:
-    opened = await people(service.house).sessions.open(
-        anna, Auth.LOGIN, origin=Origin(actor="test"), agent="", strength=Strength.LIMITED
-    )
-    visitor.client.cookies.set("gh_session", opened.secret)
+    await enter_limited(service, anna, visitor)
     given = await ask(tv)
-    answer = await type_code(visitor, given["user_code"])
-    assert answer.headers["location"].startswith("/sign-in?")
+    assert wants_sign_in(await type_code(visitor, given["user_code"]))
+    assert (await sign_in_here(visitor)).url.path == "/sign-in/confirm"
+
+
+@pytest.mark.parametrize("first_party", [True, False], ids=["first party", "third party"])
+async def test_a_session_from_a_short_token_cannot_choose_itself_for_a_device(
+    service: Service, visitor: Visitor, anna: User, *, first_party: bool
+) -> None:
+    stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=first_party)
+    await enter_limited(service, anna, visitor)
+    given = await ask(stick)
+    handle = begun_in(await type_code(visitor, given["user_code"]))
+    await visitor.get(f"/sign-in/as?interaction={handle}")
+    assert wants_sign_in(await visitor.post("/sign-in/as", decision="continue"))
+    await visitor.get("/device")  # for its csrf value
+    assert (await visitor.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
+    assert refused(await poll(stick, given["device_code"])) == (400, "authorization_pending")
+
+
+async def test_neither_the_confirmation_nor_the_grant_takes_a_limited_session(
+    service: Service, tv: Relying, visitor: Visitor, anna: User
+) -> None:
+    them, store = people(service.house), service.house.storage.interactions
+    await enter_limited(service, anna, visitor)
+    given = await ask(tv)
+    handle = begun_in(await type_code(visitor, given["user_code"]))
+    signed_in = await them.sessions.find(visitor.cookies["gh_session"])
+    begun = await store.find(sha256(handle), service.clock.now())
+    assert signed_in is not None
+    assert begun is not None
+    asked = await store.move(replace(with_proof(begun, proof_of_session(signed_in.session)), step=Step.CONFIRM))
+    assert (await visitor.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
+    with pytest.raises(InteractionGone):
+        await them.device_occasion.finish(asked, Origin(actor="test"))
+    assert refused(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+
+
+async def test_a_flood_of_devices_is_limited_and_soon_forgotten(service: Service, tv: Relying) -> None:
+    answers = [await service.client.post(ASK, data=asking(tv)) for _ in range(200)]
+    closed = [answer for answer in answers if answer.status_code == 429]
+    assert closed
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in closed)
+    assert await count(service, device_requests) <= service.house.settings.rates.login
+    await service.clock.advance(1_200)
+    await service.house.storage.sweep(service.clock.now())
+    assert await count(service, device_requests) == 0
+    await ask(tv)
+
+
+async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
+    service: Service, visitor: Visitor, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=False)
+    given = await ask(stick)
+    store = type(service.house.storage.device_requests)
+    approve = store.approve
+
+    async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
+        assert await people(service.house).authorizing.consents.withdraw(anna.user_id, "stick", Origin(actor="test"))
+        return await approve(self, *args, **more)
+
+    monkeypatch.setattr(store, "approve", after_the_withdrawal)
+    page = await answered(visitor, given["user_code"], "confirm")
+    assert "Nobody was signed in" in page.text
+    await service.clock.advance(5)
+    assert refused(await poll(stick, given["device_code"])) == (400, "authorization_pending")

@@ -191,6 +191,17 @@ async def test_head_and_repeated_parameters_end_nothing(visitor: Visitor, id_tok
     assert await is_signed_in(visitor)
 
 
+@pytest.mark.parametrize(
+    "headers", [{"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}], ids=["new", "old"]
+)
+async def test_a_browser_that_reads_ahead_signs_nobody_out(
+    visitor: Visitor, id_token: str, headers: dict[str, str]
+) -> None:
+    ahead = await visitor.client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE), headers=headers)
+    assert (ahead.status_code, "location" in ahead.headers, "set-cookie" in ahead.headers) == (503, False, False)
+    assert await is_signed_in(visitor)
+
+
 async def test_signing_out_ends_what_came_of_the_session_but_not_offline_access(
     shelf: Relying, visitor: Visitor, anna: User
 ) -> None:

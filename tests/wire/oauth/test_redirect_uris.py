@@ -202,6 +202,11 @@ async def test_az_21_a_registered_query_is_kept_and_must_be_the_registered_one(
     assert error_in(await at_home.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error=")
 
 
+async def test_a_code_never_ends_up_in_the_path(at_home: Visitor, good: Relying) -> None:
+    uri = "https://good.example/news&"
+    assert "code" in back_with(await at_home.get(good.authorize_path(redirect_uri=uri)), f"{uri}?code=")
+
+
 def shown(text: str) -> str:
     return unescape(re.sub(r"<[^>]*>", "", text))
 

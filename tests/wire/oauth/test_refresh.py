@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from gatehouse.keys.model import Algorithm, KeyLine, Purpose
 from gatehouse.keys.rotation import Manner
 from gatehouse.oauth.model import TokenSettings
 from gatehouse.permissions.model.application import Application
+from gatehouse.storage.oauth import change_client
 from tests.support.builders import a_record
 from tests.support.oauth import (
     DAY,
@@ -168,6 +170,38 @@ async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(sh
     assert claims_of(narrow["refresh_token"])["scopes"] == " ".join(scopes)
     full = told(await shelf.refresh(narrow["refresh_token"]))
     assert told(await shelf.userinfo(full["access_token"])).keys() == {"status", "sub", "email"}
+
+
+async def narrow_client(service: Service, *scopes: str) -> None:
+    changed = replace(await service.house.storage.oauth.client("shelf"), scopes=scopes)
+    await service.house.storage.runner.act(partial(change_client, changed))
+
+
+async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
+    service: Service, shelf: Relying, anna: User
+) -> None:
+    first, code = await shelf.tokens(await shelf.granted(anna)), await shelf.granted(anna)
+    await narrow_client(service, "openid", "offline_access", "profile")
+    for tokens in (told(await shelf.refresh(first["refresh_token"], scope="openid email")), await shelf.tokens(code)):
+        assert {"email", "trust"}.isdisjoint(tokens["scope"].split())
+        assert "email" not in claims_of(tokens["id_token"])
+    assert told(await shelf.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
+    fields = {"token": first["access_token"]}
+    known = told(await service.client.post("/proxy/oauth/introspect", data=fields, headers=shelf.headers))
+    assert known["scope"] == "openid offline_access profile"
+
+
+async def test_a_client_without_offline_access_any_more_refreshes_nothing(
+    service: Service, shelf: Relying, anna: User
+) -> None:
+    token, code = (await shelf.tokens(await shelf.granted(anna)))["refresh_token"], await shelf.granted(anna)
+    await narrow_client(service, "openid")
+    assert refused(await shelf.refresh(token)) == GONE
+    assert "refresh_token" not in await shelf.tokens(code)
+    known = await service.client.post("/proxy/oauth/introspect", data={"token": token}, headers=shelf.headers)
+    assert told(known) == {"active": False}
+    await narrow_client(service, "openid", "offline_access")
+    assert told(await shelf.refresh(token))["scope"] == "openid offline_access"
 
 
 async def block(service: Service, anna: User, _app: Application) -> None:

@@ -13,20 +13,31 @@ from gatehouse.audit.model import Origin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import keyed_digest
 from gatehouse.mail.model import Template
+from gatehouse.throttle.guesses import Guesses, Subject
+from gatehouse.throttle.model import GuessLimit
 
 DIGITS: Final = 6
 LIFETIME: Final = 600  # seconds
 MINUTE: Final = 60
+SENT: Final = GuessLimit(free=5, delay=60, window=3_600)  # letters one account can be made to send itself
 
 
 class EmailCodes:
     def __init__(
-        self, *, store: SecondFactorStore, key: bytes, recovery: RecoveryCodes, telling: Telling, clock: Clock
+        self,
+        *,
+        store: SecondFactorStore,
+        key: bytes,
+        recovery: RecoveryCodes,
+        guesses: Guesses,
+        telling: Telling,
+        clock: Clock,
     ) -> None:
         """`key` is the installation's: a million codes would not withstand whoever has only the database."""
         self._store = store
         self._key = key
         self._recovery = recovery
+        self._guesses = guesses
         self._telling = telling
         self._clock = clock
 
@@ -47,9 +58,10 @@ class EmailCodes:
         await self._store.disable_email(user.user_id, entry, mails)
 
     async def send(self, user: User, *, origin: Origin, device: str = "") -> None:
-        """Mail a new code, which ends the one before; its caller counts how often. Raises FactorMissing."""
+        """Mail a new code, which ends the one before. Raises FactorMissing, and TooMany after some letters."""
         if not user.email_code:
             raise FactorMissing
+        await self._guesses.begin([Subject(("email-code", user.user_id), SENT)])
         code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
         minutes = str(LIFETIME // MINUTE)
         mails = self._telling.mails(Template.EMAIL_CODE, user, origin, device, code=code, minutes=minutes)

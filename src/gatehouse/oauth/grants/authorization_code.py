@@ -41,7 +41,7 @@ class AuthorizationCode:
             await self.failed(ask)
             raise InvalidGrant("not the redirect_uri or verifier of this code")
         now = self._clock.now()
-        generation = 1 if OFFLINE_ACCESS in holder.grant.scopes else 0
+        generation = 1 if OFFLINE_ACCESS in holder.scopes else 0
         taking = await self._store.take_code(
             sha256(ask.code),
             now,

@@ -40,7 +40,7 @@ class DeviceCode:
         if request is None or request.client_id != client.client_id:
             raise InvalidGrant("no such device code, or another client's")
         refuse_undecided(request, now, is_early=is_early)
-        generation = 1 if OFFLINE_ACCESS in request.scopes else 0
+        generation = 1 if OFFLINE_ACCESS in request.scopes and OFFLINE_ACCESS in client.scopes else 0
         holder = await self._store.take(digest, now, generation=generation)
         if holder is None:
             raise InvalidGrant("the device code is taken, or what it stood for is over")

@@ -16,7 +16,7 @@ from gatehouse.oauth.model import Client, Grant, Profile
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore, Turn
 from gatehouse.oauth.token_endpoint import Found, Taken, TokenRequest
-from gatehouse.oauth.vocabulary import OPENID
+from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 
 SCOPE_TEXT: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( +[\x21\x23-\x5b\x5d-\x7e]+)*", re.ASCII)
 
@@ -48,6 +48,8 @@ class RefreshToken:
     async def take(self, ask: TokenRequest, client: Client, found: Found | None) -> Taken:
         if found is None:
             raise InvalidGrant("no such refresh token, or its grant is over")
+        if OFFLINE_ACCESS not in found.holder.scopes:
+            raise InvalidGrant("offline access was taken from the client")
         grant = found.holder.grant
         refuse_other_redirect(ask, client, grant)
         scopes = narrowed(ask.scope, grant)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.model import Step, proof_of_session, sign_in_of
+from gatehouse.interaction.model import Step, proof_of_session
 from gatehouse.kernel.errors import TooMany
 from gatehouse.oauth.authorization_request import AuthorizationRequest, Parameters
 from gatehouse.oauth.authorize import Authorize, Way
@@ -18,7 +18,7 @@ from gatehouse.oauth.occasion import KIND, ask_of
 from gatehouse.oauth.refusals import AuthorizeRefused, NotRedirected
 from gatehouse.throttle.volume import Volume
 from gatehouse.web import parse_form
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, Browsers, is_prefetch
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.oauth.client_error import ClientErrorPage
@@ -107,9 +107,7 @@ class AuthorizeEndpoint:
                 KIND, ask_of(wanted), proof, browser=browser.name, request=query
             )
             return page_of(interaction.step, handle)
-        stale = sign_in_of(signed_in.session) if signed_in is not None and way is Way.SIGN_IN else ""
-        ask = ask_of(wanted, stale_sign_in=stale)
-        handle = await self._interactions.begin(KIND, ask, browser=browser.name, request=query)
+        handle = await self._interactions.begin(KIND, ask_of(wanted), browser=browser.name, request=query)
         if way is Way.CHOOSE:
             return f"{Path.SIGN_IN_AS}?{urlencode({'interaction': handle})}"
         return page_of(Step.LOGIN, handle)
@@ -132,9 +130,3 @@ class AuthorizeEndpoint:
             replace(asked, name="oauth.authorize_look", methods=("HEAD",), handler=self.look, hidden=True),
             replace(asked, name="oauth.authorize_post", methods=("POST",), handler=self.post),
         ]
-
-
-def is_prefetch(request: Request) -> bool:
-    """A browser that reads ahead is not a person who goes there (AZ-30)."""
-    purposes = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-moz"))
-    return any("prefetch" in purpose.lower() for purpose in purposes)

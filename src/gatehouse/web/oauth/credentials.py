@@ -12,6 +12,7 @@ from gatehouse.oauth.client_authentication import Credentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.origin import origin_of
 from gatehouse.web.parse import BodyKind, content_type, query_pairs, read_body
 
 BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
@@ -49,6 +50,7 @@ def credentials_of(request: Request, asked: ClientFields) -> Credentials:
         assertion_type=asked.client_assertion_type,
         assertion=asked.client_assertion,
         source=caller_of(request.scope).source,
+        origin=origin_of(request, "client"),
     )
 
 

@@ -14,6 +14,7 @@ from gatehouse.oauth.client_authentication import ClientAuthentication
 from gatehouse.oauth.device import DeviceDesk, UnknownUserCode
 from gatehouse.oauth.device_occasion import KIND, ask_of
 from gatehouse.oauth.model import DeviceRequest
+from gatehouse.throttle.volume import Volume
 from gatehouse.web.browser import Browser, Browsers
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
@@ -28,6 +29,7 @@ from gatehouse.web.parse import JSON_OR_FORM, read_body, read_form, read_query
 from gatehouse.web.responses import json_answer, see_other
 from gatehouse.web.routes.table import Auth, Endpoint, RateClass
 
+ASKING: Final = "device"  # what is counted: requests kept until they end
 NOT_FOUND: Final = 404
 TOO_MANY: Final = 429
 
@@ -54,15 +56,22 @@ class UserCodeForm(Guarded, frozen=True, kw_only=True):
 
 
 class DeviceAuthorizationEndpoint:
-    def __init__(self, *, authentication: ClientAuthentication, desk: DeviceDesk, base_url: str) -> None:
+    def __init__(
+        self, *, authentication: ClientAuthentication, desk: DeviceDesk, volume: Volume, base_url: str
+    ) -> None:
         self._authentication = authentication
         self._desk = desk
+        self._volume = volume
         self._page = f"{base_url}{Path.DEVICE}"
 
     async def ask(self, request: Request) -> Response:
         refuse_query(request, DeviceFields)
         asked = await read_body(request, DeviceFields, kinds=JSON_OR_FORM)
         client = await self._authentication.by_secret(credentials_of(request, asked))
+        # The name of a public client is all it takes: what one source leaves behind is bounded, as at authorize.
+        wait = self._volume.admit(ASKING, caller_of(request.scope).source)
+        if wait:
+            raise TooMany(wait, "devices begun from one source")
         given = await self._desk.ask(client, asked.scope, address=str(caller_of(request.scope).address))
         return json_answer(
             DeviceCodes(

@@ -14,7 +14,7 @@ from gatehouse.accounts.model import SignedIn
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.oauth.logout import Logout, LogoutRequest, Logouts
 from gatehouse.oauth.redirects import source_of
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, Browsers, is_prefetch
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.security_headers import content_security_policy
 from gatehouse.web.origin import origin_of
@@ -29,6 +29,7 @@ from gatehouse.web.routes.table import Auth, Endpoint, RateClass
 
 QUERY_LONGEST: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
 TOO_LONG: Final = 414
+NOT_NOW: Final = 503
 
 
 class Decision(StrEnum):
@@ -58,6 +59,8 @@ class LogoutEndpoints:
         self._pages = pages
 
     async def ask(self, request: Request) -> Response:
+        if is_prefetch(request):
+            return Response(None, NOT_NOW, NO_STORE)
         asked = read_query(request, LogoutRequest)
         logout = await self._logouts.check(asked)
         browser = await self._browsers.read(request)

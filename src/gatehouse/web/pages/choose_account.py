@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import Step
+from gatehouse.interaction.model import Step, proof_of_session
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.contexts import AlreadySignedInContext
 from gatehouse.web.pages.desk import Guarded, page_endpoint
@@ -66,8 +66,8 @@ class ChooseAccountPage:
         if form.decision is Choice.ANOTHER or browser.signed_in is None:
             return see_other(page_of(Step.LOGIN, form.interaction))
         try:
-            session = browser.signed_in.session
-            return see_other(await self._entrance.onward(request, browser, session, form.interaction))
+            proof = proof_of_session(browser.signed_in.session)
+            return see_other(await self._entrance.onward(request, browser, proof, form.interaction))
         except InteractionGone:
             return self._way.expired(request, form.interaction)
 

@@ -16,14 +16,12 @@ from gatehouse.accounts.second_factors.errors import PasskeyRefused, SecondFacto
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.kernel.errors import TooMany
-from gatehouse.throttle.guesses import Guesses, Subject
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.contexts import ConfirmContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.pages.notices import Notices
 from gatehouse.web.pages.owner_desk import BACK_TO, OwnerDesk, Visit
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.second_factor import CODES_SENT
 from gatehouse.web.pages.vocabulary import Method, Notice, Problem, Trouble
 from gatehouse.web.parse import read_query
 from gatehouse.web.responses import see_other
@@ -59,7 +57,6 @@ class ConfirmPage:
         email_codes: EmailCodes,
         passkeys: Passkeys,
         devices: Devices,
-        guesses: Guesses,
         browsers: Browsers,
         desk: OwnerDesk,
         notices: Notices,
@@ -68,7 +65,6 @@ class ConfirmPage:
         self._email_codes = email_codes
         self._passkeys = passkeys
         self._devices = devices
-        self._guesses = guesses
         self._browsers = browsers
         self._desk = desk
         self._notices = notices
@@ -105,9 +101,6 @@ class ConfirmPage:
         return self._browsers.signed_in(see_other(way_back(form.interaction)), secret, device)
 
     async def _send_code(self, visit: Visit, goal: str) -> Response:
-        sent = [Subject(("email-code", visit.user.user_id), CODES_SENT)]
-        await self._guesses.check_all(sent)
-        await self._guesses.failed_all(sent)
         await self._email_codes.send(visit.user, origin=visit.origin, device=visit.device)
         again = self._desk.ask_again(Path(goal) if goal in BACK_TO else Path.ACCOUNT)
         return self._notices.leave(again, Notice.CODE_SENT)

@@ -104,7 +104,7 @@ class ConfirmSignInPage:
         signed_in = browser.signed_in
         if interaction.kind not in self._occasions or interaction.step is not Step.CONFIRM or signed_in is None:
             raise InteractionGone
-        if proof_of(interaction).sign_in != sign_in_of(signed_in.session):
+        if proof_of(interaction).sign_in != sign_in_of(signed_in.session) or proof_of(interaction).limited:
             raise InteractionGone
         return interaction, signed_in
 

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import SignedIn
+from gatehouse.audit.model import Record
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.errors import InteractionGone
 from gatehouse.interaction.model import Interaction, Step, proof_of, sign_in_of
@@ -95,7 +96,7 @@ class ConsentPage:
             interaction, _ = await self._standing(browser, form.interaction)
             if form.decision is Decision.ALLOW:
                 return see_other(await self._allowed(request, interaction))
-            await self._interactions.drop(interaction)
+            await self._interactions.drop(interaction, self._denial(request, interaction))
             return see_other(self._occasion.denied(interaction))
         except InteractionGone:
             return self._way.expired(request, form.interaction)
@@ -111,6 +112,10 @@ class ConsentPage:
         client = await self._clients.client(wanted.client_id)
         await self._consents.give(user_id, client, wanted.scopes, origin)
         return await self._interactions.finish(await self._interactions.agreed(interaction), origin)
+
+    def _denial(self, request: Request, interaction: Interaction) -> Record:
+        wanted, user_id = request_of(interaction), proof_of(interaction).user_id
+        return self._consents.denial(user_id, wanted.client_id, wanted.scopes, origin_of(request, user_id))
 
     async def _standing(self, browser: Browser, handle: str) -> tuple[Interaction, SignedIn]:
         """The way at this step, of the very session that this browser still has. Raises InteractionGone."""

@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.devices import Devices
-from gatehouse.accounts.model import Auth, Session, User
+from gatehouse.accounts.model import Auth, User
 from gatehouse.accounts.second_factors.model import enabled
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.interaction.account import KIND as ACCOUNT
 from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.model import Step, proof_of_session
+from gatehouse.interaction.model import Proof, Step, proof_of_session
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import Mail, Template
@@ -55,11 +55,9 @@ class Entrance:
         if not enabled(user):
             return await self.admit(request, browser, user, Auth.LOGIN, handle)
         if handle:
-            await self._interactions.proved_first(
-                await self._interactions.find(handle, browser=browser.name), user.user_id
-            )
+            await self._interactions.proved_first(await self._interactions.find(handle, browser=browser.name), user)
         else:
-            handle = await self._interactions.begin(ACCOUNT, {}, browser=browser.name, user_id=user.user_id)
+            handle = await self._interactions.begin(ACCOUNT, {}, browser=browser.name, user=user)
         return see_other(page_of(Step.FACTOR, handle))
 
     async def admit(self, request: Request, browser: Browser, user: User, auth: Auth, handle: str) -> Response:
@@ -72,17 +70,18 @@ class Entrance:
             replaces=browser.session,
             mails=self._news(request, browser, user),
         )
-        response = see_other(await self.onward(request, browser, opened.session, handle))
+        proof = proof_of_session(opened.session, is_new=True)
+        response = see_other(await self.onward(request, browser, proof, handle))
         return self._browsers.signed_in(response, opened.secret, self._devices.issue(user.login_key or ""))
 
-    async def onward(self, request: Request, browser: Browser, session: Session, handle: str) -> str:
-        """Where somebody goes who has that session: on along his way, or to his account."""
+    async def onward(self, request: Request, browser: Browser, proof: Proof, handle: str) -> str:
+        """Where somebody goes who has proved that: on along his way, or to his account."""
         if not handle:
             return Path.ACCOUNT
         interaction = await self._interactions.find(handle, browser=browser.name)
-        moved = await self._interactions.proved(interaction, proof_of_session(session))
+        moved = await self._interactions.proved(interaction, proof)
         if moved.step is Step.DONE:
-            return await self._interactions.finish(moved, origin_of(request, session.user_id))
+            return await self._interactions.finish(moved, origin_of(request, proof.user_id))
         return page_of(moved.step, handle)
 
     def _news(self, request: Request, browser: Browser, user: User) -> Sequence[Mail]:

@@ -16,11 +16,9 @@ from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.store import AccountStore
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.errors import InteractionGone
-from gatehouse.interaction.model import Interaction, Step
+from gatehouse.interaction.model import Interaction, Step, first_step_holds
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.throttle.guesses import Guesses, Subject
-from gatehouse.throttle.model import GuessLimit
 from gatehouse.web.agents import device_of
 from gatehouse.web.browser import Browser, Browsers
 from gatehouse.web.dialects import Dialect
@@ -36,7 +34,6 @@ from gatehouse.web.routes.table import Endpoint, RateClass
 
 REFUSED: Final = 403
 TOO_MANY: Final = 429
-CODES_SENT: Final = GuessLimit(free=5, delay=60, window=3_600)  # letters one account can be made to send itself
 SENT_MARK: Final = "&sent=1"
 
 
@@ -82,7 +79,6 @@ class SecondFactorPages:
         interactions: Interactions,
         entrance: Entrance,
         browsers: Browsers,
-        guesses: Guesses,
         way: Way,
         mail_is_logged: bool,
     ) -> None:
@@ -93,7 +89,6 @@ class SecondFactorPages:
         self._interactions = interactions
         self._entrance = entrance
         self._browsers = browsers
-        self._guesses = guesses
         self._way = way
         self._mail_is_logged = mail_is_logged
 
@@ -159,9 +154,6 @@ class SecondFactorPages:
         )
 
     async def _send_code(self, request: Request, stage: Stage) -> None:
-        sent = [Subject(("email-code", stage.user.user_id), CODES_SENT)]
-        await self._guesses.check_all(sent)
-        await self._guesses.failed_all(sent)
         origin = origin_of(request, stage.user.user_id)
         await self._email_codes.send(stage.user, origin=origin, device=device_of(stage.browser.agent))
 
@@ -170,9 +162,9 @@ class SecondFactorPages:
         if interaction.user_id is None or interaction.step is not Step.FACTOR:
             raise InteractionGone
         user = await self._accounts.user(interaction.user_id)
-        if user.blocked:
-            raise InteractionGone
         factors = await self._factors.of(user)
+        if user.blocked or not first_step_holds(interaction, user) or not factors.offered:
+            raise InteractionGone
         return Stage(browser=browser, handle=handle, interaction=interaction, user=user, factors=factors)
 
     async def _form(

@@ -106,7 +106,7 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
 ) -> None:
     port = port_of(service)
     bye = "https://shop.example/bye"
-    shelf = await an_oidc_client(service, post_logout_uris=(bye,), debug=True)
+    shelf = await an_oidc_client(service, post_logout_uris=(bye,), explain_errors=True)
     visitor = Visitor(service)
     tokens = await shelf.tokens(shelf.code_in(await shelf.walk(visitor, anna.login or "")))
     cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())

@@ -239,7 +239,7 @@ async def test_a_form_posted_from_the_applications_own_page_finds_the_session(
 async def test_an_address_that_is_not_registered_is_shown_beside_those_that_are(
     service: Service, page: Page, shop: Shop
 ) -> None:
-    client = await a_client(service, shop, debug=True)
+    client = await a_client(service, shop, explain_errors=True)
     await go(client, page, redirect_uri=f"{shop.uri}/x")
     await expect(page.get_by_role("heading", name="We cannot send you back")).to_be_visible()
     await expect(page.locator("mark")).to_have_text("/x")

@@ -91,7 +91,7 @@ class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
     "--refresh-grace-seconds", type=int, help="How long a parallel refresh gets the same token.  [default: setting]"
 )
 @click.option("--device-grant", is_flag=True, help="May sign people in on devices without a browser (oidc).")
-@click.option("--debug", is_flag=True, help="Tell its developer more on error pages.")
+@click.option("--explain-errors", is_flag=True, help="Tell its developer more on error pages.")
 @click.option("--may-exchange/--no-exchange", default=None, help="May use exchangeToken.  [default: as its profile]")
 @click.option("--first-party", is_flag=True, help="Ours: nobody is asked for consent.")
 @click.option("--require-pkce", is_flag=True, help="Refuse authorization requests without PKCE.")
@@ -116,7 +116,7 @@ def create(
     refresh_seconds: int,
     refresh_grace_seconds: int | None,
     device_grant: bool,
-    debug: bool,
+    explain_errors: bool,
     may_exchange: bool | None,
     first_party: bool,
     require_pkce: bool,
@@ -148,7 +148,7 @@ def create(
             claims=dict(claim),
             token_settings=tokens,
             device_grant=device_grant,
-            debug=debug,
+            explain_errors=explain_errors,
             first_party=first_party,
             may_exchange=profile == Profile.NATIVE.value if may_exchange is None else may_exchange,  # R2
             require_pkce=require_pkce,

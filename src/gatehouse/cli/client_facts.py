@@ -41,7 +41,7 @@ def entry(found: Client) -> dict[str, object]:
         "refresh_seconds": found.token_settings.refresh_seconds,
         "refresh_grace_seconds": found.token_settings.refresh_grace_seconds,
         "device_grant": found.device_grant,
-        "debug": found.debug,
+        "explain_errors": found.explain_errors,
         "first_party": found.first_party,
         "may_exchange": found.may_exchange,
         "require_pkce": found.require_pkce,

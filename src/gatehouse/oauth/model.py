@@ -74,7 +74,7 @@ class Client:
     claims: Mapping[str, ClaimSource] = field(default_factory=dict)  # by the name of the claim
     token_settings: TokenSettings = TokenSettings()
     device_grant: bool = False  # may ask for RFC 8628
-    debug: bool = False  # error pages tell its developer more
+    explain_errors: bool = False  # error pages tell its developer more
     first_party: bool = False
     may_exchange: bool = True
     require_pkce: bool = False

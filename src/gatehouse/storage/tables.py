@@ -326,7 +326,7 @@ clients = Table(
     _document("claims"),
     _document("token_settings"),
     _flag("device_grant"),
-    _flag("debug"),
+    _flag("explain_errors"),
     _flag("first_party"),
     _flag("may_exchange"),
     _flag("require_pkce"),

@@ -46,7 +46,7 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
             "backchannel_logout_uri": "https://a.example/out",
             "claims": {"groups": {"application_id": 50_001, "told": "roles"}},
             "token_settings": {"id_token_signed_response_alg": "EdDSA", "access_seconds": 600},
-            "debug": True,
+            "explain_errors": True,
             "first_party": True,
             "may_exchange": False,
             "require_pkce": True,
@@ -66,7 +66,7 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
         backchannel_logout_uri="https://a.example/out",
         claims={"groups": ClaimSource(application_id=50_001, told=Told.ROLES)},
         token_settings=TokenSettings(id_token_alg=Algorithm.EDDSA, access_seconds=600),
-        debug=True,
+        explain_errors=True,
         first_party=True,
         may_exchange=False,
         require_pkce=True,
@@ -212,7 +212,7 @@ async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change()
         "claims": {"groups": {"application_id": 7, "told": "groups"}},
         "token_settings": {"id_token_signed_response_alg": "ES256", "refresh_grace_seconds": 10},
         "device_grant": True,
-        "debug": True,
+        "explain_errors": True,
     }
     await bench.apply(clients=[everything])
     document = await bench.export()

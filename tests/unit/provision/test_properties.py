@@ -167,7 +167,7 @@ def client_entries(draw: st.DrawFn) -> list[Placed[ClientEntry]]:
         claims=st.sampled_from([UNSET, None, {}, {"groups": ClaimEntry(application_id=1, told=Told.GROUPS)}]),
         token_settings=st.sampled_from([UNSET, None, TokenEntry(), TokenEntry(access_seconds=600)]),
         device_grant=st.sampled_from([UNSET, None, False]),
-        debug=FLAG,
+        explain_errors=FLAG,
         first_party=FLAG,
         may_exchange=FLAG,
         require_pkce=FLAG,

@@ -18,7 +18,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         *("--backchannel-logout-uri", "https://shop.example/out", "--jwks", str(keys)),
         *("--claim", "groups=50001:roles", "--claim", "rules=1:rules"),
         *("--id-token-alg", "ES256", "--access-seconds", "600", "--refresh-seconds", "86400"),
-        *("--refresh-grace-seconds", "10", "--device-grant", "--debug", "--may-exchange", "--require-pkce"),
+        *("--refresh-grace-seconds", "10", "--device-grant", "--explain-errors", "--may-exchange", "--require-pkce"),
     )
     assert len(made["client_secret"]) == 43
     shown = gatehouse.json("client", "show", "shop")
@@ -44,7 +44,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         "refresh_seconds": 86_400,
         "refresh_grace_seconds": 10,
         "device_grant": True,
-        "debug": True,
+        "explain_errors": True,
         "first_party": False,
         "may_exchange": True,
         "require_pkce": True,

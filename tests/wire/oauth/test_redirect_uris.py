@@ -216,7 +216,7 @@ async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
 ) -> None:
     wrong = f"{HOST}/<i>"
     quiet = await an_oidc_client(service, "quiet", redirect_uris=(HOST,))
-    debug = await an_oidc_client(service, "debug", redirect_uris=(HOST,), debug=True)
+    debug = await an_oidc_client(service, "debug", redirect_uris=(HOST,), explain_errors=True)
     told = await visitor.get(debug.authorize_path(redirect_uri=wrong))
     assert f"<code>{HOST}<mark>/&lt;i&gt;</mark></code>" in told.text
     assert "not a redirect_uri of this client" in shown(told.text)

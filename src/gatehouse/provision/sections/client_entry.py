@@ -16,7 +16,7 @@ Texts = tuple[str, ...] | UnsetType | None
 
 FIELDS: Final = (
     *("name", "profile", "application_id", "redirect_hosts", "redirect_uris", "post_logout_uris", "scopes"),
-    *("origins", "backchannel_logout_uri", "jwks", "claims", "token_settings", "device_grant", "debug"),
+    *("origins", "backchannel_logout_uri", "jwks", "claims", "token_settings", "device_grant", "explain_errors"),
     *("first_party", "may_exchange", "require_pkce", "public"),
 )
 
@@ -62,7 +62,7 @@ class ClientEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     claims: dict[str, ClaimEntry] | UnsetType | None = UNSET
     token_settings: TokenEntry | UnsetType | None = UNSET
     device_grant: Flag = UNSET
-    debug: Flag = UNSET
+    explain_errors: Flag = UNSET
     first_party: Flag = UNSET
     may_exchange: Flag = UNSET
     require_pkce: Flag = UNSET

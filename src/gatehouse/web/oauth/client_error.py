@@ -36,7 +36,7 @@ class ClientErrorPage:
         return self._pages.show(request, context)
 
     async def _may_know(self, browser: Browser, refused: NotRedirected) -> bool:
-        if refused.client is not None and refused.client.debug:
+        if refused.client is not None and refused.client.explain_errors:
             return True
         signed_in = browser.signed_in
         if signed_in is None or signed_in.session.strength is not Strength.FULL:

@@ -3,7 +3,17 @@
 import subprocess
 import sys
 
-HEAVY = ("rich", "OpenSSL", "pyasn1", "asyncpg", "yaml", "alembic", "webauthn.helpers.asn1")
+HEAVY = (
+    "rich",
+    "OpenSSL",
+    "pyasn1",
+    "asyncpg",
+    "yaml",
+    "alembic",
+    "maxminddb",
+    "zxcvbn_rs_py",
+    "webauthn.helpers.asn1",
+)
 SERVES = "import sys, gatehouse.logs, gatehouse.cli.serve, gatehouse.app.front; print(*sys.modules)"
 
 

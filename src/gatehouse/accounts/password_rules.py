@@ -9,13 +9,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Final, Protocol
-
-from zxcvbn_rs_py import zxcvbn
 
 from gatehouse.accounts.errors import BadAccount, PasswordBreached, PasswordWeak
 from gatehouse.kernel.text import nfc
 
+ESTIMATOR: Final = "zxcvbn_rs_py"  # loaded when the first password is judged: it takes 2 MB
 SHORTEST: Final = 10  # characters
 LONGEST_BYTES: Final = 1_024
 # What zxcvbn scores 3: at the cost of our digests a machine is busy for months with so many guesses.
@@ -52,7 +52,8 @@ class PasswordRules:
         await asyncio.get_running_loop().run_in_executor(self._pool, self._judge, text, words)
 
     def _judge(self, text: str, words: list[str]) -> None:
-        if zxcvbn(judged(without(text, words)), words).guesses_log10 < ENOUGH_GUESSES:
+        estimate = import_module(ESTIMATOR).zxcvbn
+        if estimate(judged(without(text, words)), words).guesses_log10 < ENOUGH_GUESSES:
             raise PasswordWeak("the password is too easy to guess")
         if self._breached is not None and self._breached.hold(sha1(text)):
             raise PasswordBreached("the password is in a list of stolen passwords")

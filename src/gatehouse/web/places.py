@@ -1,15 +1,10 @@
 """Where in the world a network address is, by a GeoIP file the operator may have; nobody else is asked."""
 
-from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-import maxminddb
-
-from gatehouse.kernel.addresses import parse_address
-from gatehouse.kernel.errors import Misconfigured
-
-FALLBACK: Final = "en"
+GEOIP: Final = "gatehouse.web.geoip"  # loaded where there is a file: its library takes 2 MB
 
 
 class Places(Protocol):
@@ -30,36 +25,8 @@ class NoPlaces:
         return ""
 
 
-class GeoIp:
-    """A file in MaxMind's format, mapped into memory once; country and city files will do."""
-
-    def __init__(self, file: Path) -> None:
-        try:
-            self._reader: Final = maxminddb.open_database(file)
-        except (OSError, maxminddb.InvalidDatabaseError) as error:
-            raise Misconfigured(f"{file} cannot be read as a GeoIP database: {error}") from error
-
-    def country(self, address: str) -> str:
-        return str(self._about(address).get("country", {}).get("iso_code", ""))
-
-    def name(self, address: str, lang: str) -> str:
-        about = self._about(address)
-        parts = (named(about.get(kind, {}), lang) for kind in ("city", "country"))
-        return ", ".join(part for part in parts if part)
-
-    def _about(self, address: str) -> Mapping[str, Any]:
-        known = parse_address(address)
-        try:
-            found = None if known is None else self._reader.get(known)
-        except (ValueError, maxminddb.InvalidDatabaseError):  # IPv6 in a file that knows IPv4 only; a damaged file
-            return {}
-        return found if isinstance(found, Mapping) else {}
-
-
 def places(file: str) -> Places:
-    return GeoIp(Path(file)) if file else NoPlaces()
-
-
-def named(thing: Mapping[str, Any], lang: str) -> str:
-    names = thing.get("names", {})
-    return str(names.get(lang) or names.get(FALLBACK, ""))
+    if not file:
+        return NoPlaces()
+    known: Places = import_module(GEOIP).GeoIp(Path(file))
+    return known

@@ -65,10 +65,10 @@ class GrantStore(Protocol):
         """
 
     async def by_code(self, code: bytes) -> Holder | None:
-        """The grant behind a code, spent or not, with its user, its client and its secrets; one statement."""
+        """The grant behind a code, spent or not, with its user, its client and its secrets; one round trip."""
 
     async def by_id(self, grant_id: str, now: int) -> Holder | None:
-        """The same for a living grant (model.Grant says which are), for whoever presents a token; one statement."""
+        """The same for a living grant (model.Grant says which are), for whoever presents a token; one round trip."""
 
     async def take_code(self, code: bytes, now: int, *, generation: int, reused: Callable[[], Record]) -> Taking:
         """Take the code, once, and set generation and refreshed_at: of any number of callers one gets TAKEN.

@@ -9,6 +9,7 @@ from typing import Final
 import httpx2
 
 from gatehouse.app.front import front
+from gatehouse.app.gamesessions import GameRoom
 from gatehouse.app.house import House, open_house
 from gatehouse.settings import Loaded, load
 from gatehouse.web.server import Stopping, serving
@@ -30,6 +31,7 @@ class Service:
     clock: MovableClock
     base_url: str
     stopping: Stopping
+    game: GameRoom
 
 
 def settings_for(url: str, data: Path, *, port: int, **more: str) -> Loaded:
@@ -47,9 +49,11 @@ async def running_service(
     loaded = settings_for(url, data, port=port, **(environment or {}))
     base_url = loaded.settings.server.base_url
     async with open_house(loaded, clock=clock, serving=True) as house:
-        served = front(house)
+        served = front(house, stopping=stopping)
         async with (
             serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready),
             httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as client,
         ):
-            yield Service(house=house, client=client, clock=clock, base_url=base_url, stopping=stopping)
+            yield Service(
+                house=house, client=client, clock=clock, base_url=base_url, stopping=stopping, game=served.game
+            )

@@ -12,7 +12,7 @@ from gatehouse.accounts.ports import ApplicationRules, Countries
 from gatehouse.accounts.store import LoginStore
 from gatehouse.accounts.tokens import UserTokens
 from gatehouse.audit.events import Event
-from gatehouse.audit.model import Origin
+from gatehouse.audit.model import Origin, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -35,6 +35,7 @@ class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
     meta: bool = False
     with_email: str = ""
     service_jwt: str = ""
+    service_application: int = 0  # whose service JWT it was, where that was found out before
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,15 @@ class Named:
 class LoginTerms:
     vendor_nick_field: str
     jwt_without_factor: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedLogin:
+    """An answer that nobody has seen yet: it counts once `kept` is stored with its record."""
+
+    data: dict[str, object]
+    kept: KeptLogin
+    entry: Record
 
 
 class LoginDesk:
@@ -76,23 +86,20 @@ class LoginDesk:
         self._terms = terms
 
     async def login_data(self, user: User, auth: Auth, options: LoginOptions, origin: Origin) -> dict[str, object]:
-        """Issue what was asked for and return the login data; raises LoginDenied.
+        """Issue what was asked for and return the login data; raises LoginDenied."""
+        prepared = await self.prepare(user, auth, options, origin)
+        if not await self._store.keep_login(prepared.kept, prepared.entry):
+            raise LoginDenied
+        return prepared.data
 
-        Tokens are kept before anything is signed: a crash between the two leaves unusable rows, never an
-        unrecorded token.
-        """
+    async def prepare(self, user: User, auth: Auth, options: LoginOptions, origin: Origin) -> PreparedLogin:
+        """Ask the rules and sign, and leave it to the caller to keep what comes of it; raises LoginDenied."""
         named = await self._named(options)
         if user.blocked or not await self._rules.may_log_in(user, named.applications):
             raise LoginDenied
         token, stoken = new_secret(), new_secret() if options.short_token else None
-        kept = self._kept(user, options, token, stoken, origin)
-        entry = self._recorder.record(
-            Event.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
-        )
-        if not await self._store.keep_login(kept, entry):
-            raise LoginDenied
         country = user.country or self._countries.country(origin.address)  # R1
-        return {
+        data = {
             **self._account(user, auth, options, origin, country),
             **await self._emails(user, options),
             "token": token,
@@ -100,10 +107,16 @@ class LoginDesk:
             **({} if stoken is None else {"stoken": stoken}),
             **await self._jwt(replace(user, country=country), auth, options, named),
         }
+        entry = self._recorder.record(
+            Event.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
+        )
+        return PreparedLogin(data=data, kept=self._kept(user, options, token, stoken, origin), entry=entry)
 
     async def _named(self, options: LoginOptions) -> Named:
         """Raises InvalidToken for a service JWT that is none: every credential given must be valid (R6)."""
-        service = await self._rules.service_application(options.service_jwt) if options.service_jwt else 0
+        service = options.service_application
+        if options.service_jwt:
+            service = await self._rules.service_application(options.service_jwt)
         numbers = (options.app_id, service, options.gapp_id)
         return Named(tuple(dict.fromkeys(number for number in numbers if number > 0)))
 

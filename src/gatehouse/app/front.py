@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from gatehouse import __version__
+from gatehouse.app.gamesessions import GameRoom, game_endpoints
 from gatehouse.app.house import House
 from gatehouse.app.oauth import oauth_endpoints, origins
-from gatehouse.app.people import login_endpoint, people, people_pages
+from gatehouse.app.people import People, login_endpoint, people, people_pages
 from gatehouse.app.permissions import permission_endpoints, permission_rooms
 from gatehouse.app.readiness import checks
 from gatehouse.kernel.clock import Clock
@@ -29,6 +30,7 @@ from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.setup import SetupPage
 from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, client_paths
+from gatehouse.web.server import Stopping
 from gatehouse.web.static import Assets
 
 
@@ -40,15 +42,17 @@ class Front:
     ready: ReadyAnswers  # beside it: what need not go through the application
     readiness: Readiness
     metrics: Metrics
+    game: GameRoom
 
 
-def front(house: House) -> Front:
-    """Wire the rooms to HTTP."""
+def front(house: House, *, stopping: Stopping) -> Front:
+    """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests."""
     settings = house.settings
     assets = Assets()
     pages = Pages(assets, https=settings.server.base_url.startswith("https:"))
     readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
-    table = endpoints(house, pages=pages, assets=assets)
+    them = people(house)
+    table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping)
     metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])
     health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
     table += health.endpoints()
@@ -66,12 +70,12 @@ def front(house: House) -> Front:
         ready=ReadyAnswers(table, addresses=addresses, limiter=limiter, dressing=dressed, log=log),
         readiness=readiness,
         metrics=metrics,
+        game=them.game,
     )
 
 
-def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:
+def endpoints(house: House, them: People, *, pages: Pages, assets: Assets, stopping: Stopping) -> list[Endpoint]:
     """Every path of the service, in the order of the interface document."""
-    them = people(house)
     setup_page = SetupPage(
         setup=house.setup, guesses=them.guesses, pages=pages, base_url=house.settings.server.base_url
     )
@@ -80,6 +84,8 @@ def endpoints(house: House, *, pages: Pages, assets: Assets) -> list[Endpoint]:
         *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
         # interface §4.2: OAuth and OpenID Connect
         *oauth_endpoints(house, them, pages=pages),
+        # interface §4.3: game sessions
+        *game_endpoints(house, them.game, stopping=stopping),
         # interface §4.11: the ordinary login operation
         login_endpoint(house, them),
         # interface §4.4 to §4.10: permissions

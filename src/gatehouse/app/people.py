@@ -19,10 +19,12 @@ from gatehouse.app import guessing
 from gatehouse.app.authorizing import Authorizing, Owners, authorizing_room
 from gatehouse.app.callers import proofs
 from gatehouse.app.devices import device_occasion
+from gatehouse.app.gamesessions import GameRoom, game_room
 from gatehouse.app.house import House
 from gatehouse.app.joining import joining_pages
 from gatehouse.app.mailing import composer
 from gatehouse.app.own_account import account_pages
+from gatehouse.gamesessions.occasion import KIND as GAME
 from gatehouse.interaction.account import KIND as ACCOUNT
 from gatehouse.interaction.account import AccountOccasion
 from gatehouse.interaction.dispatcher import Interactions
@@ -68,6 +70,7 @@ class People:
     interactions: Interactions
     authorizing: Authorizing
     device_occasion: DeviceOccasion
+    game: GameRoom
     telling: Telling
     desk: LoginDesk
 
@@ -99,6 +102,8 @@ def people(house: House) -> People:
     rules = login_rules(house)
     authorizing = authorizing_room(house, rules)
     device = device_occasion(house, rules=rules, consents=authorizing.consents)
+    desk = login_desk(house, rules)
+    game = game_room(house, desk=desk, rules=rules)
     origin = parse_origin(house.settings.server.base_url, "http", "https")
     return People(
         composer=letters,
@@ -127,23 +132,33 @@ def people(house: House) -> People:
         ),
         interactions=Interactions(
             store=storage.interactions,
-            occasions={ACCOUNT: AccountOccasion(), AUTHORIZE: authorizing.occasion, DEVICE: device},
+            occasions={
+                ACCOUNT: AccountOccasion(),
+                AUTHORIZE: authorizing.occasion,
+                DEVICE: device,
+                GAME: game.occasion,
+            },
             clock=clock,
         ),
         authorizing=authorizing,
         device_occasion=device,
+        game=game,
         telling=telling,
-        desk=LoginDesk(
-            store=storage.logins,
-            rules=rules,
-            countries=places(house.settings.accounts.geoip_file),
-            tokens=house.user_tokens,
-            recorder=house.recorder,
-            clock=clock,
-            terms=LoginTerms(
-                vendor_nick_field=house.settings.accounts.vendor_nick_field,
-                jwt_without_factor=house.settings.tokens.jwt_without_factor,
-            ),
+        desk=desk,
+    )
+
+
+def login_desk(house: House, rules: LoginRules) -> LoginDesk:
+    return LoginDesk(
+        store=house.storage.logins,
+        rules=rules,
+        countries=places(house.settings.accounts.geoip_file),
+        tokens=house.user_tokens,
+        recorder=house.recorder,
+        clock=house.clock,
+        terms=LoginTerms(
+            vendor_nick_field=house.settings.accounts.vendor_nick_field,
+            jwt_without_factor=house.settings.tokens.jwt_without_factor,
         ),
     )
 

@@ -12,6 +12,7 @@ from gatehouse.accounts.second_factors.model import totp_purpose
 from gatehouse.app.house import INSTANCE_KEY, House
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.model import purpose_of as game_options_purpose
 from gatehouse.keys.errors import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import VERSION, MasterKeys
 from gatehouse.mail.model import purpose_of
@@ -27,6 +28,7 @@ from gatehouse.storage.tables import (
     access_keys,
     applications,
     client_secrets,
+    game_sessions,
     gdpr_calls,
     installation,
     outbox,
@@ -55,6 +57,7 @@ SEALED: Final = (
     SealedColumn(totp_factors, "sealed_secret", purpose=lambda row: totp_purpose(row.user_id)),
     SealedColumn(access_keys, "sealed", purpose=lambda row: access_key_purpose(row.key_id)),
     SealedColumn(applications, "sealed_private_key", purpose=lambda _: PRIVATE_KEY_SEALED_FOR),
+    SealedColumn(game_sessions, "options", purpose=lambda row: game_options_purpose(row.gsid)),
     SealedColumn(outbox, "sealed", purpose=lambda row: purpose_of(row.mail_id)),
     SealedColumn(
         gdpr_calls,

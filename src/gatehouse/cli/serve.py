@@ -54,7 +54,7 @@ async def run(loaded: Loaded, *, worker: int | None) -> None:
     async with AsyncExitStack() as stack:
         stack.enter_context(alone(settings.database.url.reveal()))
         house = await stack.enter_async_context(open_house(loaded, clock=clock, serving=True))
-        served = front(house)
+        served = front(house, stopping=stopping)
         await stack.enter_async_context(housekeeping(house))
         await stack.enter_async_context(operations(settings.operations.bind, worker or 0, served, house))
         if not worker:

@@ -1,26 +1,50 @@
 """What a person is asked before he is signed in somewhere else: on a device, in a game."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from gatehouse.audit.model import Origin
 from gatehouse.interaction.model import Interaction
+from gatehouse.kernel.addresses import parse_address, source_of
+
+
+class Nearness(StrEnum):
+    """Whether it was asked for from the network the browser is in, as far as addresses tell."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"  # IPv4 beside IPv6 says nothing (R4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
+    kind: str  # whose occasion it is: device, game
     application: str  # its name
     code: str = ""  # what is shown there, to compare; empty when nothing is
+    choices: tuple[str, ...] = ()  # one of them is shown there, and has to be picked
     scopes: tuple[str, ...] = ()  # what it gets to know, where that needs consent
     asked_at: int
     address: str  # where it was asked for from
+    nearness: Nearness
+    watched: str = ""  # what the page asks about while it is open: whether anybody still waits
 
 
 class Confirmable(Protocol):
     """An occasion whose last step is CONFIRM; `finish` is the yes."""
 
-    async def question(self, interaction: Interaction) -> Question:
+    async def question(self, interaction: Interaction, origin: Origin) -> Question:
         """What to tell the person. Raises InteractionGone when nobody is waiting any more."""
+
+    async def check(self, interaction: Interaction, picked: str, origin: Origin) -> str:
+        """Look at what he picked before his yes counts: "" when right, else it is over and the browser goes there."""
 
     async def refuse(self, interaction: Interaction, origin: Origin) -> str:
         """He said no; returns the address the browser goes to."""
+
+
+def nearness(asked_from: str, here: str) -> Nearness:
+    asked, near = parse_address(asked_from), parse_address(here)
+    if asked is None or near is None or asked.version != near.version:
+        return Nearness.UNKNOWN
+    return Nearness.SAME if source_of(asked) == source_of(near) else Nearness.DIFFERENT

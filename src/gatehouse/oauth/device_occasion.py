@@ -7,7 +7,7 @@ from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Origin
 from gatehouse.audit.recorder import Recorder
-from gatehouse.interaction.confirming import Question
+from gatehouse.interaction.confirming import Question, nearness
 from gatehouse.interaction.errors import InteractionGone
 from gatehouse.interaction.model import Destination, Interaction, Proof, Step, proof_of
 from gatehouse.kernel.clock import Clock
@@ -65,16 +65,22 @@ class DeviceOccasion:
         """
         return Step.LOGIN if proof_of(interaction).limited else Step.CONFIRM
 
-    async def question(self, interaction: Interaction) -> Question:
+    async def question(self, interaction: Interaction, origin: Origin) -> Question:
         request = await self._waiting(interaction)
         client = await self._clients.client(request.client_id)
         return Question(
+            kind=KIND,
             application=client.name,
             code=shown(request.user_code),
             scopes=() if client.first_party else request.scopes,
             asked_at=request.created_at,
             address=request.address,
+            nearness=nearness(request.address, origin.address),
         )
+
+    async def check(self, interaction: Interaction, picked: str, origin: Origin) -> str:  # noqa: ARG002
+        """The person compares the code himself; there is nothing to pick."""
+        return ""
 
     async def finish(self, interaction: Interaction, origin: Origin) -> str:
         request, proof = await self._waiting(interaction), proof_of(interaction)

@@ -204,6 +204,23 @@ class Game:
     code_match: Annotated[
         bool, About("Have every sign-in from another address pick the code that the game shows.")
     ] = False
+    early_polls: Annotated[
+        int, number("Polls before their time within a minute that block a game session.", 2, 100)
+    ] = 5
+    block_seconds: Annotated[
+        int, seconds("How long it is blocked the first time; each further time twice as long.", 10, 3_600)
+    ] = 60
+    block_longest_seconds: Annotated[int, seconds("How long at most.", 60, 86_400)] = 3_600
+    blocked_most: Annotated[
+        int, number("Blocked game sessions of one address that block the whole address.", 2, 10_000)
+    ] = 20
+    pending_most: Annotated[
+        int, number("Game sessions that may wait at a time; registering more is answered with 503.", 100, 100_000_000)
+    ] = 1_000_000
+    sockets_per_session: Annotated[int, number("WebSockets one game session may have open.", 1, 1_000)] = 8
+    sockets_per_source: Annotated[int, number("WebSockets one source may have open at a process.", 1, 1_000_000)] = (
+        2_000
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from gatehouse.storage.accounts import AccountStorage
 from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.consents import ConsentStorage
 from gatehouse.storage.device_requests import DeviceStorage
+from gatehouse.storage.gamesessions import GameSessionStorage
 from gatehouse.storage.grants import GrantStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.interactions import InteractionStorage
@@ -59,6 +60,7 @@ class Storage:
     crowds: CrowdStorage
     personal_data: PersonalDataStorage
     device_requests: DeviceStorage
+    game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
     installation: InstallationStorage
@@ -127,6 +129,7 @@ def over(runner: Runner) -> Storage:
         crowds=CrowdStorage(runner),
         personal_data=PersonalDataStorage(runner),
         device_requests=DeviceStorage(runner),
+        game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
         installation=InstallationStorage(runner),

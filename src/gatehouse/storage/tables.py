@@ -406,6 +406,51 @@ device_requests = Table(  # RFC 8628
     Index(None, "ends_at"),
 )
 
+game_sessions = Table(  # interface §2.2
+    "game_sessions",
+    metadata,
+    _text("gsid", primary_key=True),
+    Column("location", LargeBinary, nullable=False),
+    _text("address"),
+    _flag("address_proven"),
+    _text("public_key"),
+    _text("code"),
+    _flag("code_shown"),
+    _text("distr"),
+    _number("app_id"),
+    _number("gapp_id"),
+    Column("options", LargeBinary, nullable=False),
+    _text("state"),
+    _text("failure"),
+    _text("closed"),
+    _text("user_id"),
+    _number("rev"),
+    _text("auth"),
+    _number("polls"),
+    _text("holder"),
+    _number("cancels"),
+    _time("created_at"),
+    _time("ends_at"),
+    _time("polled_at"),
+    _time("last_seen"),
+    _time("opened_at"),
+    _time("signing_in_at"),
+    _time("confirmed_at"),
+    _time("delivered_at"),
+    _time("closed_at"),
+    Index(None, "ends_at"),
+)
+
+game_watchers = Table(  # nodes at which the owner of a game session has a socket open
+    "game_watchers",
+    metadata,
+    _text("gsid"),
+    _text("node"),
+    _time("seen_at"),
+    PrimaryKeyConstraint("gsid", "node"),
+    Index(None, "seen_at"),
+)
+
 logout_calls = Table(  # clients to be told that someone signed out
     "logout_calls",
     metadata,

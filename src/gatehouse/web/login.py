@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import LoginDenied, SignInRefused
-from gatehouse.accounts.fixed_ips import check_fixed_ips, range_of
 from gatehouse.accounts.login_data import LoginDesk, LoginOptions
 from gatehouse.accounts.model import Auth, User
 from gatehouse.accounts.second_factors.email_code import EmailCodes
@@ -21,10 +20,9 @@ from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.errors import InteractionGone
 from gatehouse.interaction.model import Interaction, Step, first_step_holds
 from gatehouse.kernel.errors import BadInput, TooMany
-from gatehouse.keys.errors import BadPublicKey
-from gatehouse.keys.public_keys import parse_rsa_public_key
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.web.dialects import Dialect
+from gatehouse.web.login_options import LoginFields, options_of
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.parse import ANY_BODY, read_json_or_form
@@ -35,30 +33,14 @@ from gatehouse.web.same_origin import ForeignPage
 KIND: Final = "login"  # of the interaction that waits for a second factor
 NO_BROWSER: Final = ""  # the way is carried by its handle alone: whoever got it is the caller himself
 SEALED_FOR: Final = "login-options"
-FACTOR_LONGEST: Final = 1_024
-OFF: Final = "0"
-ON: Final = "1"
 
 
-class LoginRequest(msgspec.Struct, frozen=True, kw_only=True):
+class LoginRequest(LoginFields, frozen=True, kw_only=True):
     login: str = ""
     password: str = ""
     otp: str = ""
     request_id: str = ""
     method: str = ""
-    factor: str = ""
-    jwt_public_key: str = ""
-    distr: str = ""
-    app_id: int = 0
-    gapp_id: int = 0
-    nojwt: str = OFF
-    service_jwt: str = ""
-    short_token: str = OFF
-    fixed_ip: str = OFF
-    fixed_ips: list[str] = []
-    fixed_ips_form: list[str] = msgspec.field(default_factory=list, name="fixed_ips[]")
-    meta: str = OFF
-    with_email: str = ""
 
 
 class LoginMeta(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,39 +192,3 @@ def refuse_other_sites(request: Request) -> None:
     """No page of another site logs its visitor in, or tries passwords through his browser (R1)."""
     if request.headers.get("sec-fetch-site") == "cross-site":
         raise ForeignPage("login from another site")
-
-
-def options_of(ask: LoginRequest, address: str) -> LoginOptions:
-    for name in ("nojwt", "short_token", "fixed_ip", "meta"):
-        if getattr(ask, name) not in (OFF, ON):
-            raise BadInput(f"{name} is 0 or 1")
-    if min(ask.app_id, ask.gapp_id) < 0:
-        raise BadInput("an application id is not negative")
-    if len(ask.factor) > FACTOR_LONGEST:
-        raise BadInput(f"factor takes at most {FACTOR_LONGEST} characters")
-    fixed = check_fixed_ips([*ask.fixed_ips, *ask.fixed_ips_form])
-    if ask.fixed_ip == ON:
-        fixed = tuple(dict.fromkeys([*fixed, range_of(address)]))
-    return LoginOptions(
-        factor=ask.factor or None,
-        jwt_public_key=checked_public_key(ask.jwt_public_key),
-        app_id=ask.app_id,
-        gapp_id=ask.gapp_id,
-        nojwt=ask.nojwt == ON,
-        short_token=ask.short_token == ON,
-        fixed_ips=fixed,
-        meta=ask.meta == ON,
-        with_email=ask.with_email,
-        service_jwt=ask.service_jwt,
-    )
-
-
-def checked_public_key(text: str) -> str | None:
-    """The key as it was given, once it is known to be one."""
-    if not text:
-        return None
-    try:
-        parse_rsa_public_key(text)
-    except BadPublicKey as error:
-        raise BadInput(f"jwt_public_key: {error.detail or error.public}") from error
-    return text

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web import parse_form, parse_json
@@ -85,7 +85,7 @@ def read_query(request: Request, into: type[Wanted]) -> Wanted:
     return convert(parse_form.collect(query_pairs(request), into), into)
 
 
-def query_pairs(request: Request) -> parse_form.Pairs:
+def query_pairs(request: HTTPConnection) -> parse_form.Pairs:
     """The query with its repetitions, for authorize, which answers each of them differently (AZ-10)."""
     query: bytes = request.scope["query_string"]
     return parse_form.urlencoded(query)

@@ -6,6 +6,7 @@ still owed, in their order, and nothing more is read. Every duration runs on the
 
 import asyncio
 import contextlib
+import select
 from collections.abc import Callable
 from enum import Enum, auto
 from http import HTTPStatus
@@ -23,6 +24,7 @@ from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.refusal import RequestRefused, bare_answer, refusal_behind
 from gatehouse.web.request_head import RequestHead, check
 
+LINE: Final = "gatehouse.line"  # where a request finds its connection in the scope
 SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
 BLANK: Final = b" \t"  # no part of a value (RFC 9110 §5.5)
 
@@ -80,6 +82,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._answering: RequestResponseCycle | None = None
         self._refusal: HTTPStatus | None = None
         self._leaving = False
+        self._told_when_lost: Callable[[], object] | None = None
 
     # The transport calls
 
@@ -95,6 +98,18 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._answering is not None:
             end_request(self._answering)  # the base class tells only the newest of pipelined requests
         super().connection_lost(exc)
+        if self._told_when_lost is not None:
+            self._told_when_lost()
+
+    # What a request that waits asks about its client (gamesessions/ports.py: Line)
+
+    def is_open(self) -> bool:
+        return not (self._leaving or self.transport.is_closing()) and not has_hung_up(self.transport)
+
+    def when_lost(self, callback: Callable[[], object]) -> None:
+        self._told_when_lost = callback
+        if self._leaving:
+            callback()
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -165,6 +180,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         # An underscore is how a caller imitates a header that a proxy vouches for (S-11).
         self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers if b"_" not in name]
+        self.scope[LINE] = self  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
         if not self.parser.should_upgrade():
             self._phase = Phase.BODY
@@ -344,3 +360,10 @@ def end_request(cycle: RequestResponseCycle) -> None:
     cycle.disconnected = True
     cycle.waiting_for_100_continue = False
     cycle.message_event.set()
+
+
+def has_hung_up(transport: asyncio.Transport) -> bool:
+    """Whether the other end has said goodbye, also when the event loop has not read that yet."""
+    watch = select.poll()
+    watch.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+    return bool(watch.poll(0))

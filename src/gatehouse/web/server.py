@@ -34,9 +34,15 @@ class Stopping:
 
     def __init__(self) -> None:
         self._begun = asyncio.Event()
+        self._told: list[Callable[[], object]] = []
 
     def begin(self) -> None:
         self._begun.set()
+        for tell in self._told:
+            tell()
+
+    def when_begun(self, callback: Callable[[], object]) -> None:
+        self._told.append(callback)
 
     def is_set(self) -> bool:
         return self._begun.is_set()

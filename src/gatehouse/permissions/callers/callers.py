@@ -15,7 +15,6 @@ from gatehouse.kernel.errors import TooMany
 from gatehouse.permissions.callers.credentials import Credentials, Exchanged, Need
 from gatehouse.permissions.callers.key_proofs import KeyProofs
 from gatehouse.permissions.callers.live_projects import LiveProjects
-from gatehouse.permissions.callers.request_signatures import is_signed_request
 from gatehouse.permissions.callers.service_jwts import ServiceJwts
 from gatehouse.permissions.callers.standing import CallerKind, Standing, address_of, together
 from gatehouse.permissions.callers.user_jwts import Token, UserJwts
@@ -26,6 +25,7 @@ from gatehouse.permissions.store import PermissionStore
 from gatehouse.throttle.volume import Volume
 from gatehouse.tokens.claims import ExchangedClaims, ServiceAccountClaims, UserClaims, factor_digest
 from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.request_signatures import is_signed_request
 
 FACTOR_LONGEST: Final = 1_024  # characters; none longer is ever taken at a login
 PRINCIPAL: Final = "principal"  # the class under which one principal's requests are counted (PA-15)

@@ -6,12 +6,12 @@ from gatehouse.keys.errors import BadPublicKey
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.material import load_public, public_pem
 from gatehouse.keys.public_keys import parse_rsa_public_key
-from gatehouse.permissions.callers.request_signatures import registered
 from gatehouse.permissions.errors import KeyNotFound, Malformed
 from gatehouse.permissions.keys.files import KeyFiles, PublishedKey, application_of
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from gatehouse.permissions.store import ApplicationKeyStore
 from gatehouse.tokens import verifying
+from gatehouse.tokens.request_signatures import registered
 
 
 def parse_public_key(text: object, place: str) -> str:

@@ -25,6 +25,7 @@ class Caller:
     address: Address
     source: str  # as the throttles count him
     proven: bool  # False: the address is for logs and throttles, and proves nothing (R4)
+    by_proxy: bool = False  # one of the operator's own proxies speaks for him
 
 
 class ClientAddress:
@@ -53,8 +54,8 @@ class ClientAddress:
             return a_caller(peer, proven=not is_forwarded(headers))
         if not is_forwarded(headers):
             # Our own proxy, telling nothing about whom it speaks for; perhaps for everybody.
-            return a_caller(peer, proven=False)
-        return a_caller(self._first_untrusted(read_chain(headers)), proven=True)
+            return a_caller(peer, proven=False, by_proxy=True)
+        return a_caller(self._first_untrusted(read_chain(headers)), proven=True, by_proxy=True)
 
     def _first_untrusted(self, chain: list[Address]) -> Address:
         """From the right: what stands further left anybody may have written."""
@@ -62,8 +63,8 @@ class ClientAddress:
 
 
 @lru_cache(maxsize=PEERS_REMEMBERED)
-def a_caller(address: Address, *, proven: bool) -> Caller:
-    return Caller(address=address, source=source_of(address), proven=proven)
+def a_caller(address: Address, *, proven: bool, by_proxy: bool = False) -> Caller:
+    return Caller(address=address, source=source_of(address), proven=proven, by_proxy=by_proxy)
 
 
 def peer_of(scope: Scope) -> Address:

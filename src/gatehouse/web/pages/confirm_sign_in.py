@@ -8,14 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import SignedIn
-from gatehouse.interaction.confirming import Confirmable, Question
+from gatehouse.interaction.confirming import Confirmable, Nearness
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.errors import InteractionGone
 from gatehouse.interaction.model import Interaction, Step, proof_of, sign_in_of
-from gatehouse.kernel.addresses import parse_address, source_of
 from gatehouse.kernel.clock import Clock
 from gatehouse.web.browser import Browser, Browsers
-from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import ExpiredContext
 from gatehouse.web.pages.desk import Guarded, page_endpoint
@@ -64,7 +62,9 @@ class ConfirmSignInPage:
         handle = read_query(request, ConfirmQuery).interaction
         try:
             interaction, signed_in = await self._standing(browser, handle)
-            question = await self._occasions[interaction.kind].question(interaction)
+            question = await self._occasions[interaction.kind].question(
+                interaction, origin_of(request, signed_in.user.user_id)
+            )
         except InteractionGone:
             return self._expired(request)
         context = ConfirmSignInContext(
@@ -76,7 +76,7 @@ class ConfirmSignInPage:
             asked_at=question.asked_at,
             now=self._clock.now(),
             address=question.address,
-            is_nearby=is_nearby(request, question),
+            is_nearby=question.nearness is Nearness.SAME,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
         )
@@ -120,9 +120,3 @@ class ConfirmSignInPage:
                 "POST", Path.CONFIRM_SIGN_IN, self.decide, name="confirm_sign_in.decide", summary="Say yes or no"
             ),
         ]
-
-
-def is_nearby(request: Request, question: Question) -> bool:
-    """Asked for from the network this browser is in, as far as addresses tell."""
-    address = parse_address(question.address)
-    return address is not None and source_of(address) == caller_of(request.scope).source

@@ -62,3 +62,9 @@ def qr_code(text: str) -> Markup:
         border=QUIET_ZONE, dark="#000", light="#fff", omitsize=True, lineclass=None, svgclass="qr"
     )
     return Markup(drawn)  # noqa: S704 - made of our own paths, the text is in their geometry
+
+
+def qr_data_uri(text: str) -> str:
+    """The same as an address that a picture can have, for whoever shows it outside of our pages."""
+    uri: str = segno.make_qr(text, error="m").svg_data_uri(border=QUIET_ZONE, dark="#000", light="#fff")
+    return uri

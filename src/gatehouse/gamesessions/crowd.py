@@ -1,0 +1,39 @@
+"""How many sessions may wait at a time (checklist GS-28): counted now and then, and by what came since."""
+
+import asyncio
+import logging
+from typing import Final
+
+from gatehouse.gamesessions.errors import TooManySessions
+from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import GatehouseError
+
+COUNTED_EVERY: Final = 10.0  # seconds, while sessions are registered at all
+
+log = logging.getLogger("gatehouse.gamesessions")
+
+
+class Crowd:
+    def __init__(self, *, store: GameSessionStore, clock: Clock, most: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._most = most
+        self._counted_at = float("-inf")
+        self._waiting = 0
+        self._counting: asyncio.Task[None] | None = None
+
+    def admit(self) -> None:
+        """Count one more. Raises TooManySessions."""
+        if self._clock.monotonic() - self._counted_at >= COUNTED_EVERY:
+            self._counted_at = self._clock.monotonic()
+            self._counting = asyncio.get_running_loop().create_task(self.count(), name="game-crowd")
+        if self._waiting >= self._most:
+            raise TooManySessions(f"{self._waiting} game sessions are waiting")
+        self._waiting += 1
+
+    async def count(self) -> None:
+        try:
+            self._waiting = await self._store.pending(self._clock.now())
+        except GatehouseError as error:
+            log.warning("game sessions were not counted: %s", error)

@@ -1,0 +1,23 @@
+"""What can go wrong with a game session."""
+
+from gatehouse.kernel.errors import Refused, TooMany, Unavailable
+
+
+class Violation(Refused):
+    """Any of them: all look alike, and only the record tells why (interface §4.3, checklist GS-04)."""
+
+    def __init__(self, record_id: str, detail: str) -> None:
+        super().__init__(detail)
+        self.record_id = record_id
+
+
+class TooEarly(TooMany):
+    """A client that does not wait as it was told (R4)."""
+
+    def __init__(self, retry_after: int, record_id: str) -> None:
+        super().__init__(retry_after, "polls before the delay is over")
+        self.record_id = record_id
+
+
+class TooManySessions(Unavailable):
+    """More game sessions are waiting than may (checklist GS-28)."""

@@ -1,0 +1,103 @@
+"""A game session, and what the interface says about its time (§2.2, §8, R4)."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+LIFETIME: Final = 120  # seconds from the registration, and from each accepted poll
+LONGEST: Final = 1_200  # seconds in all
+HOLD: Final = 30.0  # seconds a poll is held
+
+
+class State(StrEnum):
+    """How far it has come; what happened is never taken back."""
+
+    PENDING = "pending"
+    CONFIRMED = "confirmed"  # by a person; the answer is waiting to be taken
+    DELIVERED = "delivered"
+    FAILED = "failed"  # cancelled, refused or closed before the delivery; `failure` says which record tells why
+
+
+class Stage(StrEnum):
+    """What the game is told while it waits: where the person is."""
+
+    WAITING = "waiting"
+    OPENED = "opened"
+    SIGNING_IN = "signing_in"
+    CONFIRMED = "confirmed"
+    CANCELLED = "cancelled"
+
+
+class Closing(StrEnum):
+    """What the game says at the end (interface §4.3, closeGsid)."""
+
+    SUCCESS = "Success"
+    ERROR = "Error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameSession:
+    gsid: str
+    location: bytes  # digest of the Location value
+    address: str  # of whoever registered it
+    address_proven: bool  # False: it came through a chain nobody vouches for, and proves nothing (R4)
+    public_key: str = ""  # a registered one makes Request-Sign the only proof
+    code: str = ""  # two digits that the game shows
+    code_shown: bool = False  # the game asked for it, so it shows it
+    distr: str = ""
+    app_id: int = 0
+    gapp_id: int = 0
+    options: bytes = field(repr=False)  # sealed: what shapes the answer, the factor among it
+    state: State = State.PENDING
+    failure: str = ""  # the record id every later poll is answered with
+    closed: str = ""  # a Closing, or "" until closed
+    user_id: str = ""
+    rev: int = 0  # the account's when it was confirmed
+    auth: str = ""
+    polls: int = 0  # how many there were; the number of the newest is what fences the others off
+    holder: str = ""  # the node that held the newest poll when it was last told
+    cancels: int = 0  # how often the last socket of its owner went away
+    created_at: int
+    ends_at: int
+    polled_at: int = 0
+    last_seen: int = 0
+    opened_at: int = 0
+    signing_in_at: int = 0
+    confirmed_at: int = 0
+    delivered_at: int = 0
+    closed_at: int = 0
+
+    @property
+    def stage(self) -> Stage:
+        if self.state is State.FAILED:
+            return Stage.CANCELLED
+        if self.state is not State.PENDING:
+            return Stage.CONFIRMED
+        if self.signing_in_at:
+            return Stage.SIGNING_IN
+        return Stage.OPENED if self.opened_at else Stage.WAITING
+
+    @property
+    def latest_end(self) -> int:
+        return self.created_at + LONGEST
+
+    def lasts(self, now: int) -> bool:
+        return now < self.ends_at
+
+    def end_after_poll(self, now: int) -> int:
+        return min(now + LIFETIME, self.latest_end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollMark:
+    """What a poll leaves behind: only time and its number, so it is written with others (R4)."""
+
+    gsid: str
+    number: int
+    polled_at: int
+    ends_at: int
+
+
+def purpose_of(gsid: str) -> str:
+    """What the options of a session are sealed for."""
+    return f"game-session:{gsid}"

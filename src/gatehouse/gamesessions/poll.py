@@ -1,0 +1,207 @@
+"""A poll: held until somebody has answered in the browser, and answered once (interface §3, §4.3, R4)."""
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Final
+
+from gatehouse.accounts.errors import LoginDenied
+from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.model import HOLD, GameSession, PollMark, State
+from gatehouse.gamesessions.pace import Comer, Pace
+from gatehouse.gamesessions.ports import Line
+from gatehouse.gamesessions.proof import Presented, fault, is_by_address
+from gatehouse.gamesessions.pulse import Pulse
+from gatehouse.gamesessions.records import GameRecords
+from gatehouse.gamesessions.result import Results
+from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.gamesessions.waiters import Waiter, Waiters, Woken
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+
+SPREAD: Final = 0.5  # seconds by which polls that began together end apart: no herd comes back at once
+STILL_HELD: Final = 35  # seconds after which a poll at another node is surely over
+
+OK: Final = "OK"
+RETRY: Final = "RETRY"
+CANCELLED: Final = "CANCELLED"
+ERROR: Final = "ERROR"
+
+
+class ClientGone(Exception):
+    """Nobody is there to be answered; nothing was taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollAnswer:
+    status: str
+    session: GameSession
+    delay: int = 0
+    error: str = ""  # the record id
+    data: dict[str, object] = field(default_factory=dict, repr=False)
+
+
+@dataclass(slots=True, kw_only=True)
+class Poll:
+    """One poll under way."""
+
+    session: GameSession
+    waiter: Waiter
+    line: Line
+    origin: Origin
+    cancels: int  # of the session when it began: one more means that its owner's last socket went away
+
+
+class Polls:
+    def __init__(
+        self,
+        *,
+        store: GameSessionStore,
+        waiters: Waiters,
+        pulse: Pulse,
+        pace: Pace,
+        results: Results,
+        records: GameRecords,
+        clock: Clock,
+        node: str,
+        delay: int,
+    ) -> None:
+        self._store = store
+        self._waiters = waiters
+        self._pulse = pulse
+        self._pace = pace
+        self._results = results
+        self._records = records
+        self._clock = clock
+        self._node = node
+        self._delay = delay
+
+    async def poll(self, gsid: str, presented: Presented, line: Line, origin: Origin) -> PollAnswer:
+        """Hold it as long as it may be. Raises Violation, TooEarly, ClientGone.
+
+        It waits before anything is looked up, so that nothing stored in between is missed.
+        """
+        waiter = self._waiters.join(gsid)
+        line.when_lost(lambda: waiter.wake(Woken.LEFT))
+        try:
+            session = await self._admitted(gsid, presented, origin)
+            await self._begin(session, waiter)
+            poll = Poll(session=session, waiter=waiter, line=line, origin=origin, cancels=session.cancels)
+            return await self._held(poll)
+        finally:
+            self._waiters.leave(gsid, waiter)
+
+    async def _admitted(self, gsid: str, presented: Presented, origin: Origin) -> GameSession:
+        session = await self._store.find(gsid, self._clock.now())
+        if session is None:
+            raise await self._records.violation(gsid, origin, "no such session")
+        wrong = fault(session, presented)
+        if wrong:
+            raise await self._records.violation(gsid, origin, wrong)
+        if session.state is State.DELIVERED:
+            raise await self._records.violation(gsid, origin, "the answer was delivered before")
+        comer = comer_of(session, presented)
+        blocked = self._pace.blocked_for(comer) or self._pace.arrives(comer)
+        if blocked:
+            raise await self._records.blocked(gsid, origin, blocked)
+        return session
+
+    async def _begin(self, session: GameSession, waiter: Waiter) -> None:
+        """Number it after all the others. A poll at another node must hear of it at once, all else can wait (R4)."""
+        gsid, now = session.gsid, self._clock.now()
+        number = max(session.polls, self._pulse.newest(gsid), self._waiters.newest(gsid)) + 1
+        mark = PollMark(gsid=gsid, number=number, polled_at=now, ends_at=session.end_after_poll(now))
+        self._waiters.take_over(gsid, waiter, number)
+        if session.holder not in ("", self._node) and now - session.polled_at < STILL_HELD:
+            await self._store.mark([mark], self._node)
+        else:
+            self._pulse.polled(mark)
+
+    async def _held(self, poll: Poll) -> PollAnswer:
+        left = poll.session.latest_end - self._clock.now()
+        hold = min(HOLD - secrets.randbelow(1_000) / 1_000 * SPREAD, left)
+        timer = self._clock.call_later(hold, lambda: poll.waiter.wake(Woken.TIME_OUT))
+        try:
+            answer = await self._answer(poll)
+            while answer is None:
+                answer = await self._woken(poll, await poll.waiter.wait())
+            return answer
+        finally:
+            timer.cancel()
+
+    async def _woken(self, poll: Poll, why: Woken) -> PollAnswer | None:
+        if why is Woken.LEFT:
+            raise ClientGone
+        if why in (Woken.DISPLACED, Woken.STOPPING):
+            return self._retry(poll.session)
+        found = await self._store.find(poll.session.gsid, self._clock.now())
+        if found is None:
+            return await self._over(poll)
+        poll.session = found
+        answer = await self._answer(poll)
+        return answer or (self._retry(found) if why is Woken.TIME_OUT else None)
+
+    async def _answer(self, poll: Poll) -> PollAnswer | None:
+        """What there is to say now; None to go on waiting."""
+        session = poll.session
+        match session.state:
+            case State.FAILED:
+                return PollAnswer(status=ERROR, session=session, error=session.failure)
+            case State.CONFIRMED:
+                return await self._deliver(poll)
+            case State.DELIVERED:  # to another poll, meanwhile
+                return self._retry(session)
+            case State.PENDING if session.cancels > poll.cancels:
+                return PollAnswer(status=CANCELLED, session=session)
+        return None
+
+    async def _deliver(self, poll: Poll) -> PollAnswer:
+        """Everything is made ready first; then the socket is looked at, then it is taken, then it is sent."""
+        session = poll.session
+        try:
+            prepared = await self._results.prepare(session, poll.origin.request_id)
+        except LoginDenied:
+            return await self._failed(poll, "the login was refused")
+        if not poll.line.is_open():
+            raise ClientGone
+        now = self._clock.now()
+        if await self._store.take(session.gsid, poll.waiter.number, now, prepared.kept, prepared.entry):
+            return PollAnswer(status=OK, session=session, data=prepared.data)
+        return await self._not_taken(poll)
+
+    async def _not_taken(self, poll: Poll) -> PollAnswer:
+        found = await self._store.find(poll.session.gsid, self._clock.now())
+        if found is None:
+            return await self._over(poll)
+        poll.session = found
+        if found.state is State.CONFIRMED and found.polls <= poll.waiter.number:
+            return await self._failed(poll, "the account was changed after the confirmation")
+        if found.state is State.FAILED:
+            return PollAnswer(status=ERROR, session=found, error=found.failure)
+        return self._retry(found)  # a newer poll has it, or will
+
+    async def _failed(self, poll: Poll, reason: str) -> PollAnswer:
+        session = poll.session
+        refusal = self._records.ended(session.gsid, poll.origin, reason)
+        if await self._store.fail(session.gsid, self._clock.now(), refusal, self._records.kept):
+            return PollAnswer(status=ERROR, session=session, error=refusal.record_id)
+        return await self._not_taken(poll)
+
+    async def _over(self, poll: Poll) -> PollAnswer:
+        """The ceiling was reached while it was held."""
+        violation = await self._records.violation(poll.session.gsid, poll.origin, "the session's time is over")
+        return PollAnswer(status=ERROR, session=poll.session, error=violation.record_id)
+
+    def _retry(self, session: GameSession) -> PollAnswer:
+        self._pace.retried(session.gsid, self._delay)
+        return PollAnswer(status=RETRY, session=session, delay=self._delay)
+
+
+def comer_of(session: GameSession, presented: Presented) -> Comer:
+    """Whom to count: a key wherever it comes from, else the session at its address (R4)."""
+    if session.public_key:
+        return Comer(gsid=session.gsid, subject=f"key {sha256(session.public_key).hex()}", source=None)
+    return Comer(
+        gsid=session.gsid,
+        subject=f"{presented.source} {session.gsid}",
+        source=presented.source if is_by_address(session, presented) else None,
+    )

@@ -1,0 +1,46 @@
+"""Who may ask about a session: by signature, by Location value, or from the same address, in that order (R4)."""
+
+from dataclasses import dataclass
+
+from gatehouse.gamesessions.model import GameSession
+from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.digests import same_secret, sha256
+from gatehouse.tokens.request_signatures import is_signed_request, registered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presented:
+    """What a request brings along."""
+
+    address: Address
+    source: str  # the address as throttles count it
+    proven: bool  # False: the address proves nothing
+    location: str | None = None
+    signature: str = ""
+    public_key: str = ""
+    message: bytes = b""  # what the signature is over
+
+
+def fault(session: GameSession, presented: Presented) -> str:
+    """What is wrong with the proof, for the record; empty when nothing is."""
+    if session.public_key:
+        return signature_fault(session, presented)
+    if presented.location is not None:
+        right = same_secret(sha256(presented.location).hex(), session.location.hex())
+        return "" if right else "wrong location"
+    if not (session.address_proven and presented.proven):
+        return "the address proves nothing"
+    return "" if str(presented.address) == session.address else "another address"
+
+
+def signature_fault(session: GameSession, presented: Presented) -> str:
+    """The address does not matter. A key sent along is no new one: it must be the one that was registered."""
+    if presented.public_key and registered(presented.public_key) != registered(session.public_key):
+        return "another public key"
+    signed = is_signed_request(presented.signature, presented.message, session.public_key)
+    return "" if signed else "wrong signature"
+
+
+def is_by_address(session: GameSession, presented: Presented) -> bool:
+    """Whether nothing but the address told who it was: neighbours behind it then look alike."""
+    return not session.public_key and presented.location is None

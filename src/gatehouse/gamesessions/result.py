@@ -1,0 +1,37 @@
+"""The login data of an OK answer: made when it is taken, not when it was confirmed (R4)."""
+
+import msgspec
+
+from gatehouse.accounts.errors import LoginDenied
+from gatehouse.accounts.login_data import LoginDesk, LoginOptions, PreparedLogin
+from gatehouse.accounts.model import Auth
+from gatehouse.accounts.store import AccountStore
+from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.model import GameSession, purpose_of
+from gatehouse.kernel.errors import NotFound
+from gatehouse.keys.sealing import MasterKeys
+
+
+class Results:
+    def __init__(self, *, accounts: AccountStore, desk: LoginDesk, masters: MasterKeys) -> None:
+        self._accounts = accounts
+        self._desk = desk
+        self._masters = masters
+
+    async def prepare(self, session: GameSession, request_id: str) -> PreparedLogin:
+        """Raises LoginDenied: blocked or changed since, or not let in by an application's rules."""
+        try:
+            user = await self._accounts.user(session.user_id)
+        except NotFound as error:
+            raise LoginDenied from error
+        if user.rev != session.rev:
+            raise LoginDenied
+        origin = Origin(actor=user.user_id, address=session.address, request_id=request_id)
+        return await self._desk.prepare(user, Auth(session.auth), self.options(session), origin)
+
+    def options(self, session: GameSession) -> LoginOptions:
+        opened = self._masters.open(session.options, purpose=purpose_of(session.gsid))
+        return msgspec.json.decode(opened, type=LoginOptions)
+
+    def seal(self, gsid: str, options: LoginOptions) -> bytes:
+        return self._masters.seal(msgspec.json.encode(options), purpose=purpose_of(gsid))

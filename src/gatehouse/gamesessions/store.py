@@ -1,0 +1,55 @@
+"""What game sessions need kept."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from gatehouse.accounts.model import KeptLogin
+from gatehouse.audit.model import Record, Refusal
+from gatehouse.gamesessions.model import Closing, GameSession, PollMark
+
+
+class GameSessionStore(Protocol):
+    """Nothing here looks at proofs; whoever calls has checked them."""
+
+    async def register(self, session: GameSession) -> None:
+        """Keep a new one."""
+
+    async def find(self, gsid: str, now: int) -> GameSession | None:
+        """Return it while it lasts."""
+
+    async def mark(self, marks: Sequence[PollMark], node: str) -> None:
+        """Note polls of this node: ends only move on, and an older number never replaces a newer one."""
+
+    async def seen(self, gsids: Collection[str], node: str, now: int) -> None:
+        """Move last_seen of these sessions, and of this node's word that their owners are here."""
+
+    async def move(self, gsid: str, now: int, *, signing_in: bool) -> None:
+        """The page was opened, or somebody is about to answer it; the first time counts."""
+
+    async def confirm(self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Record) -> bool:
+        """Somebody said yes: the first one only, and only while it is pending and his account as it was."""
+
+    async def fail(self, gsid: str, now: int, refusal: Refusal, kept: int) -> bool:
+        """It comes to nothing, for the reason in the refusal; False when it is over already or was delivered."""
+
+    async def take(self, gsid: str, number: int, now: int, login: KeptLogin, entry: Record) -> bool:
+        """Mark the answer as delivered and keep what it gives out, in one transaction: once, ever.
+
+        False when it is not there to be taken, when a newer poll than `number` is known, or when the account is no
+        longer as it was at the confirmation.
+        """
+
+    async def close(self, gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> bool:
+        """Note what the game says; before the delivery that ends it, for the reason in the refusal."""
+
+    async def watch(self, gsid: str, node: str, now: int) -> None:
+        """A socket of the owner is open at this node."""
+
+    async def unwatch(self, gsid: str, node: str, now: int) -> bool:
+        """The last one at this node went away; True, and counted, when no other node has one either."""
+
+    async def pending(self, now: int) -> int:
+        """How many last; counted away from the event loop."""
+
+    def listen(self, listener: Callable[[str], object]) -> Callable[[], None]:
+        """Call with the gsid of every session that changed; "" when changes may have been missed."""

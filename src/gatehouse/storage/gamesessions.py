@@ -1,0 +1,230 @@
+"""Keeps game sessions (gamesessions/store.py)."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from gatehouse.accounts.model import KeptLogin
+from gatehouse.audit.model import Record, Refusal
+from gatehouse.gamesessions.model import Closing, GameSession, PollMark, State
+from gatehouse.storage.audit import record, refuse
+from gatehouse.storage.logins import STILL_GOOD, keep_login
+from gatehouse.storage.runner import Stored, act, look, survey
+from gatehouse.storage.statements import AnyOf, Many, Notice, Row, Statement, Verb
+from gatehouse.storage.tables import game_sessions, game_watchers
+
+CHANNEL: Final = "game"  # the payload is the gsid
+SILENT: Final = 15  # seconds after which a node that says nothing of an owner's socket has lost it
+
+_THIS = game_sessions.c.gsid == bindparam("of")
+_LASTS = game_sessions.c.ends_at > bindparam("now")
+_PENDING = game_sessions.c.state == State.PENDING.value
+_OPEN = or_(_PENDING, game_sessions.c.state == State.CONFIRMED.value)
+_IS_NEWER = game_sessions.c.polls < bindparam("number")
+
+REGISTER = Statement(insert(game_sessions))
+FIND = Statement(select(game_sessions).where(_THIS, _LASTS))
+MARK = Statement(
+    update(game_sessions)
+    .where(_THIS)
+    .values(
+        ends_at=case(
+            (game_sessions.c.ends_at < bindparam("until"), bindparam("until")), else_=game_sessions.c.ends_at
+        ),
+        polled_at=case((_IS_NEWER, bindparam("at")), else_=game_sessions.c.polled_at),
+        holder=case((_IS_NEWER, bindparam("node")), else_=game_sessions.c.holder),
+        polls=case((_IS_NEWER, bindparam("number")), else_=game_sessions.c.polls),
+    )
+)
+SEEN = Statement(update(game_sessions).where(AnyOf(game_sessions.c.gsid, "those")).values(last_seen=bindparam("at")))
+STILL_WATCHING = Statement(
+    update(game_watchers)
+    .where(AnyOf(game_watchers.c.gsid, "those"), game_watchers.c.node == bindparam("at_node"))
+    .values(seen_at=bindparam("at"))
+)
+OPENED = Statement(
+    update(game_sessions)
+    .where(_THIS, _LASTS, _PENDING, game_sessions.c.opened_at == 0)
+    .values(opened_at=bindparam("now"))
+    .returning(game_sessions.c.gsid)
+)
+SIGNING_IN = Statement(
+    update(game_sessions)
+    .where(_THIS, _LASTS, _PENDING, game_sessions.c.signing_in_at == 0)
+    .values(signing_in_at=bindparam("now"))
+    .returning(game_sessions.c.gsid)
+)
+CONFIRM = Statement(
+    update(game_sessions)
+    .where(_THIS, _LASTS, _PENDING)
+    .values(
+        state=State.CONFIRMED.value,
+        user_id=bindparam("by"),
+        rev=bindparam("by_rev"),
+        auth=bindparam("by_auth"),
+        confirmed_at=bindparam("now"),
+    )
+    .returning(game_sessions.c.gsid)
+)
+FAIL = Statement(
+    update(game_sessions)
+    .where(_THIS, _LASTS, _OPEN)
+    .values(state=State.FAILED.value, failure=bindparam("told"))
+    .returning(game_sessions.c.gsid)
+)
+TAKE = Statement(
+    update(game_sessions)
+    .where(
+        _THIS,
+        _LASTS,
+        game_sessions.c.state == State.CONFIRMED.value,
+        game_sessions.c.user_id == bindparam("by"),
+        game_sessions.c.rev == bindparam("by_rev"),
+        game_sessions.c.polls <= bindparam("number"),
+    )
+    .values(state=State.DELIVERED.value, delivered_at=bindparam("now"))
+    .returning(game_sessions.c.gsid)
+)
+CLOSE = Statement(
+    update(game_sessions)
+    .where(_THIS, _LASTS)
+    .values(closed=bindparam("said"), closed_at=bindparam("now"))
+    .returning(game_sessions.c.gsid)
+)
+_watch = upsert(game_watchers)
+WATCH = Statement(
+    _watch.on_conflict_do_update(index_elements=["gsid", "node"], set_={"seen_at": _watch.excluded.seen_at})
+)
+UNWATCH = Statement(
+    delete(game_watchers).where(game_watchers.c.gsid == bindparam("of"), game_watchers.c.node == bindparam("at_node"))
+)
+WATCHED = Statement(
+    select(game_watchers.c.node).where(
+        game_watchers.c.gsid == bindparam("of"), game_watchers.c.seen_at > bindparam("silent_since")
+    )
+)
+CANCEL = Statement(
+    update(game_sessions)
+    .where(_THIS, _LASTS)
+    .values(cancels=game_sessions.c.cancels + 1)
+    .returning(game_sessions.c.gsid)
+)
+PENDING = Statement(select(func.count().label("number")).select_from(game_sessions).where(and_(_LASTS, _OPEN)))
+SWEEP = Statement(delete(game_sessions).where(game_sessions.c.ends_at <= bindparam("now")))
+SWEEP_WATCHERS = Statement(delete(game_watchers).where(game_watchers.c.seen_at <= bindparam("silent_since")))
+
+
+def register(session: GameSession) -> Verb[None]:
+    yield REGISTER(**asdict(session))
+
+
+def find(gsid: str, now: int) -> Verb[GameSession | None]:
+    rows = yield FIND(of=gsid, now=now)
+    return _session(rows[0]) if rows else None
+
+
+def mark(marks: Sequence[PollMark], node: str) -> Verb[None]:
+    yield Many(
+        MARK,
+        [
+            {"of": one.gsid, "until": one.ends_at, "at": one.polled_at, "number": one.number, "node": node}
+            for one in sorted(marks, key=lambda one: one.gsid)  # in one order everywhere: no deadlock
+        ],
+    )
+
+
+def seen(gsids: Collection[str], node: str, now: int) -> Verb[None]:
+    those = sorted(gsids)
+    yield SEEN(those=those, at=now)
+    yield STILL_WATCHING(those=those, at_node=node, at=now)
+
+
+def move(gsid: str, now: int, *, signing_in: bool) -> Verb[None]:
+    if (yield (SIGNING_IN if signing_in else OPENED)(of=gsid, now=now)):
+        yield Notice(CHANNEL, gsid)
+
+
+def confirm(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Record) -> Verb[bool]:
+    if not (yield STILL_GOOD(of=user_id, rev=rev)):
+        return False
+    if not (yield CONFIRM(of=gsid, now=now, by=user_id, by_rev=rev, by_auth=auth)):
+        return False
+    yield from record(entry)
+    yield Notice(CHANNEL, gsid)
+    return True
+
+
+def fail(gsid: str, now: int, refusal: Refusal, kept: int) -> Verb[bool]:
+    if not (yield FAIL(of=gsid, now=now, told=refusal.record_id)):
+        return False
+    yield from refuse(refusal, kept)
+    yield Notice(CHANNEL, gsid)
+    return True
+
+
+def take(gsid: str, number: int, now: int, login: KeptLogin, entry: Record) -> Verb[bool]:
+    if not (yield STILL_GOOD(of=login.user_id, rev=login.rev)):
+        return False
+    if not (yield TAKE(of=gsid, now=now, number=number, by=login.user_id, by_rev=login.rev)):
+        return False
+    return (yield from keep_login(login, entry))
+
+
+def close(gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> Verb[bool]:
+    if not (yield CLOSE(of=gsid, now=now, said=closing.value)):
+        return False
+    if (yield FAIL(of=gsid, now=now, told=refusal.record_id)):
+        yield from refuse(refusal, kept)
+    yield Notice(CHANNEL, gsid)
+    return True
+
+
+def watch(gsid: str, node: str, now: int) -> Verb[None]:
+    yield WATCH(gsid=gsid, node=node, seen_at=now)
+    yield SEEN(those=[gsid], at=now)
+
+
+def unwatch(gsid: str, node: str, now: int) -> Verb[bool]:
+    yield UNWATCH(of=gsid, at_node=node)
+    if (yield WATCHED(of=gsid, silent_since=now - SILENT)):
+        return False
+    if not (yield CANCEL(of=gsid, now=now)):
+        return False
+    yield Notice(CHANNEL, gsid)
+    return True
+
+
+def pending(now: int) -> Verb[int]:
+    rows = yield PENDING(now=now)
+    number: int = rows[0].number
+    return number
+
+
+def sweep(now: int) -> Verb[None]:
+    yield SWEEP(now=now)
+    yield SWEEP_WATCHERS(silent_since=now - SILENT)
+
+
+class GameSessionStorage(Stored):
+    register = act(register)
+    find = look(find)
+    mark = act(mark)
+    seen = act(seen)
+    move = act(move)
+    confirm = act(confirm)
+    fail = act(fail)
+    take = act(take)
+    close = act(close)
+    watch = act(watch)
+    unwatch = act(unwatch)
+    pending = survey(pending)
+
+    def listen(self, listener: Callable[[str], object]) -> Callable[[], None]:
+        return self.runner.listen(CHANNEL, listener)
+
+
+def _session(row: Row) -> GameSession:
+    return GameSession(**{**row._asdict(), "state": State(row.state)})

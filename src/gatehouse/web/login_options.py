@@ -1,0 +1,74 @@
+"""What shapes the answer of a login, by whatever way it comes: the optional fields of interface §4.3."""
+
+from typing import Final
+
+import msgspec
+
+from gatehouse.accounts.fixed_ips import check_fixed_ips, range_of
+from gatehouse.accounts.login_data import LoginOptions
+from gatehouse.kernel.errors import BadInput
+from gatehouse.keys.errors import BadPublicKey
+from gatehouse.keys.public_keys import parse_rsa_public_key
+
+FACTOR_LONGEST: Final = 1_024  # characters
+DISTR_LONGEST: Final = 1_024
+OFF: Final = "0"
+ON: Final = "1"
+
+
+class LoginFields(msgspec.Struct, frozen=True, kw_only=True):
+    factor: str = ""
+    jwt_public_key: str = ""
+    distr: str = ""
+    app_id: int = 0
+    gapp_id: int = 0
+    nojwt: str = OFF
+    service_jwt: str = ""
+    short_token: str = OFF
+    fixed_ip: str = OFF
+    fixed_ips: list[str] = []
+    fixed_ips_form: list[str] = msgspec.field(default_factory=list, name="fixed_ips[]")
+    meta: str = OFF
+    with_email: str = ""
+
+
+def options_of(ask: LoginFields, address: str) -> LoginOptions:
+    check_switches(ask, "nojwt", "short_token", "fixed_ip", "meta")
+    if min(ask.app_id, ask.gapp_id) < 0:
+        raise BadInput("an application id is not negative")
+    if len(ask.factor) > FACTOR_LONGEST:
+        raise BadInput(f"factor takes at most {FACTOR_LONGEST} characters")
+    if len(ask.distr) > DISTR_LONGEST:
+        raise BadInput(f"distr takes at most {DISTR_LONGEST} characters")
+    fixed = check_fixed_ips([*ask.fixed_ips, *ask.fixed_ips_form])
+    if ask.fixed_ip == ON:
+        fixed = tuple(dict.fromkeys([*fixed, range_of(address)]))
+    return LoginOptions(
+        factor=ask.factor or None,
+        jwt_public_key=checked_public_key("jwt_public_key", ask.jwt_public_key),
+        app_id=ask.app_id,
+        gapp_id=ask.gapp_id,
+        nojwt=ask.nojwt == ON,
+        short_token=ask.short_token == ON,
+        fixed_ips=fixed,
+        meta=ask.meta == ON,
+        with_email=ask.with_email,
+        service_jwt=ask.service_jwt,
+    )
+
+
+def check_switches(ask: msgspec.Struct, *names: str) -> None:
+    for name in names:
+        if getattr(ask, name) not in (OFF, ON):
+            raise BadInput(f"{name} is 0 or 1")
+
+
+def checked_public_key(name: str, text: str) -> str | None:
+    """The key as it was given, once it is known to be one."""
+    if not text:
+        return None
+    try:
+        parse_rsa_public_key(text)
+    except BadPublicKey as error:
+        raise BadInput(f"{name}: {error.detail or error.public}") from error
+    return text

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import httpx2
 
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Refusal
+from tests.support.builders import a_record
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD, Visitor
 
@@ -15,6 +18,7 @@ RESULT: Final = "/proxy/api/gameSession/getGsidResult"
 INFO: Final = "/proxy/api/gameSession/info"
 CLOSE: Final = "/proxy/api/gameSession/closeGsid"
 ANNA: Final = "anna@studio.example"
+ELSEWHERE: Final = "127.0.0.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +29,14 @@ class Game:
     gsid: str
     location: str
     told: Mapping[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)  # sent along with every request
 
     async def poll(self, *, by_address: bool = False, **fields: object) -> httpx2.Response:
         return await self.service.client.post(
             RESULT,
             json={"gsid": self.gsid, **fields},
             params={} if by_address else {"location": self.location},
+            headers=self.headers,
             timeout=60,
         )
 
@@ -40,12 +46,27 @@ class Game:
 
     async def close(self, status: str = "Success") -> httpx2.Response:
         return await self.service.client.post(
-            CLOSE, json={"gsid": self.gsid, "status": status}, params={"location": self.location}
+            CLOSE,
+            json={"gsid": self.gsid, "status": status},
+            params={"location": self.location},
+            headers=self.headers,
         )
 
 
-async def register(service: Service, **fields: object) -> Game:
-    answer = await service.client.post(GET_GSID, json=fields)
+async def register(service: Service, headers: Mapping[str, str] | None = None, **fields: object) -> Game:
+    game = game_in(service, await service.client.post(GET_GSID, json=fields, headers=headers))
+    return replace(game, headers=headers or {})
+
+
+async def register_elsewhere(service: Service, *, forwarded_for: str = "", **fields: object) -> Game:
+    """By a game at another address than everybody else's, or behind a proxy there."""
+    transport = httpx2.AsyncHTTPTransport(local_address=ELSEWHERE)
+    headers = {"X-Forwarded-For": forwarded_for} if forwarded_for else {}
+    async with httpx2.AsyncClient(transport=transport, base_url=service.client.base_url, headers=headers) as far:
+        return game_in(service, await far.post(GET_GSID, json=fields))
+
+
+def game_in(service: Service, answer: httpx2.Response) -> Game:
     assert answer.status_code == 200, answer.text
     told = answer.json()
     location = answer.headers["location"].partition("location=")[2]
@@ -56,6 +77,31 @@ async def held(service: Service, number: int = 1) -> None:
     """Until so many polls are held; a hang is the test's own time limit."""
     while len(service.game.waiters) < number or not service.game.waiters.all_numbered():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
+
+
+async def written(game: Game) -> None:
+    """Until what its polls moved is stored; the clock may have jumped ahead of that."""
+    while game.service.game.pulse.newest(game.gsid):  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+
+
+async def approve(game: Game, user: User) -> None:
+    """What the page does when somebody says yes, without the page."""
+    store, now = game.service.house.storage.game_sessions, game.service.clock.now()
+    assert await store.confirm(
+        game.gsid, now, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)
+    )
+
+
+async def refusal(service: Service, answer: httpx2.Response, status: int = 403) -> str:
+    """Why it was refused, as the audit log knows it under the id that the answer shows."""
+    assert answer.status_code == status, answer.text
+    told = answer.json()
+    assert told.keys() == {"status", "error"}
+    assert told["status"] == "ERROR"
+    found = await service.house.storage.audit.find(told["error"])
+    assert isinstance(found, Refusal), told
+    return found.reason
 
 
 async def confirm(visitor: Visitor, game: Game, *, login: str = ANNA, decision: str = "confirm") -> httpx2.Response:

@@ -23,11 +23,13 @@ class Crowd:
         self._waiting = 0
         self._counting: asyncio.Task[None] | None = None
 
-    def admit(self) -> None:
-        """Count one more. Raises TooManySessions."""
+    async def admit(self) -> None:
+        """Count one more. Raises TooManySessions; whoever would be the first to hear it waits for the count."""
         if self._clock.monotonic() - self._counted_at >= COUNTED_EVERY:
             self._counted_at = self._clock.monotonic()
             self._counting = asyncio.get_running_loop().create_task(self.count(), name="game-crowd")
+        if self._waiting >= self._most and self._counting is not None:
+            await asyncio.shield(self._counting)
         if self._waiting >= self._most:
             raise TooManySessions(f"{self._waiting} game sessions are waiting")
         self._waiting += 1

@@ -82,9 +82,10 @@ class Polls:
         """
         waiter = self._waiters.join(gsid)
         line.when_lost(lambda: waiter.wake(Woken.LEFT))
+        unwritten = self._pulse.newest(gsid)  # before the look: it may be written, and forgotten here, meanwhile
         try:
             session = await self._admitted(gsid, presented, origin)
-            await self._begin(session, waiter)
+            await self._begin(session, waiter, unwritten)
             poll = Poll(session=session, waiter=waiter, line=line, origin=origin, cancels=session.cancels)
             return await self._held(poll)
         finally:
@@ -105,10 +106,10 @@ class Polls:
             raise await self._records.blocked(gsid, origin, blocked)
         return session
 
-    async def _begin(self, session: GameSession, waiter: Waiter) -> None:
+    async def _begin(self, session: GameSession, waiter: Waiter, unwritten: int) -> None:
         """Number it after all the others. A poll at another node must hear of it at once, all else can wait (R4)."""
         gsid, now = session.gsid, self._clock.now()
-        number = max(session.polls, self._pulse.newest(gsid), self._waiters.newest(gsid)) + 1
+        number = max(session.polls, unwritten, self._pulse.newest(gsid), self._waiters.newest(gsid)) + 1
         mark = PollMark(gsid=gsid, number=number, polled_at=now, ends_at=session.end_after_poll(now))
         self._waiters.take_over(gsid, waiter, number)
         if session.holder not in ("", self._node) and now - session.polled_at < STILL_HELD:

@@ -61,7 +61,7 @@ class Registration:
     async def register(self, wish: Wish) -> Registered:
         """Raises InvalidToken for a service JWT that is none, TooManySessions when there are."""
         options = await self._with_application(wish.options)
-        self._crowd.admit()
+        await self._crowd.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
         session = self._session(wish, options, location)
         await self._store.register(session)

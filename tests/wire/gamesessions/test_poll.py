@@ -1,0 +1,286 @@
+"""getGsidResult: held until somebody has answered, and answered once (interface §3, §4.3, R4)."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from tests.support.builders import a_record
+from tests.support.game import RESULT, Game, approve, held, refusal, register, written
+from tests.support.oauth import claims_of
+from tests.support.permission_builders import create_application
+from tests.support.rawhttp import raw_connection
+from tests.support.service import Service
+
+LOGIN_DATA = {
+    *("status", "auth", "country", "lang", "level", "nick", "ghnick", "reg_time", "tags", "token", "token_exp"),
+    *("user_id", "gsid", "ts", "started", "last_seen"),
+}
+
+
+async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Service, anna: User) -> None:
+    game = await register(service, factor="device-1", meta="1")
+    polling = game.polling()
+    await held(service)
+    await service.clock.advance(5)
+    await approve(game, anna)
+    answer = await polling
+    told = answer.json()
+    assert told.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
+    assert (told["status"], told["user_id"], told["nick"]) == ("OK", anna.user_id, "Anna")
+    assert (told["gsid"], told["started"], told["ts"], told["last_seen"]) == (
+        *(game.gsid, game.told["started"], service.clock.now(), 0),
+    )
+    assert (told["factor"], told["token_exp"]) == ("device-1", 3600)
+    assert claims_of(told["jwt"])["uid"] == anna.user_id
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_session_confirmed_before_the_poll_is_answered_at_once(service: Service, anna: User) -> None:
+    game = await register(service)
+    await approve(game, anna)
+    assert (await game.poll()).json()["status"] == "OK"
+
+
+async def test_no_factor_no_jwt(service: Service, anna: User) -> None:
+    game = await register(service)
+    await approve(game, anna)
+    assert (await game.poll()).json().keys() == LOGIN_DATA
+
+
+async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: Service) -> None:
+    game = await register(service)
+    polling = game.polling()
+    await held(service)
+    await service.clock.advance(29)
+    assert not polling.done()
+    await service.clock.advance(1)
+    told = (await polling).json()
+    assert told == {
+        "status": "RETRY",
+        "gsid": game.gsid,
+        "started": game.told["started"],
+        "last_seen": 0,
+        "delay": 1,
+        "ts": told["ts"],
+    }
+    assert 29 <= told["ts"] - told["started"] <= 31
+
+
+async def test_interim_states_are_told_to_whoever_asks_for_them(service: Service) -> None:
+    store = service.house.storage.game_sessions
+    game = await register(service)
+    for moved in ("waiting", "opened", "signing_in"):
+        if moved != "waiting":
+            await store.move(game.gsid, service.clock.now(), signing_in=moved == "signing_in")
+        polling = game.polling(states="1")
+        await held(service)
+        await service.clock.advance(31)
+        assert (await polling).json()["state"] == moved
+        await service.clock.advance(1)
+
+
+async def test_gs_12_after_ok_nothing_is_delivered_again(service: Service, anna: User) -> None:
+    game = await register(service, factor="f")
+    await approve(game, anna)
+    assert (await game.poll()).json()["status"] == "OK"
+    assert await refusal(service, await game.poll()) == "the answer was delivered before"
+
+
+async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: Service, anna: User) -> None:
+    game = await register(service, factor="f")
+    polls = [game.polling() for _ in range(4)]
+    await approve_when_held(game, anna)
+    answers = [await poll for poll in polls]
+    told = sorted(answer.json()["status"] for answer in answers)
+    assert told.count("OK") == 1
+    assert set(told) <= {"OK", "RETRY", "ERROR"}
+
+
+async def approve_when_held(game: Game, user: User) -> None:
+    await held(game.service)
+    await approve(game, user)
+
+
+async def test_the_newest_poll_displaces_the_one_before(service: Service, anna: User) -> None:
+    game = await register(service)
+    first = game.polling()
+    await held(service)
+    second = game.polling()
+    told = (await first).json()
+    assert (told["status"], told["delay"]) == ("RETRY", 1)
+    await held(service)
+    await approve(game, anna)
+    assert (await second).json()["status"] == "OK"
+
+
+async def test_a_socket_that_was_closed_never_takes_the_answer(service: Service, anna: User) -> None:
+    game = await register(service)
+    async with raw_connection(service.client.base_url.port or 0) as gone:
+        gone.send(raw_poll(game))
+        await held(service)
+    await asyncio.sleep(0)  # its FIN is on the way, or was read: both must do
+    await approve(game, anna)
+    assert (await game.poll()).json()["status"] == "OK"
+
+
+async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(service: Service, anna: User) -> None:
+    game = await register(service)
+    for _ in range(12):
+        async with raw_connection(service.client.base_url.port or 0) as gone:
+            gone.send(raw_poll(game))
+            await held(service)
+        while len(service.game.waiters):  # noqa: ASYNC110 - the end of a connection tells nobody here
+            await asyncio.sleep(0.001)
+    await approve(game, anna)
+    assert (await game.poll()).json()["status"] == "OK"
+
+
+def raw_poll(game: Game) -> bytes:
+    body = b'{"gsid":"' + game.gsid.encode() + b'"}'
+    return (
+        f"POST {RESULT}?location={game.location} HTTP/1.1\r\nHost: gatehouse.example\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
+async def test_gs_15_a_session_lives_by_its_polls(service: Service) -> None:
+    game = await register(service)
+    for _ in range(19):  # a poll a minute
+        polling = game.polling()
+        await held(service)
+        await service.clock.advance(31)
+        assert (await polling).json()["status"] == "RETRY"
+        await written(game)
+        await service.clock.advance(29)
+    polling = game.polling()  # at 19:00, held to 19:30
+    await held(service)
+    await service.clock.advance(31)
+    assert (await polling).json()["status"] == "RETRY"
+    await service.clock.advance(10)
+    polling = game.polling()  # at 19:41, held across 20:00
+    await held(service)
+    await service.clock.advance(19)
+    told = (await polling).json()
+    assert told.keys() == {"status", "error"}
+    assert told["status"] == "ERROR"
+    assert await refusal(service, await game.poll()) == "no such session"
+
+
+async def test_gs_15_without_a_poll_it_ends_after_two_minutes(service: Service) -> None:
+    lives, dies = await register(service), await register(service)
+    await service.clock.advance(119)
+    polling = lives.polling()
+    await held(service)
+    await service.clock.advance(2)
+    await written(lives)
+    assert await refusal(service, await dies.poll()) == "no such session"
+    await service.clock.advance(28)
+    assert (await polling).json()["status"] == "RETRY"
+
+
+async def test_gs_15_a_poll_that_was_refused_extends_nothing(service: Service) -> None:
+    game = await register(service)
+    await service.clock.advance(100)
+    stranger = replace(game, location="x" * 32)
+    assert await refusal(service, await stranger.poll()) == "wrong location"
+    await service.clock.advance(20)
+    assert await refusal(service, await game.poll()) == "no such session"
+
+
+async def test_gs_16_expired_is_expired_with_no_clean_up_running(service: Service, anna: User) -> None:
+    game = await register(service)
+    await approve(game, anna)
+    await service.clock.advance(120)
+    assert await refusal(service, await game.poll()) == "no such session"
+    assert not await service.house.storage.game_sessions.confirm(
+        game.gsid, service.clock.now(), user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record()
+    )
+
+
+async def test_gs_30_without_the_right_to_log_in_there_are_no_tokens(service: Service, anna: User) -> None:
+    application = await create_application(service.house.storage, settings={"restricted_domains": ["other.example"]})
+    game = await register(service, app_id=application.application_id, factor="f")
+    await approve(game, anna)
+    answer = await game.poll()
+    assert await refusal(service, answer, status=200) == "the login was refused"
+    assert (await game.poll()).json() == answer.json()  # until it ends
+
+
+async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(service: Service, anna: User) -> None:
+    game = await register(service, factor="f")
+    await approve(game, anna)
+    await service.house.administration.block(anna.user_id, origin=Origin(actor="test"))
+    assert await refusal(service, await game.poll(), status=200) == "the login was refused"
+
+
+async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_error(service: Service) -> None:
+    game = await register(service)
+    polling = game.polling()
+    await held(service)
+    assert (await game.close("Error")).json() == {"status": "OK"}
+    answer = await polling
+    assert await refusal(service, answer, status=200) == "closed by the game before the delivery: Error"
+    assert (await game.poll()).json() == answer.json()
+
+
+async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session_stays(
+    service: Service, anna: User
+) -> None:
+    store, game = service.house.storage.game_sessions, await register(service)
+    await store.watch(game.gsid, "node", service.clock.now())
+    polling = game.polling()
+    await held(service)
+    assert await store.unwatch(game.gsid, "node", service.clock.now())
+    told = (await polling).json()
+    assert told.keys() == {"status", "gsid", "ts", "started", "last_seen"}
+    assert told["status"] == "CANCELLED"
+    again = game.polling()
+    await held(service)
+    await approve(game, anna)
+    assert (await again).json()["status"] == "OK"
+
+
+@pytest.mark.parametrize("held_polls", [1, 20])
+async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
+    service: Service, held_polls: int
+) -> None:
+    games = [await register(service) for _ in range(held_polls)]
+    polls = [game.polling() for game in games]
+    await held(service, held_polls)
+    service.stopping.begin()
+    assert {(await poll).json()["status"] for poll in polls} == {"RETRY"}
+    assert (await games[0].poll()).json()["status"] == "RETRY"  # whoever still gets through is not held
+    assert await service.house.storage.game_sessions.find(games[0].gsid, service.clock.now()) is not None
+
+
+async def test_holding_many_polls_is_not_many_writes(service: Service) -> None:
+    games = [await register(service) for _ in range(30)]
+    writes = writes_of(service)
+    polls = [game.polling() for game in games]
+    await held(service, 30)
+    await service.clock.advance(1)
+    await written(games[-1])
+    assert len(writes) == 1
+    await service.clock.advance(20)
+    assert len(writes) == 1
+    service.stopping.begin()
+    await asyncio.gather(*polls)
+
+
+def writes_of(service: Service) -> list[object]:
+    """Every transaction from now on."""
+    made: list[object] = []
+    runner: Any = service.house.storage.runner
+    act = runner.act
+
+    async def noted(make: Callable[[], Any]) -> Any:
+        made.append(make)
+        return await act(make)
+
+    runner.act = noted
+    return made

@@ -1,0 +1,349 @@
+"""Who may ask about a session: signature, Location value, address (interface §4.3, R4)."""
+
+import base64
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+
+from gatehouse.accounts.model import User
+from gatehouse.kernel.digests import keyed_digest
+from tests.support.game import CLOSE, GET_GSID, INFO, RESULT, Game, approve, held, refusal, register
+from tests.support.service import Service, running_service
+from tests.support.studio import a_studio
+
+KEY = rsa.generate_private_key(65537, 2048)
+PUBLIC = base64.b64encode(
+    KEY.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+).decode()
+OTHER = rsa.generate_private_key(65537, 2048)
+
+
+def spki(key: Any) -> str:
+    der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return base64.b64encode(der).decode()
+
+
+def signed(body: bytes, key: rsa.RSAPrivateKey = KEY) -> str:
+    return base64.b64encode(key.sign(body, padding.PKCS1v15(), hashes.SHA256())).decode()
+
+
+async def ask(service: Service, path: str, body: bytes, headers: Mapping[str, str], **query: str) -> httpx2.Response:
+    return await service.client.post(
+        path, content=body, params=query, headers={"Content-Type": "application/json", **headers}
+    )
+
+
+def polled(game: Game) -> bytes:
+    return b'{"gsid": "' + game.gsid.encode() + b'"}'
+
+
+@asynccontextmanager
+async def elsewhere(service: Service, address: str = "127.0.0.2") -> AsyncIterator[Service]:
+    """The same service, called from another address."""
+    transport = httpx2.AsyncHTTPTransport(local_address=address)
+    async with httpx2.AsyncClient(base_url=service.client.base_url, transport=transport, timeout=10) as client:
+        yield replace(service, client=client)
+
+
+async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(service: Service, anna: User) -> None:
+    game = await register(service)
+    await approve(game, anna)
+    async with elsewhere(service) as other:
+        stranger = replace(game, service=other)
+        assert await refusal(service, await stranger.poll(by_address=True)) == "another address"
+        assert (await stranger.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
+
+
+async def test_the_same_address_needs_nothing_else(service: Service, anna: User) -> None:
+    game = await register(service)
+    await approve(game, anna)
+    assert (await game.poll(by_address=True)).json()["status"] == "OK"
+
+
+@pytest.mark.parametrize("form", ["query", "header", "authorization", "whole header", "whole query"])
+async def test_the_location_value_is_read_from_wherever_a_client_puts_it(
+    service: Service, anna: User, form: str
+) -> None:
+    async with elsewhere(service) as other:
+        game = await register(other)
+    await approve(game, anna)
+    whole = f"{RESULT}?location={game.location}"
+    headers = {
+        "header": {"Location": game.location},
+        "authorization": {"Authorization": f"Location {game.location}"},
+        "whole header": {"Location": whole},
+    }.get(form, {})
+    query = {"query": {"location": game.location}, "whole query": {"location": whole}}.get(form, {})
+    answer = await ask(service, RESULT, polled(game), headers, **query)
+    assert answer.json()["status"] == "OK"
+
+
+async def test_a_wrong_location_is_a_violation_also_from_the_right_address(service: Service) -> None:
+    game, neighbour = await register(service), await register(service)
+    for wrong in ("", "x", neighbour.location, game.location[:-1], game.location.swapcase()):
+        answer = await ask(service, RESULT, polled(game), {}, location=wrong)
+        assert await refusal(service, answer) == "wrong location"
+
+
+async def test_gs_04_all_violations_look_alike(service: Service, anna: User) -> None:
+    game, keyed, done = await register(service), await register(service, public_key=PUBLIC), await register(service)
+    await approve(done, anna)
+    await done.poll()
+    answers = [
+        await replace(game, gsid="00000000-0000-4000-8000-000000000000").poll(),
+        await replace(game, location="wrong").poll(),
+        await keyed.poll(),
+        await done.poll(),
+    ]
+    async with elsewhere(service) as other:
+        answers.append(await replace(game, service=other).poll(by_address=True))
+    await service.clock.advance(121)
+    answers.append(await game.poll())
+    reasons = [await refusal(service, answer) for answer in answers]
+    assert reasons == [
+        *("no such session", "wrong location", "wrong signature", "the answer was delivered before"),
+        *("another address", "no such session"),
+    ]
+    assert len({answer.json()["error"] for answer in answers}) == len(answers)
+    shapes = {(tuple(sorted(answer.headers)), len(answer.content)) for answer in answers}
+    assert len(shapes) == 1
+
+
+@pytest.mark.parametrize("as_text", ["der", "pem", "pkcs1", "header"])
+async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
+    service: Service, anna: User, as_text: str
+) -> None:
+    public = {
+        "der": PUBLIC,
+        "header": PUBLIC,
+        "pem": KEY.public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        .decode(),
+        "pkcs1": base64.b64encode(
+            KEY.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.PKCS1)
+        ).decode(),
+    }[as_text]
+    if as_text == "header":
+        answer = await service.client.post(GET_GSID, headers={"Public-Key": public})
+        game = Game(service=service, gsid=answer.json()["gsid"], location="", told=answer.json())
+    else:
+        game = await register(service, public_key=public)
+    await approve(game, anna)
+    assert await refusal(service, await game.poll()) == "wrong signature"
+    body = polled(game)
+    async with elsewhere(service) as other:
+        for headers in ({"Request-Sign": signed(body)}, {"Authorization": f"Sign {signed(body)}"}):
+            answer = await ask(other, RESULT, body, headers)
+            if answer.status_code == 200:
+                assert answer.json()["status"] == "OK"
+            else:
+                assert await refusal(service, answer) == "the answer was delivered before"
+
+
+async def test_gs_09_only_a_pkcs1_sha256_signature_over_the_exact_body_counts(service: Service) -> None:
+    game = await register(service, public_key=PUBLIC)
+    body = polled(game)
+    pss = KEY.sign(body, padding.PSS(padding.MGF1(hashes.SHA256()), 32), hashes.SHA256())
+    sha1 = KEY.sign(body, padding.PKCS1v15(), hashes.SHA1())  # noqa: S303 - must be refused
+    for wrong in (
+        *(signed(body + b" "), signed(body.replace(b" ", b"")), base64.b64encode(pss).decode()),
+        *(base64.b64encode(sha1).decode(), "", "!!!", signed(body)[:-8] + "********", signed(body, OTHER)),
+    ):
+        assert await refusal(service, await ask(service, RESULT, body, {"Request-Sign": wrong})) == "wrong signature"
+    changed = body.replace(b'"gsid"', b'"gsid" ')
+    answer = await ask(service, RESULT, changed, {"Request-Sign": signed(body)})
+    assert await refusal(service, answer) == "wrong signature"
+
+
+async def test_base64url_signatures_are_read_too(service: Service, anna: User) -> None:
+    game = await register(service, public_key=PUBLIC)
+    await approve(game, anna)
+    body = polled(game)
+    url_safe = signed(body).replace("+", "-").replace("/", "_").rstrip("=")
+    assert (await ask(service, RESULT, body, {"Request-Sign": url_safe})).json()["status"] == "OK"
+
+
+async def test_a_key_sent_while_polling_never_replaces_the_registered_one(service: Service) -> None:
+    game = await register(service, public_key=PUBLIC)
+    body = polled(game)
+    headers = {"Request-Sign": signed(body, OTHER), "Public-Key": spki(OTHER.public_key())}
+    assert await refusal(service, await ask(service, RESULT, body, headers)) == "another public key"
+
+
+async def test_gs_10_a_doubled_gsid_is_refused_and_a_polls_signature_does_not_close(service: Service) -> None:
+    game, other = await register(service, public_key=PUBLIC), await register(service, public_key=PUBLIC)
+    doubled = f'{{"gsid":"{game.gsid}","gsid":"{other.gsid}"}}'.encode()
+    assert (await ask(service, RESULT, doubled, {"Request-Sign": signed(doubled)})).status_code == 400
+    poll = polled(game)
+    assert (await ask(service, CLOSE, poll, {"Request-Sign": signed(poll)})).status_code == 400
+    close = f'{{"gsid":"{game.gsid}","status":"Error"}}'.encode()
+    answer = await ask(service, CLOSE, close, {"Request-Sign": signed(poll)})
+    assert await refusal(service, answer) == "wrong signature"
+    assert (await ask(service, CLOSE, close, {"Request-Sign": signed(close)})).json() == {"status": "OK"}
+
+
+async def test_gs_08_weak_and_malformed_keys_are_refused_quickly(service: Service) -> None:
+    weak = rsa.generate_private_key(65537, 1024).public_key()  # noqa: S505 - must be refused
+    curve = ec.generate_private_key(ec.SECP256R1()).public_key()
+    private = KEY.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+    bad = ["garbage", "A" * 60_000, spki(weak), spki(curve), private, base64.b64encode(b"0" * 300).decode()]
+    modulus = KEY.public_key().public_numbers().n
+    bad += [spki(rsa.RSAPublicNumbers(exponent, modulus).public_key()) for exponent in (3, 1 << 70 | 1)]
+    for key in bad:
+        began = time.perf_counter()
+        answer = await service.client.post(GET_GSID, json={"public_key": key})
+        assert answer.status_code == 400, key
+        assert answer.json()["status"] == "ERROR"
+        assert time.perf_counter() - began < 2  # 0.1 s on a machine of its own
+    assert (await service.client.post(GET_GSID, json={"public_key": "A" * 1_048_576})).status_code == 400
+
+
+async def test_gs_11_gsid_and_location_are_unguessable(service: Service) -> None:
+    games = [await register(service) for _ in range(60)]
+    assert len({game.gsid for game in games}) == len({game.location for game in games}) == 60
+    assert len({game.gsid[:6] for game in games}) > 55  # no common beginning, no time in it
+    assert len({game.location[:4] for game in games}) > 55
+    assert {len(game.location) for game in games} == {32}
+    assert {len(game.gsid) for game in games} == {36}
+
+
+@asynccontextmanager
+async def behind_a_proxy(url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
+    async with running_service(url, tmp_path, environment=environment) as service:
+        yield service
+
+
+def forwarded(*chain: str) -> dict[str, str]:
+    return {"X-Forwarded-For": ", ".join(chain)} if chain else {}
+
+
+async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_client(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    async with behind_a_proxy(migrated_url, tmp_path) as service:
+        game = await register(service, forwarded("203.0.113.9"))
+        for chain, expected in (
+            (("203.0.113.9",), "held"),
+            (("198.51.100.7", "203.0.113.9"), "held"),
+            (("203.0.113.9", "198.51.100.7"), "another address"),
+            ((), "the address proves nothing"),
+        ):
+            poller = replace(game, headers=forwarded(*chain))
+            if expected == "held":
+                polling = poller.polling(by_address=True)
+                await held(service)
+                await service.clock.advance(31)
+                assert (await polling).json()["status"] == "RETRY"
+                await service.clock.advance(2)
+            else:
+                assert await refusal(service, await poller.poll(by_address=True)) == expected
+        for unreadable in ("a", "1.2.3.4, evil", "fe80::1%eth0", ", ".join(["1.2.3.4"] * 1000)):
+            answer = await replace(game, headers=forwarded(unreadable)).poll(by_address=True)
+            assert answer.status_code in (400, 403, 431), (unreadable, answer.text)
+
+
+async def test_ip_is_believed_from_a_trusted_proxy_only(migrated_url: str, tmp_path: Path) -> None:
+    async with behind_a_proxy(migrated_url, tmp_path) as service:
+        for headers in ({"Ip": "203.0.113.9"}, {"Authorization": "Ip 203.0.113.9"}):
+            game = await register(service, headers)
+            found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
+            assert found is not None
+            assert (found.address, found.address_proven) == ("203.0.113.9", True)
+
+
+async def test_ip_from_anybody_else_says_nothing(service: Service) -> None:
+    answer = await service.client.post(GET_GSID, headers={"Ip": "203.0.113.9"})
+    found = await service.house.storage.game_sessions.find(answer.json()["gsid"], service.clock.now())
+    assert found is not None
+    assert found.address == "127.0.0.1"
+
+
+async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_address(service: Service) -> None:
+    game = await register(service)
+    answer = await ask(service, RESULT, polled(game), {"X-Forwarded-For": "127.0.0.1"})
+    assert await refusal(service, answer) == "the address proves nothing"
+
+
+async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    async with behind_a_proxy(migrated_url, tmp_path) as service:
+        game = await register(service, forwarded("203.0.113.9"))
+        poller = replace(game, headers=forwarded("::ffff:203.0.113.9"))
+        polling = poller.polling(by_address=True)
+        await held(service)
+        await service.clock.advance(31)
+        assert (await polling).json()["status"] == "RETRY"
+
+
+async def test_an_application_vouches_for_the_address_of_its_client(service: Service) -> None:
+    studio = await a_studio(service)
+    key = await studio.access_key()
+    query = urlencode({"ip": "203.0.113.9", "ts": service.clock.now()})
+    message = b"\n".join((b"POST", GET_GSID.encode(), query.encode(), b""))
+    headers = {
+        "Signature": keyed_digest(key.encode(), message).hex(),
+        "Application-Id": str(studio.shop.application_id),
+    }
+    answer = await service.client.post(f"{GET_GSID}?{query}", headers=headers)
+    found = await service.house.storage.game_sessions.find(answer.json()["gsid"], service.clock.now())
+    assert found is not None
+    assert (found.address, found.address_proven) == ("203.0.113.9", True)
+    forged = {**headers, "Signature": "0" * 64}
+    assert (await service.client.post(f"{GET_GSID}?{query}", headers=forged)).status_code == 401
+
+
+async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(service: Service, anna: User) -> None:
+    game = await register(service, factor="device-1", distr="steam", app_id=0, gapp_id=0)
+    await approve(game, anna)
+    told = (await service.client.post(INFO, json={"gsid": game.gsid})).json()
+    assert told == {
+        "status": "OK",
+        "session": {
+            "distr": "steam",
+            "factor": "device-1",
+            "app_id": 0,
+            "gapp_id": 0,
+            "ip": "127.0.0.1",
+            "created": game.told["started"],
+            "last_seen": 0,
+            "state": "",
+        },
+    }
+    spoofed = await service.client.post(INFO, json={"gsid": game.gsid}, headers={"X-Forwarded-For": "127.0.0.1"})
+    assert await refusal(service, spoofed) == "info is not for this address"
+
+
+async def test_gs_27_nobody_is_listed_unless_the_operator_says_so(migrated_url: str, tmp_path: Path) -> None:
+    async with behind_a_proxy(migrated_url, tmp_path) as service:
+        game = await register(service, forwarded("203.0.113.9"))
+        answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=game.headers)
+        assert await refusal(service, answer) == "info is not for this address"
+
+
+async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(service: Service, anna: User) -> None:
+    game = await register(service)
+    await approve(game, anna)
+    await game.poll()
+    async with elsewhere(service) as other:
+        body = {"gsid": game.gsid, "status": "Success"}
+        assert await refusal(service, await other.client.post(CLOSE, json=body)) == "another address"
+    for status in ("success", "Deleted", "", "S" * 5_000):
+        assert (await game.close(status)).status_code == 400
+    for status in ("Error", "Success", "Success"):
+        assert (await game.close(status)).json() == {"status": "OK"}
+    found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
+    assert found is not None
+    assert found.closed == "Success"

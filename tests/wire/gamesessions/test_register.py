@@ -1,0 +1,220 @@
+"""getGsid: what a game may send, in whatever shape it sends it (interface §4.3, R4)."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.datastructures import URL
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.digests import sha256
+from tests.support.builders import a_record
+from tests.support.game import GET_GSID, RESULT, approve, held, refusal, register
+from tests.support.oauth import claims_of
+from tests.support.permission_builders import create_application
+from tests.support.service import Service, running_service
+from tests.support.studio import a_studio
+
+EMPTY_MULTIPART = (b"--frontier--\r\n", "multipart/form-data; boundary=frontier")
+
+
+async def test_the_answer_tells_where_to_send_the_person_and_how_to_poll(service: Service) -> None:
+    answer = await service.client.post(GET_GSID)
+    told = answer.json()
+    assert told.keys() == {"status", "gsid", "ts", "started", "url"}
+    assert told["status"] == "OK"
+    assert told["ts"] == told["started"] == service.clock.now()
+    assert told["url"] == f"{service.base_url}/?gsid={told['gsid']}"
+    assert re.fullmatch(rf"{RESULT}\?location=[A-Za-z0-9_-]{{32}}", answer.headers["location"])
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_code_and_a_picture_come_when_they_are_asked_for(service: Service) -> None:
+    told = (await register(service, qr="1", code="1")).told
+    assert re.fullmatch(r"[1-9][0-9]", told["code"])
+    assert told["qr"].startswith("data:image/svg+xml")
+
+
+@pytest.mark.parametrize("kind", ["json", "form", "multipart", "empty multipart", "nothing", "empty json"])
+async def test_every_endpoint_reads_every_kind_of_body(service: Service, anna: User, kind: str) -> None:
+    sent: dict[str, Any] = {
+        "json": {"json": {"factor": "f"}},
+        "form": {"data": {"factor": "f"}},
+        "multipart": {"files": {"factor": (None, "f")}},
+        "empty multipart": {"content": EMPTY_MULTIPART[0], "headers": {"Content-Type": EMPTY_MULTIPART[1]}},
+        "nothing": {},
+        "empty json": {"json": {}},
+    }[kind]
+    answer = await service.client.post(GET_GSID, **sent)
+    assert answer.status_code == 200, answer.text
+    game = await register(service, factor="f")
+    await approve(game, anna)
+    polled: dict[str, Any] = {
+        "form": {"data": {"gsid": game.gsid}},
+        "multipart": {"files": {"gsid": (None, game.gsid)}},
+    }.get(kind, {"json": {"gsid": game.gsid}})
+    assert (await service.client.post(RESULT, **polled)).json()["status"] == "OK"
+    for path in ("getGsidResult", "info", "closeGsid"):
+        empty = await service.client.post(f"/proxy/api/gameSession/{path}")
+        assert (empty.status_code, empty.json()["status"]) == (400, "ERROR")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"distr": "x" * 1_048_576},
+        {"distr": "x" * 2_000},
+        {"factor": "a\0b"},
+        {"factor": "x" * 2_000},
+        {"app_id": -1},
+        {"app_id": 2**63},
+        {"app_id": True},
+        {"app_id": "1x"},
+        {"app_id": 1.5},
+        {"gapp_id": -1},
+        {"nojwt": "2"},
+        {"nojwt": 1},
+        {"qr": "yes"},
+        {"code": "2"},
+        {"fixed_ips": ["8.8.8.8"]},
+        {"fixed_ips": ["10.0.0.1/8"]},
+        {"fixed_ips": "10.0.0.0/8"},
+        {"jwt_public_key": "garbage"},
+    ],
+    ids=lambda fields: str(fields)[:40],
+)
+async def test_gs_29_oversized_and_mistyped_fields_are_refused(service: Service, fields: dict[str, object]) -> None:
+    answer = await service.client.post(GET_GSID, json=fields)
+    assert (answer.status_code, answer.json()["status"]) == (400, "ERROR")
+
+
+async def test_gs_29_a_lone_surrogate_is_refused(service: Service) -> None:
+    answer = await service.client.post(
+        GET_GSID, content=b'{"factor":"\\ud800"}', headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 400
+
+
+async def test_ht_08_deep_nesting_is_refused_here_too(service: Service) -> None:
+    deep = b"[" * 5_000 + b"]" * 5_000
+    for path in ("getGsid", "getGsidResult", "info", "closeGsid"):
+        answer = await service.client.post(
+            f"/proxy/api/gameSession/{path}", content=deep, headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code == 400
+
+
+async def test_ht_13_line_ends_in_values_split_no_header(service: Service) -> None:
+    game = await register(service, distr="a\r\nSet-Cookie: x=1", factor="f\r\nX: y")
+    assert "set-cookie" not in (await game.poll(gsid="a\r\nX: y")).headers
+
+
+async def test_gs_21_a_wrong_with_email_changes_nothing_but_the_missing_login(service: Service, anna: User) -> None:
+    storage = service.house.storage
+    application = await create_application(storage)
+    await storage.permissions.add_email_secret(application.application_id, sha256("right"), 0, a_record())
+    told = {}
+    for secret in ("right", "wrong", ""):
+        game = await register(service, app_id=application.application_id, with_email=secret)
+        await approve(game, anna)
+        told[secret] = (await game.poll()).json()
+    assert told["right"]["login"] == anna.login
+    assert told["right"].keys() - {"login"} == told["wrong"].keys() == told[""].keys()
+
+
+async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address_only(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    async with proxied(migrated_url, tmp_path) as (service, anna):
+        here, there = {"X-Forwarded-For": "10.1.2.3"}, {"X-Forwarded-For": "10.1.2.4"}
+        mapped = {"X-Forwarded-For": "::ffff:10.1.2.3"}
+        answer = await service.client.post(
+            GET_GSID, json={"short_token": "1", "fixed_ip": "1", "factor": "f"}, headers=here
+        )
+        gsid, location = answer.json()["gsid"], answer.headers["location"]
+        store, now = service.house.storage.game_sessions, service.clock.now()
+        assert await store.confirm(
+            gsid, now, user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record(subject=anna.user_id)
+        )
+        told = (await service.client.post(location, json={"gsid": gsid}, headers=there)).json()
+        assert claims_of(told["jwt"])["fip"] == ["10.1.2.3/32"]
+        info = "/api/permissions/user/info"
+        bearer = {"Authorization": f"Bearer {told['jwt']}", "Factor": "f"}
+        assert (await service.client.post(info, json={}, headers={**bearer, **there})).status_code == 403
+        assert (await service.client.post(info, json={}, headers={**bearer, **here})).status_code == 200
+        assert (await service.client.post(info, json={}, headers={**bearer, **mapped})).status_code == 200
+        page = await service.client.get("/", params={"stoken": told["stoken"]}, headers=there)
+        assert "Anna" not in page.text
+        page = await service.client.get("/", params={"stoken": told["stoken"]}, headers=mapped)
+        assert "Anna" in page.text
+
+
+@asynccontextmanager
+async def proxied(url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, User]]:
+    environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
+    async with running_service(url, tmp_path, environment=environment) as service:
+        anna = await service.house.administration.create(
+            login="anna@studio.example", nick="Anna", password=None, origin=Origin(actor="test")
+        )
+        yield service, anna
+
+
+async def test_permissions_of_the_named_application_stand_in_the_jwt(service: Service, anna: User) -> None:
+    application = await create_application(service.house.storage)
+    game = await register(service, app_id=application.application_id, factor="f")
+    await approve(game, anna)
+    claims = claims_of((await game.poll()).json()["jwt"])
+    assert claims["app_perm"] == application.application_id
+    assert claims["perm"] == []
+
+
+async def test_a_service_jwt_names_its_application_and_a_broken_one_is_refused(service: Service, anna: User) -> None:
+    studio = await a_studio(service)
+    game = await register(service, service_jwt=await studio.service_jwt(), factor="f")
+    await service.clock.advance(100)
+    await approve(game, anna)
+    assert claims_of((await game.poll()).json()["jwt"])["app_perm"] == studio.shop.application_id
+    assert (await service.client.post(GET_GSID, json={"service_jwt": "x.y.z"})).status_code == 401
+
+
+async def test_gs_28_registering_en_masse_is_limited_per_source_and_in_total(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    environment = {"GATEHOUSE__RATES__POLL": "30", "GATEHOUSE__GAME__PENDING_MOST": "100"}
+    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+        statuses = [(await service.client.post(GET_GSID)).status_code for _ in range(40)]
+        assert statuses.count(200) == 30
+        refused = await service.client.post(GET_GSID)
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+
+
+async def test_gs_28_beyond_the_cap_of_waiting_sessions_the_answer_is_503(migrated_url: str, tmp_path: Path) -> None:
+    environment = {"GATEHOUSE__GAME__PENDING_MOST": "100"}
+    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+        statuses = [(await service.client.post(GET_GSID)).status_code for _ in range(110)]
+        assert statuses[:95] == [200] * 95  # counted while they come, so give or take a few
+        assert statuses[-1] == 503
+        await service.clock.advance(130)  # all of them are over, and counted anew
+        answers = [await service.client.post(GET_GSID) for _ in range(3)]
+        assert answers[-1].status_code == 200
+
+
+async def test_gs_32_logs_hold_neither_gsid_nor_location(
+    service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = await register(service, factor="secret-factor")
+    polling = game.polling()
+    await held(service)
+    await service.clock.advance(31)
+    await polling
+    await refusal(service, await game.poll(gsid="00000000-0000-4000-8000-000000000000"))
+    await service.client.get(str(URL("/").include_query_params(gsid=game.gsid)))
+    logged = "".join(capsys.readouterr())
+    assert "game.get_gsid_result" in logged
+    for secret in (game.gsid, game.location, "secret-factor"):
+        assert secret not in logged

@@ -8,6 +8,7 @@ from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin, Record
 from gatehouse.audit.recorder import Recorder
+from gatehouse.gamesessions.model import GameSession
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.oauth.model import Client, ClientSecret, SecretKind
 from tests.support.clock import MovableClock
@@ -46,3 +47,16 @@ def a_client(client_id: str = "web", **fields: Any) -> Client:
 
 def a_client_secret(**fields: Any) -> ClientSecret:
     return replace(ClientSecret(kind=SecretKind.SHA256, secret=b"digest", created_at=NOW), **fields)
+
+
+def a_game_session(gsid: str = "g1", **fields: Any) -> GameSession:
+    session = GameSession(
+        gsid=gsid,
+        location=b"location",
+        address="192.0.2.7",
+        address_proven=True,
+        options=b"sealed",
+        created_at=NOW,
+        ends_at=NOW + 120,
+    )
+    return replace(session, **fields)

@@ -15,6 +15,7 @@ from secrets import token_bytes, token_hex
 from typing import Final
 
 from gatehouse.accounts.devices import Devices
+from gatehouse.accounts.model import KeptLogin
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.errors import SecondFactorWrong
 from gatehouse.accounts.sign_in import Attempt, SignIn
@@ -33,6 +34,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 WON: Final = "won"
 CODE: Final = bytes(32)  # of the grant that acts on grants race for
 GRANT: Final = "0" * 32
+GSID: Final = "00000000-0000-4000-8000-000000000000"  # the game session that is raced for
 RACED: Final = "1000000001"  # the account that acts on second factors race for
 CHEAP: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
 
@@ -142,6 +144,28 @@ async def spend_assertion(storage: Storage, _n: int) -> None:
     expect(await storage.grants.spend_assertion(b"digest", "web", NOW, ends_at=NOW + 60))
 
 
+async def take_game_answer(storage: Storage, n: int) -> None:
+    user = await storage.accounts.user(RACED)
+    login = KeptLogin(
+        user_id=RACED,
+        rev=user.rev,
+        application_id=0,
+        token=token_bytes(8),
+        token_ends_at=NOW + 60,
+        stoken=None,
+        stoken_ends_at=0,
+        address="",
+        now=NOW,
+    )
+    expect(await storage.game_sessions.take(GSID, n + 1, NOW, login, a_record(Event.LOGGED_IN)))
+
+
+async def confirm_game(storage: Storage, _n: int) -> None:
+    user = await storage.accounts.user(RACED)
+    entry = a_record(Event.GAME_CONFIRMED)
+    expect(await storage.game_sessions.confirm(GSID, NOW, user_id=RACED, rev=user.rev, auth="login", entry=entry))
+
+
 class Told(GatehouseError):
     """How an act ended that answers more than yes or no."""
 
@@ -164,6 +188,7 @@ ACTS: Final[Mapping[str, Act]] = {
         *(take_challenge, use_passkey, add_passkey),
         *(guess_password_of_anna, guess_password_of_nobody, try_one_password_everywhere),
         *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),
+        *(take_game_answer, confirm_game),
         *PERMISSION_ACTS,
     )
 }

@@ -1,0 +1,180 @@
+"""The promises of gamesessions/store.py GameSessionStore."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gatehouse.accounts.model import KeptLogin, User
+from gatehouse.audit.model import Refusal
+from gatehouse.gamesessions.model import Closing, GameSession, PollMark, Stage, State
+from gatehouse.storage.opening import Storage
+from tests.support.builders import NOW, ORIGIN, RECORDER, a_game_session, a_record, a_user
+
+KEPT = 1_000
+
+
+def a_login(user: User, token: bytes = b"token") -> KeptLogin:
+    return KeptLogin(
+        user_id=user.user_id,
+        rev=user.rev,
+        application_id=0,
+        token=token,
+        token_ends_at=NOW + 3_600,
+        stoken=None,
+        stoken_ends_at=0,
+        address="192.0.2.7",
+        now=NOW,
+    )
+
+
+def a_refusal() -> Refusal:
+    return RECORDER.refusal("game_session.ended", ORIGIN, reason="why", subject="g1")
+
+
+def a_mark(number: int = 1, at: int = NOW, gsid: str = "g1") -> PollMark:
+    return PollMark(gsid=gsid, number=number, polled_at=at, ends_at=at + 120)
+
+
+@pytest.fixture
+async def anna(storage: Storage) -> User:
+    user = a_user()
+    await storage.accounts.create(user, a_record())
+    await storage.game_sessions.register(a_game_session())
+    return user
+
+
+async def confirmed(storage: Storage, user: User, gsid: str = "g1") -> bool:
+    return await storage.game_sessions.confirm(
+        gsid, NOW, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)
+    )
+
+
+async def found(storage: Storage, gsid: str = "g1", now: int = NOW) -> GameSession:
+    session = await storage.game_sessions.find(gsid, now)
+    assert session is not None
+    return session
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_session_is_found_as_it_was_registered_while_it_lasts(storage: Storage) -> None:
+    assert await found(storage, now=NOW + 119) == a_game_session()
+    assert await storage.game_sessions.find("g1", NOW + 120) is None
+    assert await storage.game_sessions.find("g2", NOW) is None
+
+
+@pytest.mark.usefixtures("anna")
+async def test_marks_only_move_on(storage: Storage) -> None:
+    await storage.game_sessions.mark([a_mark(3, NOW + 50)], "here")
+    await storage.game_sessions.mark([a_mark(2, NOW + 10)], "there")
+    session = await found(storage)
+    assert (session.polls, session.holder, session.polled_at, session.ends_at) == (3, "here", NOW + 50, NOW + 170)
+
+
+async def test_marks_of_many_sessions_in_any_order_do_not_block_each_other(storage: Storage) -> None:
+    names = [f"g{n}" for n in range(20)]
+    for name in names:
+        await storage.game_sessions.register(a_game_session(name))
+    there = [a_mark(1, gsid=name) for name in names]
+    await asyncio.gather(
+        *(storage.game_sessions.mark(order, "here") for order in (there, there[::-1], there[10:] + there[:10]))
+    )
+    assert {(await found(storage, name)).polls for name in names} == {1}
+
+
+@pytest.mark.usefixtures("anna")
+async def test_the_stages_are_told_once_each(storage: Storage) -> None:
+    heard: list[str] = []
+    end = storage.game_sessions.listen(heard.append)
+    stages = [(await found(storage)).stage]
+    for signing_in in (False, False, True, True):
+        await storage.game_sessions.move("g1", NOW, signing_in=signing_in)
+        stages.append((await found(storage)).stage)
+    assert stages == [Stage.WAITING, Stage.OPENED, Stage.OPENED, Stage.SIGNING_IN, Stage.SIGNING_IN]
+    while heard.count("g1") < 2:  # noqa: ASYNC110 - PostgreSQL tells a little later
+        await asyncio.sleep(0.001)
+    end()
+    assert heard.count("g1") == 2
+
+
+async def test_only_the_first_confirmation_counts(storage: Storage, anna: User) -> None:
+    outcomes = await asyncio.gather(*(confirmed(storage, anna) for _ in range(5)))
+    assert sorted(outcomes) == [False] * 4 + [True]
+    session = await found(storage)
+    assert (session.state, session.user_id, session.confirmed_at) == (State.CONFIRMED, anna.user_id, NOW)
+
+
+async def test_nobody_confirms_with_an_account_that_changed_meanwhile(storage: Storage, anna: User) -> None:
+    assert not await confirmed(storage, replace(anna, rev=anna.rev + 1))
+    assert (await found(storage)).state is State.PENDING
+
+
+async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(storage: Storage, anna: User) -> None:
+    assert not await storage.game_sessions.take("g1", 1, NOW, a_login(anna), a_record())
+    await confirmed(storage, anna)
+    takes = [
+        storage.game_sessions.take("g1", 1, NOW, a_login(anna, bytes([n])), a_record(subject=f"take {n}"))
+        for n in range(5)
+    ]
+    outcomes = await asyncio.gather(*takes)
+    assert sorted(outcomes) == [False] * 4 + [True]
+    winner = outcomes.index(True)
+    live = [await storage.logins.live_token(bytes([n]), NOW) is not None for n in range(5)]
+    assert live == [n == winner for n in range(5)]
+    assert (await found(storage)).state is State.DELIVERED
+
+
+async def test_an_older_poll_than_the_newest_known_takes_nothing(storage: Storage, anna: User) -> None:
+    await confirmed(storage, anna)
+    await storage.game_sessions.mark([a_mark(7)], "there")
+    assert not await storage.game_sessions.take("g1", 6, NOW, a_login(anna), a_record())
+    assert await storage.game_sessions.take("g1", 7, NOW, a_login(anna), a_record())
+
+
+async def test_a_block_between_confirmation_and_taking_leaves_nothing_to_take(storage: Storage, anna: User) -> None:
+    await confirmed(storage, anna)
+    await storage.accounts.set_blocked(anna.user_id, a_record(), blocked=True, now=NOW)
+    assert not await storage.game_sessions.take("g1", 1, NOW, a_login(anna), a_record())
+    assert (await found(storage)).state is State.CONFIRMED
+
+
+async def test_what_failed_stays_failed_with_its_first_record(storage: Storage, anna: User) -> None:
+    first, second = a_refusal(), a_refusal()
+    assert await storage.game_sessions.fail("g1", NOW, first, KEPT)
+    assert not await storage.game_sessions.fail("g1", NOW, second, KEPT)
+    assert not await confirmed(storage, anna)
+    session = await found(storage)
+    assert (session.state, session.failure, session.stage) == (State.FAILED, first.record_id, Stage.CANCELLED)
+    assert await storage.audit.find(first.record_id) == first
+    assert await storage.audit.find(second.record_id) is None
+
+
+async def test_closing_before_the_delivery_ends_it_and_after_it_only_notes_the_word(
+    storage: Storage, anna: User
+) -> None:
+    store = storage.game_sessions
+    await store.register(a_game_session("g2"))
+    early, late = a_refusal(), a_refusal()
+    assert await store.close("g2", NOW, Closing.ERROR, early, KEPT)
+    assert (await found(storage, "g2")).failure == early.record_id
+    await confirmed(storage, anna)
+    assert await store.take("g1", 1, NOW, a_login(anna), a_record())
+    for closing in (Closing.ERROR, Closing.SUCCESS):
+        assert await store.close("g1", NOW + 5, closing, late, KEPT)
+    session = await found(storage)
+    assert (session.state, session.closed, session.closed_at) == (State.DELIVERED, "Success", NOW + 5)
+    assert await storage.audit.find(late.record_id) is None
+    assert not await store.close("g3", NOW, Closing.ERROR, late, KEPT)
+
+
+async def test_waiting_sessions_are_counted_and_ended_ones_swept(storage: Storage, anna: User) -> None:
+    store = storage.game_sessions
+    for n in range(2, 5):
+        await store.register(a_game_session(f"g{n}", ends_at=NOW + n))
+    await store.fail("g4", NOW, a_refusal(), KEPT)
+    assert await store.pending(NOW) == 3
+    assert await store.pending(NOW + 2) == 2
+    await storage.sweep(NOW + 60)
+    assert await store.find("g2", 0) is None
+    assert await store.find("g1", 0) is not None
+    assert anna

@@ -1,0 +1,136 @@
+"""Nodes that hold polls are killed or stopped: an answer is delivered once, and none is lost (R4, faults I4)."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from gatehouse.accounts.model import User
+from gatehouse.gamesessions.model import GameSession
+from gatehouse.storage.opening import Storage, open_storage
+from tests.support.builders import a_record, a_user
+from tests.support.game import GET_GSID
+from tests.support.processes import Node, two_nodes
+from tests.support.rawhttp import RawConnection, exchange, raw_connection
+from tests.support.service import QUICK
+
+
+def request(path: str, body: dict[str, object]) -> bytes:
+    sent = json.dumps(body).encode()
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: gatehouse.example\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(sent)}\r\n\r\n"
+    ).encode() + sent
+
+
+async def registered(node: Node) -> tuple[str, str]:
+    """The gsid, and where to poll."""
+    answer = await exchange(node.port, request(GET_GSID, {"factor": "f"}))
+    assert answer.status == 200, answer
+    return json.loads(answer.body)["gsid"], answer.header("location") or ""
+
+
+async def answered(port: int, gsid: str, where: str) -> tuple[int, dict[str, Any]]:
+    answer = await exchange(port, request(where, {"gsid": gsid}))
+    return answer.status, json.loads(answer.body)
+
+
+@asynccontextmanager
+async def polling(node: Node, gsid: str, where: str, url: str) -> AsyncIterator[RawConnection]:
+    """A poll that this node holds: it is once the database knows of it."""
+    async with raw_connection(node.port) as connection, open_storage(url, migrate=False) as storage:
+        before = await found_in(storage, gsid)
+        connection.send(request(where, {"gsid": gsid}))
+        while (await found_in(storage, gsid)).polls == before.polls:  # noqa: ASYNC110 - it is another process's
+            await asyncio.sleep(0.02)
+        yield connection
+
+
+async def found_in(storage: Storage, gsid: str) -> GameSession:
+    found = await storage.game_sessions.find(gsid, 0)
+    assert found is not None
+    return found
+
+
+async def somebody(url: str) -> User:
+    async with open_storage(url, migrate=False) as storage:
+        user = a_user()
+        await storage.accounts.create(user, a_record())
+        return user
+
+
+async def confirm(url: str, gsid: str, user: User) -> None:
+    async with open_storage(url, migrate=False) as storage:
+        found = await found_in(storage, gsid)
+        assert await storage.game_sessions.confirm(
+            gsid, found.created_at, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record()
+        )
+
+
+async def test_kill_9_of_the_holder_leaves_the_answer_deliverable(migrated_url: str, tmp_path: Path) -> None:
+    user = await somebody(migrated_url)
+    with Node(data=tmp_path, database_url=migrated_url, environment=QUICK) as node:
+        gsid, where = await registered(node)
+        async with polling(node, gsid, where, migrated_url):
+            node.kill()
+        await confirm(migrated_url, gsid, user)
+        node.start()
+        status, told = await answered(node.port, gsid, where)
+        assert (status, told["status"], told["user_id"]) == (200, "OK", user.user_id)
+        assert (await answered(node.port, gsid, where))[0] == 403
+
+
+async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    user = await somebody(migrated_url)
+    with Node(data=tmp_path, database_url=migrated_url, environment=QUICK) as node:
+        gsid, where = await registered(node)
+        async with polling(node, gsid, where, migrated_url) as poll:
+            node.process.send(signal.SIGTERM)
+            answer = await poll.answer()
+            assert (answer.status, json.loads(answer.body)["status"]) == (200, "RETRY")
+        assert await asyncio.to_thread(node.process.wait, 35.0) == 0
+        node.start()
+        await confirm(migrated_url, gsid, user)
+        assert (await answered(node.port, gsid, where))[1]["status"] == "OK"
+
+
+async def test_a_poll_at_one_node_is_woken_by_a_login_at_another(migrated_postgres_url: str, tmp_path: Path) -> None:
+    user = await somebody(migrated_postgres_url)
+    with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=QUICK) as (here, there):
+        gsid, where = await registered(here)
+        async with polling(there, gsid, where, migrated_postgres_url) as poll:
+            await confirm(migrated_postgres_url, gsid, user)
+            assert json.loads((await poll.answer()).body)["status"] == "OK"
+
+
+async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_url: str, tmp_path: Path) -> None:
+    user = await somebody(migrated_postgres_url)
+    environment = {**QUICK, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
+    with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as nodes:
+        for _ in range(5):
+            gsid, where = await registered(nodes[0])
+            polls = [asyncio.create_task(answered(node.port, gsid, where)) for node in nodes for _ in range(6)]
+            await confirm(migrated_postgres_url, gsid, user)
+            told = [await poll for poll in polls]
+            assert [one["status"] for _, one in told].count("OK") == 1
+            assert {(status, one["status"]) for status, one in told} <= {(200, "OK"), (200, "RETRY"), (403, "ERROR")}
+
+
+async def test_a_newer_poll_at_another_node_displaces_the_older_one(
+    migrated_postgres_url: str, tmp_path: Path
+) -> None:
+    user = await somebody(migrated_postgres_url)
+    with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=QUICK) as (here, there):
+        gsid, where = await registered(here)
+        async with (
+            polling(here, gsid, where, migrated_postgres_url) as older,
+            polling(there, gsid, where, migrated_postgres_url) as newer,
+        ):
+            await confirm(migrated_postgres_url, gsid, user)
+            assert json.loads((await newer.answer()).body)["status"] == "OK"
+            assert json.loads((await older.answer()).body)["status"] == "RETRY"

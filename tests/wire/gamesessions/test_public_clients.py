@@ -1,0 +1,91 @@
+"""Two public game clients shape the wire: what each of them sends, and what it cannot do without (R2, R4)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from tests.support.game import ANNA, GET_GSID, RESULT, approve, game_in, held
+from tests.support.oauth import claims_of
+from tests.support.service import Service, running_service
+
+NEEDED = {
+    *(
+        "status",
+        "gsid",
+        "token",
+        "started",
+        "user_id",
+        "tags",
+        "token_exp",
+        "jwt",
+        "country",
+        "reg_time",
+        "ts",
+        "lang",
+    ),
+}
+
+
+@pytest.fixture
+async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    environment = {"GATEHOUSE__TOKENS__JWT_WITHOUT_FACTOR": "true"}
+    async with running_service(migrated_url, tmp_path, environment=environment) as running:
+        yield running
+
+
+@pytest.fixture
+async def anna(service: Service) -> User:
+    return await service.house.administration.create(
+        login=ANNA, nick="Anna", password=None, origin=Origin(actor="test")
+    )
+
+
+async def test_one_posts_multipart_without_a_factor_and_polls_for_ever(service: Service, anna: User) -> None:
+    fields: dict[str, Any] = {"files": {"app_id": (None, "0")}}
+    game = game_in(service, await service.client.post(GET_GSID, **fields))
+    for _ in range(2):
+        polling = asyncio.create_task(multipart_poll(service, game.gsid))
+        await held(service)
+        await service.clock.advance(31)
+        told = (await polling).json()
+        assert told["status"] == "RETRY"
+        assert isinstance(told["delay"], int)
+        await service.clock.advance(told["delay"])
+    polling = asyncio.create_task(multipart_poll(service, game.gsid))
+    await held(service)
+    await approve(game, anna)
+    told = (await polling).json()
+    assert (told["status"], told["gsid"], told["nick"]) == ("OK", game.gsid, "Anna")
+    assert told["user_id"] == anna.user_id
+    assert isinstance(told["user_id"], str)
+    assert "fac" not in claims_of(told["jwt"])
+
+
+async def multipart_poll(service: Service, gsid: str) -> httpx2.Response:
+    files: Any = {"gsid": (None, gsid)}
+    return await service.client.post(RESULT, files=files, timeout=60)
+
+
+async def test_the_other_posts_nothing_polls_by_form_and_gives_up_after_ten_seconds(
+    service: Service, anna: User
+) -> None:
+    game = game_in(service, await service.client.post(GET_GSID))
+    for _ in range(3):
+        polling = asyncio.create_task(service.client.post(RESULT, data={"gsid": game.gsid}, timeout=60))
+        await held(service)
+        await service.clock.advance(10)
+        polling.cancel()  # its HTTP library gives up, and it polls again at once
+        await asyncio.gather(polling, return_exceptions=True)
+    polling = asyncio.create_task(service.client.post(RESULT, data={"gsid": game.gsid}, timeout=60))
+    while service.game.waiters.newest(game.gsid) < 4:  # noqa: ASYNC110 - until this one is held
+        await asyncio.sleep(0.001)
+    await approve(game, anna)
+    told = (await polling).json()
+    assert told["status"] == "OK"
+    assert told.keys() >= NEEDED

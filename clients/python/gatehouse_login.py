@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: INP001 - one file that is copied into a game, no package
+"""Sign a player in to a game with Gatehouse: copy this file into your game. Python 3.10 or newer, nothing else.
+
+    result = sign_in("https://sso.studio.example", app_id=50001, factor=device_factor)
+    if result.outcome == "ok":
+        print("Hello,", result.nick)
+
+`sign_in` opens the system browser, waits until the player has confirmed there, and returns. It blocks: run it in a
+thread of its own, and set `cancel` when the player gives up. Nothing is written anywhere, and the printed form of a
+result keeps its tokens to itself.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+GAME_SESSION = "/proxy/api/gameSession/"
+# https anywhere, plain http to this very machine; no user part, no blanks, nothing a command line could misread.
+ADDRESS = re.compile(
+    r"(?:https://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])|http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?"
+    r"(?P<path>/[A-Za-z0-9._~/-]*)?(?P<query>\?[A-Za-z0-9._~%&=+/-]*)?"
+)
+LOCATION = re.compile(r"[?&]location=([A-Za-z0-9._~%+/=-]{1,500})")
+LONGEST_ANSWER = 1 << 20  # bytes
+SHORT_TIMEOUT = 15.0  # seconds for everything that is not held
+SESSION_LIVES = 1200.0  # seconds; no session of the service gets older
+LONGEST_PAUSE = 90.0  # seconds: an unpolled session ends after 120, so a longer Retry-After is an end
+CANCEL_SEEN_WITHIN = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the player needs: open `url` on any device; `code` and `qr` (an SVG data URI) are there when asked for."""
+
+    gsid: str
+    url: str
+    code: str = ""
+    qr: str = field(default="", repr=False)
+    location: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How it ended. `outcome` is one of these.
+
+    - "ok": signed in; `data` is everything the service told.
+    - "refused": the player said no, or the service did; `error` is a record id that its operators can look up.
+    - "cancelled": the game cancelled.
+    - "unreachable": the service cannot be reached; `error` says how.
+    """
+
+    outcome: str
+    user_id: str = ""
+    nick: str = ""
+    jwt: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    error: str = ""
+    data: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+def sign_in(
+    base_url: str,
+    *,
+    app_id: int = 0,
+    factor: str = "",
+    code: bool = False,
+    qr: bool = False,
+    more: dict[str, Any] | None = None,  # further fields of getGsid
+    show: Callable[[Session], Any] | None = None,  # instead of opening the browser
+    on_state: Callable[[str], Any] | None = None,  # waiting, opened, signing_in, confirmed, cancelled
+    cancel: threading.Event | None = None,
+    poll_timeout: float = 40.0,
+    patience: float = 60.0,  # seconds without any answer until the service counts as unreachable
+) -> Result:
+    client = _Client(base_url, on_state or (lambda _: None), cancel or threading.Event())
+    wanted = {"factor": factor, "code": "1" if code else "", "qr": "1" if qr else ""}
+    asked = {name: value for name, value in wanted.items() if value}
+    session = client.register({"app_id": app_id, **asked, **(more or {})})
+    if isinstance(session, Result):
+        return session
+    try:
+        (show or (lambda shown: open_browser(shown.url)))(session)
+        client.tell("waiting")
+        result = client.wait(session, poll_timeout, patience)
+    except BaseException:  # what the game raised ends the session too
+        client.close(session, "Error")
+        raise
+    if result.outcome != "refused":  # a refused session has ended by itself
+        client.close(session, "Success" if result.outcome == "ok" else "Error")
+    return result
+
+
+def open_browser(url: str) -> bool:
+    """Open the system browser. No shell ever sees the address."""
+    if ADDRESS.fullmatch(url) is None:
+        return False
+    try:
+        if sys.platform == "win32":
+            os.startfile(url)  # noqa: S606
+        else:
+            opener = "open" if sys.platform == "darwin" else "xdg-open"
+            quiet = subprocess.DEVNULL
+            started = subprocess.Popen([opener, url], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)  # noqa: S603
+            threading.Thread(target=started.wait, daemon=True).start()  # it leaves no zombie
+    except OSError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int  # of HTTP; 0 when there was none
+    body: dict[str, Any]
+    location: str = ""
+    retry_after: str = ""
+    timed_out: bool = False
+    trouble: str = ""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401
+        return None
+
+
+class _Client:
+    def __init__(self, base_url: str, on_state: Callable[[str], Any], cancel: threading.Event) -> None:
+        address = ADDRESS.fullmatch(base_url)
+        if address is None or address["query"] is not None:
+            raise ValueError("base_url must be https, or http on this machine")
+        self._base = base_url.rstrip("/")
+        self._on_state = on_state
+        self._cancel = cancel
+        self._state = ""
+        handlers = [_NoRedirects(), urllib.request.HTTPSHandler(context=ssl.create_default_context())]
+        if base_url.startswith("http:"):
+            handlers.append(urllib.request.ProxyHandler({}))  # no proxy leads to this machine
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def register(self, asked: dict[str, Any]) -> Session | Result:
+        answer = self._ask("getGsid", asked, SHORT_TIMEOUT)
+        if answer is None:
+            return Result("cancelled")
+        body = answer.body
+        if body.get("status") == "OK" and ADDRESS.fullmatch(_text(body, "url")) and _text(body, "gsid"):
+            found = LOCATION.search(answer.location)
+            shown = (_text(body, "gsid"), _text(body, "url"), _text(body, "code"), _text(body, "qr"))
+            return Session(*shown, location=found[1] if found else "")
+        if answer.status and body.get("status") == "ERROR":
+            return Result("refused", error=_text(body, "error"))
+        return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
+
+    def wait(self, session: Session, poll_timeout: float, patience: float) -> Result:
+        started = answered = time.monotonic()
+        pause = 1.0
+        while time.monotonic() - started < SESSION_LIVES:
+            answer = self._ask("getGsidResult", {"gsid": session.gsid, "states": "1"}, poll_timeout, session.location)
+            if answer is None:
+                return Result("cancelled")
+            wait, result = self._judge(answer)
+            if result is not None:
+                return result
+            if wait is not None:
+                answered, pause = time.monotonic(), 1.0
+            elif time.monotonic() - answered > patience:
+                return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
+            else:
+                wait, pause = pause, min(2 * pause, 8.0)
+            if self._cancel.wait(wait):
+                return Result("cancelled")
+        return Result("unreachable", error="the session is too old")
+
+    def close(self, session: Session, status: str) -> None:
+        closing = {"gsid": session.gsid, "status": status}
+        self._send("closeGsid", closing, SHORT_TIMEOUT, session.location)
+
+    def tell(self, state: str) -> None:
+        if state and state != self._state:
+            self._state = state
+            self._on_state(state)
+
+    def _judge(self, answer: _Answer) -> tuple[float | None, Result | None]:
+        """How long to wait before the next poll (None: nobody answered), or the end."""
+        body, status = answer.body, answer.body.get("status")
+        if answer.timed_out:
+            return 0.0, None
+        if answer.status == 429:  # noqa: PLR2004
+            wait = float(answer.retry_after) if answer.retry_after.isdigit() else 60.0
+            ended = Result("refused", error=_text(body, "error")) if wait > LONGEST_PAUSE else None
+            return wait, ended
+        if answer.status == 403 or (status == "ERROR" and answer.status < 500):  # noqa: PLR2004 - 5xx may pass
+            self.tell(_text(body, "state"))
+            return None, Result("refused", error=_text(body, "error"))
+        if answer.status == 200 and status == "RETRY":  # noqa: PLR2004
+            self.tell(_text(body, "state"))
+            delay = body.get("delay")
+            return float(delay) if isinstance(delay, int) and delay >= 0 else 1.0, None
+        return None, self._judge_ending(body) if answer.status == 200 else None  # noqa: PLR2004
+
+    def _judge_ending(self, body: dict[str, Any]) -> Result | None:
+        if body.get("status") == "CANCELLED":
+            self.tell("cancelled")
+            return Result("cancelled")
+        if body.get("status") != "OK":
+            return None
+        self.tell("confirmed")
+        return Result("ok", **{name: _text(body, name) for name in ("user_id", "nick", "jwt", "token")}, data=body)
+
+    def _ask(self, name: str, body: dict[str, Any], timeout: float, location: str = "") -> _Answer | None:
+        """The answer, or None once the game has cancelled: a held poll is then left to itself."""
+        answers: list[_Answer] = []
+        asking = threading.Thread(
+            target=lambda: answers.append(self._send(name, body, timeout, location)), daemon=True
+        )
+        asking.start()
+        while asking.is_alive() and not self._cancel.is_set():
+            asking.join(CANCEL_SEEN_WITHIN)
+        return answers[0] if answers else None
+
+    def _send(self, name: str, body: dict[str, Any], timeout: float, location: str = "") -> _Answer:
+        address = self._base + GAME_SESSION + name + (f"?location={location}" if location else "")
+        headers = {"Content-Type": "application/json", "User-Agent": "gatehouse-login/1 (Python)"}
+        request = urllib.request.Request(address, json.dumps(body).encode(), headers)  # noqa: S310 - see ADDRESS
+        try:
+            try:
+                response = self._opener.open(request, timeout=timeout)
+            except urllib.error.HTTPError as refused:
+                response = refused
+            with response:
+                return _read(response)
+        except (OSError, ValueError, http.client.HTTPException) as trouble:
+            reason = getattr(trouble, "reason", trouble)
+            timed_out = isinstance(trouble, TimeoutError) or isinstance(reason, TimeoutError)
+            return _Answer(0, {}, timed_out=timed_out, trouble=type(reason).__name__)
+
+
+def _read(response: Any) -> _Answer:  # noqa: ANN401
+    try:
+        body = json.loads(response.read(LONGEST_ANSWER))
+    except ValueError:
+        body = {}
+    headers = response.headers
+    return _Answer(
+        response.status,
+        body if isinstance(body, dict) else {},
+        location=headers.get("Location", ""),
+        retry_after=headers.get("Retry-After", ""),
+    )
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name, "")
+    return value if isinstance(value, str) else ""

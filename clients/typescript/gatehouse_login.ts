@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sign a player in to a game with Gatehouse: copy this file into your game. Node 20, Electron, browsers; nothing else.
+//
+//     const result = await signIn("https://sso.studio.example", { appId: 50001, factor: deviceFactor });
+//     if (result.outcome === "ok") greet(result.nick);
+//
+// signIn opens the system browser and ends when the player has confirmed there; abort options.signal when the player
+// gives up. A page of another origin cannot call the service: in Electron use this in the main process. Nothing is
+// written anywhere.
+
+/** What the player needs: open `url` on any device; `code` and `qr` (an SVG data URI) are there when asked for. */
+export interface Session {
+  readonly gsid: string;
+  readonly url: string;
+  readonly code: string;
+  readonly qr: string;
+}
+
+export type State = "waiting" | "opened" | "signing_in" | "confirmed" | "cancelled";
+
+export type Result =
+  /** Signed in; `data` is everything the service told. */
+  | {
+      readonly outcome: "ok";
+      readonly userId: string;
+      readonly nick: string;
+      readonly jwt: string;
+      readonly token: string;
+      readonly data: Readonly<Record<string, unknown>>;
+    }
+  /** The player said no, or the service did; `error` is a record id that its operators can look up. */
+  | { readonly outcome: "refused"; readonly error: string }
+  /** The game cancelled. */
+  | { readonly outcome: "cancelled" }
+  /** The service cannot be reached; `error` says how. */
+  | { readonly outcome: "unreachable"; readonly error: string };
+
+export interface Options {
+  readonly appId?: number;
+  readonly factor?: string;
+  readonly code?: boolean;
+  readonly qr?: boolean;
+  /** Further fields of getGsid. */
+  readonly more?: Readonly<Record<string, unknown>>;
+  /** Called instead of opening the browser. In Electron: session => shell.openExternal(session.url). */
+  readonly show?: (session: Session) => unknown;
+  readonly onState?: (state: State) => unknown;
+  readonly signal?: AbortSignal;
+  readonly pollTimeoutMs?: number;
+  /** How long without any answer until the service counts as unreachable. */
+  readonly patienceMs?: number;
+}
+
+interface Answer {
+  readonly http: number; // 0 when nobody answered
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly location: string;
+  readonly retryAfter: string;
+  readonly timedOut: boolean;
+  readonly cancelled: boolean;
+  readonly trouble: string;
+}
+
+// https anywhere, plain http to this very machine; no user part, no blanks, nothing a command line could misread.
+const ADDRESS =
+  /^(?:https:\/\/(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])|http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?(?:\/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9._~%&=+/-]*)?$/;
+const LOCATION = /[?&]location=([A-Za-z0-9._~%+/=-]{1,500})/;
+const SHORT_TIMEOUT = 15_000; // for everything that is not held
+const SESSION_LIVES = 1_200_000; // no session of the service gets older
+const LONGEST_PAUSE = 90; // seconds: an unpolled session ends after 120, so a longer Retry-After is an end
+const MARGIN = 20; // milliseconds: timers may be early, polls may not
+const NOBODY: Answer = {
+  http: 0, body: {}, location: "", retryAfter: "", timedOut: false, cancelled: false, trouble: "",
+};
+
+/** Throws a TypeError when `baseUrl` is neither https nor on this machine; all else is told by the outcome. */
+export async function signIn(baseUrl: string, options: Options = {}): Promise<Result> {
+  const client = new Client(baseUrl, options);
+  const answer = await client.register();
+  const found = session(answer);
+  if (found === null) return notRegistered(answer);
+  const location = LOCATION.exec(answer.location)?.[1] ?? "";
+  let closing: "Success" | "Error" | null = "Error"; // also when the game's own callbacks throw
+  try {
+    await (options.show ?? ((shown: Session) => openBrowser(shown.url)))(found);
+    client.tell("waiting");
+    const result = await client.wait(found.gsid, location);
+    closing = result.outcome === "ok" ? "Success" : result.outcome === "refused" ? null : "Error";
+    return result;
+  } finally {
+    // A refused session has ended by itself.
+    if (closing !== null) await client.send("closeGsid", { gsid: found.gsid, status: closing }, location);
+  }
+}
+
+/** Opens the system browser. No shell ever sees the address. */
+export function openBrowser(url: string): boolean {
+  if (!ADDRESS.test(url)) return false;
+  const here = globalThis as unknown as Platform;
+  const node = here.process?.getBuiltinModule?.("node:child_process");
+  if (here.process === undefined || node === undefined) return here.open?.(url, "_blank", "noopener") !== undefined;
+  const openers: Record<string, readonly string[]> = {
+    win32: ["rundll32.exe", "url.dll,FileProtocolHandler"],
+    darwin: ["open"],
+  };
+  const [program = "", ...words] = openers[here.process.platform] ?? ["xdg-open"];
+  const child = node.spawn(program, [...words, url], { detached: true, stdio: "ignore" });
+  child.on("error", () => undefined); // there is no browser: the player still has the link
+  child.unref();
+  return true;
+}
+
+class Client {
+  private readonly base: string;
+  private readonly options: Options;
+  private state = "";
+
+  constructor(baseUrl: string, options: Options) {
+    this.options = options;
+    const address = ADDRESS.exec(baseUrl);
+    if (address === null || address[1] !== undefined) {
+      throw new TypeError("baseUrl must be https, or http on this machine");
+    }
+    this.base = baseUrl.replace(/\/+$/, "");
+  }
+
+  register(): Promise<Answer> {
+    const { appId = 0, factor, code, qr, more, signal } = this.options;
+    const asked = {
+      app_id: appId,
+      ...(factor ? { factor } : {}),
+      ...(code ? { code: "1" } : {}),
+      ...(qr ? { qr: "1" } : {}),
+      ...more,
+    };
+    return this.send("getGsid", asked, "", SHORT_TIMEOUT, signal);
+  }
+
+  async wait(gsid: string, location: string): Promise<Result> {
+    const { pollTimeoutMs = 40_000, patienceMs = 60_000, signal } = this.options;
+    const started = performance.now();
+    let answered = started;
+    let backoff = 1;
+    while (performance.now() - started < SESSION_LIVES) {
+      const answer = await this.send("getGsidResult", { gsid, states: "1" }, location, pollTimeoutMs, signal);
+      if (answer.http !== 0) this.tell(stateOf(answer));
+      const result = ending(answer);
+      if (result !== null) return result;
+      let seconds = pause(answer);
+      if (seconds !== null) {
+        answered = performance.now();
+        backoff = 1;
+      } else if (performance.now() - answered > patienceMs) {
+        return unreachable(answer);
+      } else {
+        seconds = backoff;
+        backoff = Math.min(2 * backoff, 8);
+      }
+      if (!(await rest(seconds, signal))) return { outcome: "cancelled" };
+    }
+    return { outcome: "unreachable", error: "the session is too old" };
+  }
+
+  tell(state: string): void {
+    if (state === "" || state === this.state) return;
+    this.state = state;
+    this.options.onState?.(state as State);
+  }
+
+  async send(
+    name: string,
+    body: object,
+    location: string,
+    timeout = SHORT_TIMEOUT,
+    signal?: AbortSignal,
+  ): Promise<Answer> {
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), timeout);
+    const cancel = () => limit.abort();
+    signal?.addEventListener("abort", cancel);
+    if (signal?.aborted) limit.abort();
+    try {
+      const query = location === "" ? "" : `?location=${location}`;
+      return await read(
+        await fetch(`${this.base}/proxy/api/gameSession/${name}${query}`, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify(body),
+          cache: "no-store",
+          credentials: "omit",
+          redirect: "manual",
+          signal: limit.signal,
+        }),
+      );
+    } catch (trouble) {
+      const cancelled = signal?.aborted ?? false;
+      const timedOut = limit.signal.aborted && !cancelled;
+      return { ...NOBODY, cancelled, timedOut, trouble: timedOut ? "timeout" : reason(trouble) };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+}
+
+async function read(response: Response): Promise<Answer> {
+  const said = await response.text();
+  return {
+    ...NOBODY,
+    http: response.status,
+    body: members(said),
+    location: response.headers.get("Location") ?? "",
+    retryAfter: response.headers.get("Retry-After") ?? "",
+  };
+}
+
+function members(json: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(json);
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function reason(trouble: unknown): string {
+  const cause = trouble instanceof Error ? (trouble.cause as { code?: unknown } | undefined)?.code : undefined;
+  return typeof cause === "string" ? cause : "no connection";
+}
+
+function text(answer: Answer, name: string): string {
+  const value = answer.body[name];
+  return typeof value === "string" ? value : "";
+}
+
+function session(answer: Answer): Session | null {
+  const [gsid, url] = [text(answer, "gsid"), text(answer, "url")];
+  const usable = text(answer, "status") === "OK" && gsid !== "" && ADDRESS.test(url);
+  return usable ? { gsid, url, code: text(answer, "code"), qr: text(answer, "qr") } : null;
+}
+
+function notRegistered(answer: Answer): Result {
+  if (answer.cancelled) return { outcome: "cancelled" };
+  if (text(answer, "status") === "ERROR") return { outcome: "refused", error: text(answer, "error") };
+  return unreachable(answer);
+}
+
+function stateOf(answer: Answer): string {
+  const status = answer.http === 200 ? text(answer, "status") : "";
+  return status === "OK" ? "confirmed" : status === "CANCELLED" ? "cancelled" : text(answer, "state");
+}
+
+/** Null when polling goes on. */
+function ending(answer: Answer): Result | null {
+  if (answer.cancelled) return { outcome: "cancelled" };
+  const status = text(answer, "status");
+  const refused: Result = { outcome: "refused", error: text(answer, "error") };
+  if (answer.http === 429) return (pause(answer) ?? 0) > LONGEST_PAUSE ? refused : null;
+  if (answer.http === 403 || (status === "ERROR" && answer.http < 500)) return refused; // 5xx may pass
+  if (answer.http === 200 && status === "CANCELLED") return { outcome: "cancelled" };
+  if (answer.http !== 200 || status !== "OK") return null;
+  return {
+    outcome: "ok",
+    userId: text(answer, "user_id"),
+    nick: text(answer, "nick"),
+    jwt: text(answer, "jwt"),
+    token: text(answer, "token"),
+    data: answer.body,
+  };
+}
+
+/** Seconds until the next poll; null when nobody answered. */
+function pause(answer: Answer): number | null {
+  if (answer.timedOut) return 0;
+  if (answer.http === 429) return /^[0-9]{1,7}$/.test(answer.retryAfter) ? Number(answer.retryAfter) : 60;
+  if (answer.http !== 200 || text(answer, "status") !== "RETRY") return null;
+  const delay = answer.body["delay"];
+  return Number.isSafeInteger(delay) && (delay as number) >= 0 ? (delay as number) : 1;
+}
+
+function unreachable(answer: Answer): Result {
+  return { outcome: "unreachable", error: answer.trouble || `HTTP ${answer.http}` };
+}
+
+/** False once the game has cancelled. */
+function rest(seconds: number, signal?: AbortSignal): Promise<boolean> {
+  return new Promise((done) => {
+    if (signal?.aborted) return done(false);
+    const cancel = () => {
+      clearTimeout(timer);
+      done(false);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", cancel);
+      done(true);
+    }, seconds && 1_000 * seconds + MARGIN);
+    signal?.addEventListener("abort", cancel, { once: true });
+  });
+}
+
+/** The little of Node and of browsers that opens an address. */
+interface Platform {
+  readonly process?: {
+    readonly platform: string;
+    getBuiltinModule?(name: string): ChildProcesses | undefined;
+  };
+  open?(url: string, target: string, features: string): unknown;
+}
+
+interface ChildProcesses {
+  spawn(program: string, words: readonly string[], how: object): {
+    on(event: "error", heard: () => void): unknown;
+    unref(): void;
+  };
+}

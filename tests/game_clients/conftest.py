@@ -1,0 +1,97 @@
+"""A game in each language, and a desktop to open links on."""
+
+import ipaddress
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.game_clients.support.desktop import Desktop
+from tests.game_clients.support.games import BUILT, GAMES, Game
+from tests.game_clients.support.player import LOGIN, NICK, PASSWORD
+from tests.support.command_line import CommandLine, Place
+from tests.support.processes import Node
+
+
+@pytest.fixture(scope="session", params=GAMES)
+def game(request: pytest.FixtureRequest) -> Game:
+    """Built when its sources have changed."""
+    language: str = request.param
+    return GAMES[language](BUILT / language)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studio:
+    """The running service, as the people of a studio set it up for their game."""
+
+    base_url: str
+    commands: CommandLine
+    user_id: str
+    application_id: int
+
+    def info(self, link: str) -> dict[str, Any]:
+        """What the service knows of the session that a link leads to."""
+        asked = {"gsid": link.partition("gsid=")[2]}
+        answer = httpx2.post(f"{self.base_url}/proxy/api/gameSession/info", json=asked)
+        session: dict[str, Any] = answer.raise_for_status().json()["session"]
+        return session
+
+    def record(self, record_id: str) -> str:
+        """What the operators find under the id that a game was given."""
+        return self.commands("audit", "show", "--record", record_id)
+
+
+@pytest.fixture(scope="session")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    """One for all games of a test process, run as people run it."""
+    home = tmp_path_factory.mktemp("studio")
+    place = Place(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
+    with Node(data=place.data, environment=place.settings) as node:
+        commands = place.commands()
+        described = home / "game.yaml"
+        described.write_text("applications: [{application_id: 50001, name: Sky Raiders}]")
+        commands("apply", described)
+        words = ("user", "create", "--login", LOGIN, "--nick", NICK, "--password-stdin")
+        user_id = commands(*words, stdin=PASSWORD).strip()
+        yield Studio(base_url=node.base_url, commands=commands, user_id=user_id, application_id=50001)
+
+
+@pytest.fixture
+def desktop(tmp_path: Path) -> Iterator[Desktop]:
+    made = Desktop(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def self_signed(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    """A server's side with a certificate for this machine that is all right, but for who signed it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + timedelta(days=36_500))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = tmp_path_factory.mktemp("tls") / "both.pem"
+    plain = serialization.NoEncryption()
+    form = serialization.PrivateFormat.PKCS8
+    pem.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, form, plain)
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context

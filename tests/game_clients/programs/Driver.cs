@@ -1,0 +1,82 @@
+// A game for the tests: does what its words say, and prints what it hears.
+using System;
+using System.Linq;
+using System.Text;
+using System.Threading;
+
+public static class Driver
+{
+    public static void Main(string[] words)
+    {
+        Console.OutputEncoding = new UTF8Encoding(false);
+        var asked = words.Skip(1).Select(word => word.Split(new[] { '=' }, 2)).ToDictionary(pair => pair[0], pair => pair[1]);
+        Func<string, double, double> number = (name, otherwise) =>
+            asked.ContainsKey(name) ? double.Parse(asked[name]) : otherwise;
+        var cancel = new CancellationTokenSource();
+        var options = new GatehouseOptions
+        {
+            AppId = (long)number("app_id", 0),
+            Factor = asked.ContainsKey("factor") ? asked["factor"] : "",
+            Code = asked.ContainsKey("code"),
+            Qr = asked.ContainsKey("qr"),
+            PollTimeout = TimeSpan.FromSeconds(number("poll_timeout", 40)),
+            Patience = TimeSpan.FromSeconds(number("patience", 60)),
+        };
+        if (asked.ContainsKey("distr"))
+        {
+            options.More["distr"] = asked["distr"];
+        }
+        if (!asked.ContainsKey("default"))
+        {
+            options.Show = session => Show(session, asked.ContainsKey("browser"));
+        }
+        options.OnState = state =>
+        {
+            Say("state", state);
+            if (asked.ContainsKey("cancel_on") && asked["cancel_on"] == state)
+            {
+                cancel.CancelAfter(300);
+            }
+        };
+        foreach (string baseUrl in words[0].Split(','))
+        {
+            Play(baseUrl, options, cancel.Token);
+        }
+        Say("end", "");
+    }
+
+    private static void Play(string baseUrl, GatehouseOptions options, CancellationToken cancel)
+    {
+        try
+        {
+            GatehouseResult result = GatehouseLogin.SignInAsync(baseUrl, options, cancel).GetAwaiter().GetResult();
+            Say("outcome", result.Outcome.ToString().ToLowerInvariant());
+            Say("user_id", result.UserId);
+            Say("nick", result.Nick);
+            Say("jwt", result.Jwt);
+            Say("error", result.Error);
+            Say("printed", result.ToString());
+        }
+        catch (ArgumentException)
+        {
+            Say("outcome", "invalid");
+        }
+    }
+
+    private static void Show(GatehouseSession session, bool browser)
+    {
+        Say("link", session.Url);
+        Say("code", session.Code);
+        Say("qr", session.Qr.Substring(0, Math.Min(session.Qr.Length, 26)));
+        if (browser)
+        {
+            GatehouseLogin.OpenBrowser(session.Url);
+        }
+    }
+
+    private static void Say(string name, string told)
+    {
+        Console.WriteLine(name + " " + told);
+        Console.Out.Flush();
+    }
+}

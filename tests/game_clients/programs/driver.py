@@ -1,0 +1,56 @@
+"""A game for the tests: does what its words say, and prints what it hears."""
+
+import sys
+import threading
+
+from gatehouse_login import Session, open_browser, sign_in
+
+base_urls, *words = sys.argv[1:]
+asked = dict(word.split("=", 1) for word in words)
+cancel = threading.Event()
+
+
+def say(*told: str) -> None:
+    sys.stdout.write(f"{' '.join(told)}\n")
+    sys.stdout.flush()
+
+
+def show(session: Session) -> None:
+    say("link", session.url)
+    say("code", session.code)
+    say("qr", session.qr[:26])
+    if "browser" in asked:
+        open_browser(session.url)
+
+
+def heard(state: str) -> None:
+    say("state", state)
+    if state == asked.get("cancel_on"):
+        threading.Timer(0.3, cancel.set).start()
+
+
+for base_url in base_urls.split(","):
+    try:
+        result = sign_in(
+            base_url,
+            app_id=int(asked.get("app_id", "0")),
+            factor=asked.get("factor", ""),
+            code="code" in asked,
+            qr="qr" in asked,
+            more={"distr": asked["distr"]} if "distr" in asked else None,
+            show=None if "default" in asked else show,
+            on_state=heard,
+            cancel=cancel,
+            poll_timeout=float(asked.get("poll_timeout", "40")),
+            patience=float(asked.get("patience", "60")),
+        )
+    except ValueError:
+        say("outcome", "invalid")
+    else:
+        say("outcome", result.outcome)
+        say("user_id", result.user_id)
+        say("nick", result.nick)
+        say("jwt", result.jwt)
+        say("error", result.error)
+        say("printed", repr(result))
+say("end")

@@ -1,0 +1,56 @@
+// A game for the tests: does what its words say, and prints what it hears.
+import { openBrowser, type Result, signIn, type Session } from "./gatehouse_login.js";
+
+declare const process: { argv: string[] };
+
+const [, , baseUrls = "", ...words] = process.argv;
+const asked = new Map(words.map((word) => word.split("=", 2) as [string, string]));
+const seconds = (name: string, otherwise: number) => 1_000 * Number(asked.get(name) ?? otherwise);
+const abort = new AbortController();
+
+function say(name: string, told: string): void {
+  console.log(`${name} ${told}`);
+}
+
+function show(session: Session): void {
+  say("link", session.url);
+  say("code", session.code);
+  say("qr", session.qr.slice(0, 26));
+  if (asked.has("browser")) openBrowser(session.url);
+}
+
+function tell(result: Result): void {
+  say("outcome", result.outcome);
+  if (result.outcome === "ok") {
+    say("user_id", result.userId);
+    say("nick", result.nick);
+    say("jwt", result.jwt);
+  }
+  if ("error" in result) say("error", result.error);
+}
+
+for (const baseUrl of baseUrls.split(",")) {
+  try {
+    tell(
+      await signIn(baseUrl, {
+        appId: Number(asked.get("app_id") ?? 0),
+        factor: asked.get("factor") ?? "",
+        code: asked.has("code"),
+        qr: asked.has("qr"),
+        more: asked.has("distr") ? { distr: asked.get("distr") } : {},
+        signal: abort.signal,
+        pollTimeoutMs: seconds("poll_timeout", 40),
+        patienceMs: seconds("patience", 60),
+        onState: (state) => {
+          say("state", state);
+          if (state === asked.get("cancel_on")) setTimeout(() => abort.abort(), 300);
+        },
+        ...(asked.has("default") ? {} : { show }),
+      }),
+    );
+  } catch (trouble) {
+    if (!(trouble instanceof TypeError)) throw trouble;
+    say("outcome", "invalid");
+  }
+}
+say("end", "");

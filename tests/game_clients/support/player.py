@@ -1,0 +1,54 @@
+"""The player with a browser: opens the link, signs in, and decides (interface §4.3)."""
+
+import re
+from types import TracebackType
+from typing import Final, Self
+
+import httpx2
+
+from tests.support.processes import LOOPBACK
+from tests.support.visitor import hidden_fields
+
+LOGIN: Final = "anna@studio.example"
+PASSWORD: Final = "correct horse battery staple"
+NICK: Final = "Anna"
+ELSEWHERE: Final = "127.0.0.2"
+AGENT: Final = {"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0"}
+CHOICE: Final = re.compile(r'name="code"[^>]*value="(\d\d)"')
+
+
+class Player:
+    """On another device than the game when `address` says so."""
+
+    def __init__(self, *, address: str = LOOPBACK) -> None:
+        way = httpx2.HTTPTransport(local_address=address)
+        self.client = httpx2.Client(headers=AGENT, timeout=20, follow_redirects=True, transport=way)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self.client.close()
+
+    def open(self, link: str) -> httpx2.Response:
+        """The page that asks whether to sign in to the game, signing in on the way if need be."""
+        page = self.client.get(link)
+        if 'name="password"' in page.text:
+            page = self._send(page, login=LOGIN, password=PASSWORD)
+        assert 'name="decision"' in page.text, f"{page.url}\n{page.text}"
+        return page
+
+    def decide(self, page: httpx2.Response, decision: str, **more: str) -> httpx2.Response:
+        return self._send(page, decision=decision, **more)
+
+    def confirm(self, link: str) -> httpx2.Response:
+        return self.decide(self.open(link), "confirm")
+
+    def _send(self, page: httpx2.Response, **fields: str) -> httpx2.Response:
+        answer = self.client.post(page.url, data={**hidden_fields(page.text), **fields})
+        assert answer.is_success, f"{answer.url} {answer.status_code}\n{answer.text}"
+        return answer
+
+
+def choices_in(page: httpx2.Response) -> list[str]:
+    return CHOICE.findall(page.text)

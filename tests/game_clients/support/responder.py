@@ -1,0 +1,150 @@
+"""Answers that a real service gives rarely, in the order a test wrote down; and what was asked, and when."""
+
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+from tests.support.processes import LOOPBACK
+
+GSID: Final = "9f1c2a54-6b1d-4d07-9a3e-2f4f0c0b7a11"
+LOCATION: Final = "kQ3v-_9xYt0PzLw2AbCdEf"
+PATIENCE: Final = 20.0  # seconds
+HOLDS: Final = 60.0  # seconds: longer than any game of the tests may take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    status: int = 200
+    body: Mapping[str, Any] | bytes = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    held: bool = False  # until the test has ended
+
+
+def retry(delay: int, state: str = "waiting") -> Reply:
+    return Reply(body={"status": "RETRY", "gsid": GSID, "delay": delay, "state": state, "ts": 1, "started": 1})
+
+
+def error(record: str, status: int = 200, **headers: str) -> Reply:
+    return Reply(status=status, body={"status": "ERROR", "error": record}, headers=headers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    name: str
+    query: str
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+    at: float
+
+
+class Responder:
+    """closeGsid is answered always; polls, and getGsid if told how, with the next reply; the last one stays."""
+
+    def __init__(self, replies: Sequence[Reply], *, registered: Sequence[Reply] = ()) -> None:
+        self.asked: list[Asked] = []
+        self.address = ""
+        self._replies = list(replies)
+        self._registered = list(registered)
+        self._changed = threading.Condition()
+        self.ended = threading.Event()
+
+    @property
+    def polls(self) -> list[Asked]:
+        return [one for one in self.asked if one.name == "getGsidResult"]
+
+    @property
+    def closings(self) -> list[Mapping[str, Any]]:
+        return [one.body for one in self.asked if one.name == "closeGsid"]
+
+    def wait_for(self, name: str) -> Asked:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._first(name), PATIENCE), f"nobody asked for {name}"
+            found = self._first(name)
+        assert found is not None
+        return found
+
+    def _first(self, name: str) -> Asked | None:
+        return next((one for one in self.asked if one.name == name), None)
+
+    def answer(self, asked: Asked) -> Reply:
+        with self._changed:
+            self.asked.append(asked)
+            self._changed.notify_all()
+            if asked.name == "getGsid":
+                return next_of(self._registered) if self._registered else self._registration()
+            if asked.name == "closeGsid":
+                return Reply(body={"status": "OK"})
+            return next_of(self._replies)
+
+    def _registration(self) -> Reply:
+        body = {"status": "OK", "gsid": GSID, "ts": 1, "started": 1, "url": f"{self.address}/?gsid={GSID}"}
+        more = {"code": "42", "qr": "data:image/svg+xml;base64,PHN2Zy8+"}
+        poll = f"/proxy/api/gameSession/getGsidResult?location={LOCATION}"
+        return Reply(body={**body, **more}, headers={"Location": poll})
+
+
+def next_of(replies: list[Reply]) -> Reply:
+    return replies.pop(0) if len(replies) > 1 else replies[0]
+
+
+def handler_for(responder: Responder) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            path, _, query = self.path.partition("?")
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))) or b"{}")
+            name = path.rpartition("/")[2]
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            asked = Asked(name=name, query=query, body=body, headers=headers, at=time.monotonic())
+            self._send(responder.answer(asked))
+
+        do_GET = do_POST  # noqa: N815 - some follow a redirect so
+
+        def _send(self, reply: Reply) -> None:
+            if reply.held:
+                responder.ended.wait(HOLDS)
+                self.close_connection = True
+                return
+            content = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+            self.send_response(reply.status)
+            for name, value in {"Content-Length": str(len(content)), "Connection": "close", **reply.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Silence."""
+
+    return Handler
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, *_: object) -> None:
+        """A client that hangs up is what some tests are about."""
+
+
+@contextmanager
+def responding(
+    *replies: Reply, registered: Sequence[Reply] = (), tls: ssl.SSLContext | None = None
+) -> Iterator[Responder]:
+    responder = Responder(replies or [retry(0)], registered=registered)
+    with Server((LOOPBACK, 0), handler_for(responder)) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        responder.address = f"http{'' if tls is None else 's'}://localhost:{server.server_port}"
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        serving.start()
+        yield responder
+        responder.ended.set()
+        server.shutdown()
+        serving.join(PATIENCE)

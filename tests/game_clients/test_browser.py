@@ -1,0 +1,44 @@
+"""How a client opens the system browser: with one argument, and no shell."""
+
+import pytest
+
+from tests.game_clients.support.desktop import Desktop
+from tests.game_clients.support.games import Game
+from tests.game_clients.support.responder import GSID, Reply, error, responding
+
+NO_ADDRESSES = [
+    "file:///etc/passwd",
+    "http://sso.studio.example/?gsid=1",
+    "https://sso.studio.example/?gsid=$(id)",
+    "https://sso.studio.example/?gsid=1 --profile x",
+    'https://sso.studio.example/?gsid="x"',
+    "https://sso.studio.example/?gsid=1\n",
+    "--help",
+]
+REFUSED = error("rec-1")
+
+
+@pytest.mark.parametrize("word", ["default=1", "browser=1"])
+def test_the_browser_is_opened_at_the_link(game: Game, desktop: Desktop, word: str) -> None:
+    with (
+        responding(Reply(held=True)) as service,
+        game.start(service.address, word, environment=desktop.environment),
+    ):
+        assert desktop.opened() == [f"{service.address}/?gsid={GSID}"]
+
+
+def test_without_a_browser_the_sign_in_goes_on(game: Game, desktop: Desktop) -> None:
+    desktop.remove_browser()
+    with responding(REFUSED) as service:
+        told = game.play(service.address, "default=1", environment=desktop.environment)
+    assert (told["outcome"], told["error"]) == ("refused", "rec-1")
+
+
+def test_an_address_that_is_none_is_not_opened(game: Game, desktop: Desktop) -> None:
+    registered = [Reply(body={"status": "OK", "gsid": GSID, "url": url}) for url in NO_ADDRESSES]
+    with responding(REFUSED, registered=registered) as service:
+        everyone = ",".join(service.address for _ in NO_ADDRESSES)
+        told = game.play(everyone, "default=1", environment=desktop.environment)
+        assert service.polls == []
+    assert told["outcome"].split() == ["unreachable"] * len(NO_ADDRESSES)
+    assert desktop.nothing_was_opened()

@@ -1,0 +1,83 @@
+"""docs/guides/game-login.md, done as it says: every command of it is carried out here."""
+
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.game_clients.conftest import Studio
+from tests.game_clients.support.desktop import Desktop
+from tests.game_clients.support.games import CLIENTS, CPP, GODOT, MONO, TYPESCRIPT
+from tests.game_clients.support.player import NICK, Player
+from tests.support.capabilities import Capability, require
+from tests.support.finding import ROOT
+from tests.support.processes import WatchedProcess
+
+GUIDE: Final = (ROOT / "docs" / "guides" / "game-login.md").read_text()
+LINTERS_LINE: Final = re.compile(r"\A# ruff: .*\n")
+NEEDS: Final[Mapping[str, Capability]] = {"g++": CPP, "mcs": MONO, "godot3-server": GODOT, "tsc": TYPESCRIPT}
+EXAMPLES: Final = {
+    "cpp": "cpp/example.cpp",
+    "csharp": "csharp/Example.cs",
+    "gdscript": "gdscript/example.gd",
+    "python": "python/example.py",
+    "typescript": "typescript/example.ts",
+}
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """What somebody has who has cloned the project, and installed the compiler of TypeScript."""
+    home = tmp_path / "clone"
+    shutil.copytree(CLIENTS, home / "clients", ignore=shutil.ignore_patterns("__pycache__"))
+    programs = home / "clients" / "typescript" / "node_modules" / ".bin"
+    programs.mkdir(parents=True)
+    (programs / "tsc").symlink_to(TYPESCRIPT.find() or "/nowhere")
+    return home
+
+
+@pytest.mark.parametrize(("language", "file"), EXAMPLES.items(), ids=EXAMPLES)
+def test_the_examples_of_the_guide_are_the_examples(language: str, file: str) -> None:
+    assert blocks(language) == [LINTERS_LINE.sub("", (CLIENTS / file).read_text())]
+
+
+def test_the_application_of_the_guide_is_made(studio: Studio, tmp_path: Path) -> None:
+    described = tmp_path / "game.yaml"
+    described.write_text(blocks("yaml")[0].replace("50001", "50777").replace("Sky Raiders", "Sky Raiders 2"))
+    command, *answer = blocks("console")[0].splitlines()
+    assert command == "$ gatehouse apply game.yaml"
+    said = studio.commands("apply", described)
+    assert said.splitlines() == [line.replace("50001", "50777") for line in answer]
+
+
+@pytest.mark.parametrize("script", blocks("sh"), ids=lambda script: script.split()[1 if script[0] == "p" else -4])
+def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
+    script: str, studio: Studio, desktop: Desktop, copied: Path
+) -> None:
+    for program, capability in NEEDS.items():
+        if program in script:
+            require(capability)
+    path = f"{desktop.environment['PATH']}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    environment = {"PATH": path, "HOME": str(copied), "GATEHOUSE": studio.base_url, "FACTOR": "one-device"}
+    with WatchedProcess(["bash", "-euc", script], cwd=copied, environment=environment) as shell, Player() as player:
+        (link,) = desktop.opened()
+        player.confirm(link)
+        shell.wait_for_line(f"^(Hello|Welcome aboard), {NICK}", shell.stdout)
+
+
+def test_the_record_of_a_refused_game_is_found_as_the_guide_says(studio: Studio, desktop: Desktop) -> None:
+    words = blocks("console")[1].strip().removeprefix("$ gatehouse ").split()
+    example = [sys.executable, "-B", str(CLIENTS / "python" / "example.py"), studio.base_url, "50001", "one-device"]
+    with WatchedProcess(example, environment=desktop.environment) as playing, Player() as player:
+        (link,) = desktop.opened()
+        player.decide(player.open(link), "cancel")
+        record = playing.wait_for_line("^Not signed in: refused (.+)$", playing.stderr)[1]
+    assert studio.commands(*(record if word == "ID" else word for word in words))

@@ -1,0 +1,177 @@
+"""What a client does when the service does what it rarely does (interface §4.3, R4)."""
+
+import json
+import ssl
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from tests.game_clients.support.games import Game, told_by
+from tests.game_clients.support.responder import GSID, LOCATION, Reply, error, responding, retry
+
+NICK = 'Jörg "Ace" 🚀\\'
+JWT = "eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl"
+SIGNED_IN = {
+    "meta": {"geo": {"country": "DE", "list": [1, -2.5e3, True, None, {}, []]}, "tags": []},
+    "status": "OK",
+    "user_id": "1001",
+    "nick": NICK,
+    "jwt": JWT,
+    "token_exp": 3600,
+}
+OK = Reply(body=SIGNED_IN)
+NOT_JSON = [
+    '{"status": "OK"} x',
+    '{"status": "OK",}',
+    '{"status": "OK" "nick": "x"}',
+    '{"status": "OK", "nick": "\\x"}',
+    '{"status": "OK", "nick": "\\u12"}',
+    '{"status": "OK", "nick": "a\nb"}',
+    '{"status": "OK", "ts": 01}',
+    '{"status": "OK", "ts": 1.}',
+    '{"status": "OK", "ts": tru}',
+    '{"status": "OK", "meta": [1, 2}',
+    '{"status": "OK", "meta": ' + "[" * 40 + "]" * 40 + "}",
+    '{"status": "OK", "nick": "',
+    '{"status": "OK", "nick": "\\',
+    '{"status"',
+]
+NOT_SECURE = [
+    "http://sso.studio.example",
+    "http://localhost.studio.example",
+    "http://localhost@sso.studio.example",
+    "https://anna:secret@sso.studio.example",
+    "https://sso.studio.example/?a=b",
+    "file:///etc/passwd",
+    "localhost",
+]
+HELD = Reply(held=True)
+
+
+def test_a_client_polls_as_the_rules_say(game: Game) -> None:
+    steps = [HELD, HELD, retry(0), retry(0), retry(0), retry(0), retry(1, "opened")]
+    steps += [error("r0", 503), retry(0, "signing_in")]
+    # Godot 3 cannot read an escaped rocket, and the service escapes none.
+    escaped = json.dumps(SIGNED_IN, ensure_ascii=game.language != "gdscript").encode()
+    steps += [error("r1", 429, **{"Retry-After": "1"}), Reply(body=escaped)]
+    with responding(*steps) as service:
+        told = game.play(service.address, "poll_timeout=1", "app_id=50001", "factor=f1", "code=1", "qr=1", "distr=eu")
+        polls = service.polls
+        gaps = [later.at - sooner.at for sooner, later in pairwise(polls)]
+
+    assert told["state"] == "waiting opened signing_in confirmed"
+    assert (told["outcome"], told["user_id"], told["nick"], told["jwt"]) == ("ok", "1001", NICK, JWT)
+    assert (told["link"], told["code"]) == (f"{service.address}/?gsid={GSID}", "42")
+    assert told["qr"].startswith("data:image/svg+xml")
+    assert len(polls) == len(steps)
+    # A busy machine makes one gap longer, hardly all of them.
+    assert 0.9 < min(gaps[:2]) < 1.9  # an HTTP timeout: at once
+    assert min(gaps[2:6]) < 0.9  # delay 0
+    delayed, backed_off, _, blocked = gaps[6:]
+    assert min(delayed, backed_off, blocked) >= 1.0
+    registration = {"app_id": 50001, "factor": "f1", "code": "1", "qr": "1", "distr": "eu"}
+    assert service.asked[0].body == registration
+    assert all(one.body == {"gsid": GSID, "states": "1"} for one in polls)
+    assert all(one.query == f"location={LOCATION}" for one in service.asked[1:])
+    assert service.closings == [{"gsid": GSID, "status": "Success"}]
+
+
+def test_a_client_keeps_tokens_to_itself(game: Game) -> None:
+    with responding(OK) as service, game.start(service.address) as played:
+        told = told_by(played)
+        spoken = [line for line in [*played.stdout, *played.stderr] if JWT in line or GSID in line]
+    assert told["outcome"] == "ok"
+    assert spoken == [f"link {service.address}/?gsid={GSID}\n", f"jwt {JWT}\n"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "record", "closings"),
+    [
+        pytest.param(error("rec-1"), "refused", "rec-1", [], id="ERROR"),
+        pytest.param(error("rec-2", 403), "refused", "rec-2", [], id="403"),
+        pytest.param(Reply(status=403, body=b"<html>"), "refused", "", [], id="403-of-somebody-else"),
+        pytest.param(error("rec-3", 429, **{"Retry-After": "3600"}), "refused", "rec-3", [], id="429-for-an-hour"),
+        pytest.param(
+            Reply(body={"status": "CANCELLED", "gsid": GSID}),
+            "cancelled",
+            "",
+            [{"gsid": GSID, "status": "Error"}],
+            id="CANCELLED",
+        ),
+    ],
+)
+def test_a_client_stops_where_it_must(
+    game: Game, reply: Reply, outcome: str, record: str, closings: list[dict[str, str]]
+) -> None:
+    with responding(reply) as service:
+        told = game.play(service.address)
+    assert (told["outcome"], told.get("error", "")) == (outcome, record)
+    assert len(service.polls) == 1
+    assert service.closings == closings
+
+
+def test_a_game_that_cancels_leaves_a_held_poll_and_closes_the_session(game: Game) -> None:
+    with responding(retry(0, "opened"), HELD) as service:
+        told = game.play(service.address, "cancel_on=opened")
+    assert told["outcome"] == "cancelled"
+    assert service.closings == [{"gsid": GSID, "status": "Error"}]
+
+
+def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game) -> None:
+    with responding(retry(60, "opened")) as service:
+        told = game.play(service.address, "cancel_on=opened")
+    assert told["outcome"] == "cancelled"
+    assert service.closings == [{"gsid": GSID, "status": "Error"}]
+
+
+def unreachable_by(game: Game, answers: Sequence[str]) -> None:
+    """Each of the answers is the first and only one of a sign-in."""
+    with responding(*(Reply(body=answer.encode()) for answer in answers)) as service:
+        told = game.play(",".join(service.address for _ in answers), "patience=0")
+    assert told["outcome"].split() == ["unreachable"] * len(answers)
+    assert len(service.polls) == len(answers)
+    assert service.closings == [{"gsid": GSID, "status": "Error"}] * len(answers)
+
+
+def test_an_answer_that_nobody_understands_is_no_answer(game: Game) -> None:
+    unreachable_by(game, ["", "[]", '{"status": "OK"'])
+
+
+def test_a_service_that_is_not_there_is_unreachable(game: Game) -> None:
+    with responding() as service:
+        pass
+    assert game.play(service.address)["outcome"] == "unreachable"
+
+
+def test_a_client_follows_no_redirect(game: Game) -> None:
+    with responding() as elsewhere:
+        there = {"Location": f"{elsewhere.address}/proxy/api/gameSession/getGsid"}
+        away = [Reply(status=status, headers=there) for status in (302, 303, 307)]
+        with responding(registered=away) as service:
+            told = game.play(",".join(service.address for _ in away))
+        assert told["outcome"].split() == ["unreachable"] * len(away)
+        assert elsewhere.asked == []
+
+
+def test_a_client_talks_over_tls_or_to_its_own_machine(game: Game) -> None:
+    assert game.play(",".join(NOT_SECURE))["outcome"].split() == ["invalid"] * len(NOT_SECURE)
+
+
+def test_a_client_refuses_a_certificate_nobody_vouches_for(game: Game, self_signed: ssl.SSLContext) -> None:
+    with responding(tls=self_signed) as service:
+        assert game.play(service.address)["outcome"] == "unreachable"
+    assert service.asked == []
+
+
+def test_a_refused_registration_names_its_record(game: Game) -> None:
+    with responding(registered=[error("rec-4", 429, **{"Retry-After": "60"})]) as service:
+        told = game.play(service.address)
+    assert (told["outcome"], told["error"]) == ("refused", "rec-4")
+    assert "link" not in told
+    assert service.polls == []
+
+
+@pytest.mark.parametrize("game", ["cpp", "csharp"], indirect=True)
+def test_a_json_reader_of_our_own_takes_nothing_but_json(game: Game) -> None:
+    unreachable_by(game, NOT_JSON)

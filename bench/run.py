@@ -13,8 +13,10 @@ from bench.kept import storage, synced_write
 from bench.machine import this_machine
 from bench.peers import peers
 from bench.permissions import permissions
+from bench.polls import held_elsewhere, held_polls
 from bench.served import Program, answers, starts
 from bench.signed import signatures
+from bench.sockets import sockets
 from bench.storm import beside_logins
 from tests.support.finding import find_postgres
 from tests.support.postgres import PostgresCluster
@@ -59,6 +61,8 @@ def on_sqlite(scratch: Path) -> Iterator[Figure]:
     yield from starts(program, scratch, [f"sqlite:///{scratch}/start-{n}.db" for n in range(ROUNDS)], "SQLite")
     yield from answers(program, scratch / "data", f"sqlite:///{scratch}/served.db")
     yield from beside_logins(program, scratch / "data", f"sqlite:///{scratch}/served.db", "SQLite")
+    yield from held_polls(program, scratch / "polls", f"sqlite:///{scratch}/polls.db", "SQLite")
+    yield from sockets(program, scratch / "games", scratch / "games.db")
     yield from permission_answers(program, scratch, f"sqlite:///{scratch}/permissions.db", "SQLite")
     if single_sign_on.has_peer():
         yield from single_sign_on.on_sqlite(program, scratch)
@@ -74,6 +78,7 @@ def on_postgres(scratch: Path) -> Iterator[Figure]:
         if single_sign_on.has_peer():
             databases = [cluster.create_database_now() for _ in range(3)]
             yield from single_sign_on.on_postgres(Program(scratch), scratch, databases)
+        yield from held_elsewhere(Program(scratch), scratch / "nodes", cluster.create_database_now())
         yield from crowd(cluster.create_database_now(), "PostgreSQL")
 
 

@@ -13,6 +13,7 @@ HEAVY = (
     "maxminddb",
     "zxcvbn_rs_py",
     "webauthn.helpers.asn1",
+    "websockets",
 )
 SERVES = "import sys, gatehouse.logs, gatehouse.cli.serve, gatehouse.app.front; print(*sys.modules)"
 

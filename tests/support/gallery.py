@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from gatehouse.interaction.confirming import Nearness
 from gatehouse.oauth.model import SCOPES
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.pages import account_contexts as account
@@ -19,9 +20,9 @@ from gatehouse.web.pages import sso_contexts as sso
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import MailPurpose, Method, Notice, Problem, Section, Theme, Trouble
+from gatehouse.web.pages.vocabulary import GameEnd, MailPurpose, Method, Notice, Problem, Section, Theme, Trouble
 from gatehouse.web.parse_form import urlencoded
-from gatehouse.web.responses import html_answer
+from gatehouse.web.responses import html_answer, json_answer
 from gatehouse.web.routes.table import Endpoint, RateClass
 from gatehouse.web.server import Stopping, serving
 from gatehouse.web.static import Assets
@@ -77,6 +78,21 @@ CONFIRM_SIGN_IN: Final = sso.ConfirmSignInContext(
     now=NOW,
     address="192.0.2.7",
     is_nearby=True,
+    nick="Anna",
+    login=ANNA,
+)
+PHONE_LINK: Final = "https://login.studio.example/?gsid=3f1c2f0e-6b1d-4c7a-9d0e-5a4b3c2d1e0f"
+CONFIRM_GAME: Final = sso.ConfirmGameContext(
+    csrf=CSRF,
+    interaction=ASK,
+    gsid="signing_in",
+    application="Sky Raiders",
+    asked_at=NOW - 12,
+    now=NOW,
+    place="192.0.2.7",
+    nearness=Nearness.SAME,
+    is_waited_for=True,
+    phone_link=PHONE_LINK,
     nick="Anna",
     login=ANNA,
 )
@@ -182,6 +198,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         SIGN_IN, application="Sky Atlas", returns_to="atlas.studio.example", register_enabled=True
     ),
     "sign-in-wrong": replace(SIGN_IN, login=ANNA, problem=Problem(what=Trouble.WRONG_LOGIN), register_enabled=True),
+    "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
     "sign-in-throttled": replace(SIGN_IN, login=LONG_LOGIN, problem=Problem(what=Trouble.THROTTLED, seconds=95)),
     "sign-in-after-reset": replace(SIGN_IN, notice=Notice.PASSWORD_RESET, passkeys_enabled=False),
     "already-signed-in": page.AlreadySignedInContext(
@@ -205,6 +222,28 @@ STATES: Final[Mapping[str, PageContext]] = {
     "confirm-sign-in-elsewhere": replace(
         CONFIRM_SIGN_IN, application="W" * 64, is_nearby=False, login=LONG_LOGIN, scopes=SCOPES
     ),
+    "confirm-game": CONFIRM_GAME,
+    "confirm-game-elsewhere": replace(
+        CONFIRM_GAME,
+        application="W" * 64,
+        choices=("42", "17", "93"),
+        asked_at=NOW - 1,
+        place="Stockholm, Sweden",
+        nearness=Nearness.DIFFERENT,
+        login=LONG_LOGIN,
+    ),
+    "confirm-game-unknown": replace(
+        CONFIRM_GAME,
+        application="",
+        asked_at=NOW - 3 * MINUTE,
+        place="2001:db8:85a3:8d3:1319:8a2e:370:7348",
+        nearness=Nearness.UNKNOWN,
+        is_waited_for=False,
+    ),
+    **{f"game-{end.value.replace('_', '-')}": sso.GameEndContext(end=end) for end in GameEnd},
+    "game-followed": sso.GameEndContext(end=GameEnd.CONFIRMED, gsid="confirmed"),
+    "game-denied": sso.GameDeniedContext(application="Sky Raiders", login=ANNA, ask="Mind Games"),
+    "game-denied-unnamed": sso.GameDeniedContext(login=LONG_LOGIN),
     "device-done": sso.DeviceDoneContext(is_signed_in=True),
     "device-cancelled": sso.DeviceDoneContext(is_signed_in=False),
     "sign-out": SIGN_OUT,
@@ -334,7 +373,7 @@ STATES: Final[Mapping[str, PageContext]] = {
 
 
 def gallery() -> ASGIApp:
-    """`/gallery/<state>`, and the addresses a passkey is sent to, which show what arrived."""
+    """`/gallery/<state>`, the addresses a passkey is sent to, which show what arrived, and how a game stands."""
     assets = Assets()
     pages = Pages(assets, https=False, languages=with_pseudo())
 
@@ -345,6 +384,10 @@ def gallery() -> ASGIApp:
         sent = escape(json.dumps(dict(urlencoded(await request.body()))))
         icon = assets.address("mark.svg")
         return html_answer(f'<title>arrived</title><link rel="icon" href="{icon}"><pre>{sent}</pre>')
+
+    async def state(request: Request) -> Response:
+        """A sample session is named after how it stands."""
+        return json_answer({"state": request.query_params["gsid"], "closed": "", "waiting": True})
 
     shown = Endpoint(
         name="gallery",
@@ -359,7 +402,8 @@ def gallery() -> ASGIApp:
         replace(shown, name=f"echo{path}", path=path, methods=("POST",), handler=echo)
         for path in (Path.SIGN_IN_PASSKEY, Path.SECOND_FACTOR, Path.PASSKEY)
     ]
-    return Shell(endpoints=[shown, *echoes, assets.endpoint()]).app()
+    followed = replace(shown, name="state", path=Path.GAME_STATE, handler=state)
+    return Shell(endpoints=[shown, *echoes, followed, assets.endpoint()]).app()
 
 
 @asynccontextmanager

@@ -6,12 +6,11 @@ from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.oauth.client_authentication import ClientAuthentication
 from gatehouse.oauth.consent import Consents
 from gatehouse.oauth.device import DeviceDesk
-from gatehouse.oauth.device_occasion import KIND, DeviceOccasion
+from gatehouse.oauth.device_occasion import DeviceOccasion
 from gatehouse.oauth.ports import ApplicationRules
 from gatehouse.throttle.volume import Volume, VolumeLimit
 from gatehouse.web.browser import Browsers
 from gatehouse.web.oauth.device import ASKING, DeviceAuthorizationEndpoint, DevicePages
-from gatehouse.web.pages.confirm_sign_in import ConfirmSignInPage
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.routes.table import Endpoint
 
@@ -33,7 +32,6 @@ def device_endpoints(
     house: House,
     *,
     authentication: ClientAuthentication,
-    occasion: DeviceOccasion,
     interactions: Interactions,
     browsers: Browsers,
     pages: Pages,
@@ -46,8 +44,5 @@ def device_endpoints(
         volume=Volume({ASKING: VolumeLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
         base_url=house.settings.server.base_url,
     )
-    confirm = ConfirmSignInPage(
-        occasions={KIND: occasion}, interactions=interactions, browsers=browsers, pages=pages, clock=house.clock
-    )
     shown = DevicePages(desk=desk, interactions=interactions, browsers=browsers, pages=pages)
-    return [asked.endpoint(), *shown.endpoints(), *confirm.endpoints()]
+    return [asked.endpoint(), *shown.endpoints()]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from gatehouse import __version__
-from gatehouse.app.gamesessions import GameRoom, game_endpoints
+from gatehouse.app.gamesessions import GameRoom, game_endpoints, game_sockets
 from gatehouse.app.house import House
 from gatehouse.app.oauth import oauth_endpoints, origins
 from gatehouse.app.people import People, login_endpoint, people, people_pages
@@ -59,7 +59,8 @@ def front(house: House, *, stopping: Stopping) -> Front:
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__)
     errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
     limiter = Limiter(settings, house.clock)
-    served: ASGIApp = application(table, limiter=limiter, errors=errors)
+    sockets = game_sockets(house, them.game, errors=errors, limiter=limiter, stopping=stopping)
+    served: ASGIApp = application(table, limiter=limiter, errors=errors, more_routes=[sockets.route()])
     served = ClientOrigins(served, paths=client_paths(table), is_registered=origins(house).is_registered)
     served = BodyLimit(served, larger=body_limits(table), refuse=errors.refuse)
     addresses = ClientAddress(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)

@@ -11,17 +11,27 @@ from gatehouse.gamesessions.desk import GameDesk
 from gatehouse.gamesessions.occasion import GameOccasion
 from gatehouse.gamesessions.pace import Pace, PaceLimits
 from gatehouse.gamesessions.poll import Polls
+from gatehouse.gamesessions.presence import Presence
 from gatehouse.gamesessions.pulse import Pulse
 from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.registration import Registration
 from gatehouse.gamesessions.result import Results
+from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiters
+from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.kernel.ids import new_request_id
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.login import LoginRules
 from gatehouse.permissions.store import ApplicationStore
+from gatehouse.throttle.volume import Volume, VolumeLimit
+from gatehouse.web.browser import Browsers
+from gatehouse.web.errors import ErrorAnswers
 from gatehouse.web.gamesessions import GameSessionEndpoints, KeySignatures
-from gatehouse.web.routes.table import Endpoint
+from gatehouse.web.gamesessions_ws import GameSockets
+from gatehouse.web.pages.consent import Owners
+from gatehouse.web.pages.game import BEGINNING, GamePages
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.routes.table import Endpoint, VolumeLimiter
 from gatehouse.web.server import Stopping
 
 
@@ -30,10 +40,16 @@ class GameRoom:
     node: str  # this process, as other nodes tell it from themselves
     waiters: Waiters
     pulse: Pulse
+    presence: Presence
     results: Results
     records: GameRecords
     rules: LoginRules
     occasion: GameOccasion
+
+    async def leave(self, store: GameSessionStore) -> None:
+        """At the end of the process: what was gathered is written, and nobody is thought to sit here any more."""
+        await self.pulse.flush()
+        await store.forget(self.node)
 
 
 class ApplicationNames:
@@ -55,10 +71,20 @@ def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
     results = Results(accounts=house.storage.accounts, desk=desk, masters=house.masters)
     waiters = Waiters()
     store.listen(waiters.hear)
+    pulse = Pulse(store=store, node=node, clock=house.clock)
     return GameRoom(
         node=node,
         waiters=waiters,
-        pulse=Pulse(store=store, node=node, clock=house.clock),
+        pulse=pulse,
+        presence=Presence(
+            store=store,
+            waiters=waiters,
+            pulse=pulse,
+            records=records,
+            clock=house.clock,
+            node=node,
+            seats_most=house.settings.game.sockets_per_session,
+        ),
         results=results,
         records=records,
         rules=rules,
@@ -72,6 +98,21 @@ def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
             recorder=house.recorder,
             clock=house.clock,
         ),
+    )
+
+
+def game_pages(
+    house: House, room: GameRoom, *, owners: Owners, interactions: Interactions, browsers: Browsers, pages: Pages
+) -> GamePages:
+    rates = house.settings.rates
+    return GamePages(
+        occasion=room.occasion,
+        owners=owners,
+        interactions=interactions,
+        browsers=browsers,
+        pages=pages,
+        volume=Volume({BEGINNING: VolumeLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
+        clock=house.clock,
     )
 
 
@@ -116,3 +157,18 @@ def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[
         base_url=house.settings.server.base_url,
     )
     return endpoints.endpoints()
+
+
+def game_sockets(
+    house: House, room: GameRoom, *, errors: ErrorAnswers, limiter: VolumeLimiter, stopping: Stopping
+) -> GameSockets:
+    stopping.when_begun(room.presence.stop)
+    return GameSockets(
+        presence=room.presence,
+        records=room.records,
+        errors=errors,
+        limiter=limiter,
+        clock=house.clock,
+        base_url=house.settings.server.base_url,
+        sockets_per_source=house.settings.game.sockets_per_source,
+    )

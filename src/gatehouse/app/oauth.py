@@ -130,7 +130,6 @@ def oauth_endpoints(house: House, them: People, *, pages: Pages) -> list[Endpoin
         *device_endpoints(
             house,
             authentication=rooms.authentication,
-            occasion=them.device_occasion,
             interactions=them.interactions,
             browsers=browsers,
             pages=pages,

@@ -19,7 +19,7 @@ from gatehouse.app import guessing
 from gatehouse.app.authorizing import Authorizing, Owners, authorizing_room
 from gatehouse.app.callers import proofs
 from gatehouse.app.devices import device_occasion
-from gatehouse.app.gamesessions import GameRoom, game_room
+from gatehouse.app.gamesessions import GameRoom, game_pages, game_room
 from gatehouse.app.house import House
 from gatehouse.app.joining import joining_pages
 from gatehouse.app.mailing import composer
@@ -39,6 +39,7 @@ from gatehouse.throttle.guesses import Guesses
 from gatehouse.web.browser import Browsers
 from gatehouse.web.login import LoginEndpoint
 from gatehouse.web.pages.choose_account import ChooseAccountPage
+from gatehouse.web.pages.confirm_sign_in import ConfirmSignInPage
 from gatehouse.web.pages.consent import ConsentPage
 from gatehouse.web.pages.entrance import Entrance
 from gatehouse.web.pages.home import HomePage
@@ -222,6 +223,7 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         pages=pages,
         way=way,
         register_enabled=house.settings.accounts.registration,
+        base_url=house.settings.server.base_url,
     )
     short_token = ShortTokenPage(
         tokens=ShortTokens(store=house.storage.logins, accounts=house.storage.accounts, clock=house.clock),
@@ -240,22 +242,35 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
         way=way,
         mail_is_logged=house.mail_is_shown,
     )
+    owners = Owners(applications=house.storage.applications, projects=house.storage.projects)
     consent = ConsentPage(
         consents=them.authorizing.consents,
-        owners=Owners(applications=house.storage.applications, projects=house.storage.projects),
+        owners=owners,
         occasion=them.authorizing.occasion,
         clients=house.storage.oauth,
         interactions=them.interactions,
         browsers=browsers,
         way=way,
     )
+    confirm = ConfirmSignInPage(
+        occasions={DEVICE: them.device_occasion, GAME: them.game.occasion},
+        interactions=them.interactions,
+        browsers=browsers,
+        pages=pages,
+        places=places(house.settings.accounts.geoip_file),
+        clock=house.clock,
+        base_url=house.settings.server.base_url,
+    )
+    game = game_pages(house, them.game, owners=owners, interactions=them.interactions, browsers=browsers, pages=pages)
     return [
-        HomePage(browsers=browsers, sign_in=sign_in, short_token=short_token).endpoint(),
+        HomePage(browsers=browsers, sign_in=sign_in, short_token=short_token, game=game).endpoint(),
         short_token.endpoint(),
         *sign_in.endpoints(),
         *second_factor.endpoints(),
         *ChooseAccountPage(entrance=entrance, browsers=browsers, way=way).endpoints(),
         *consent.endpoints(),
+        *confirm.endpoints(),
+        *game.endpoints(),
         *joining_pages(house, browsers=browsers, pages=pages),
         *account_pages(
             house,

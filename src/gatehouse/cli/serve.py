@@ -5,6 +5,7 @@ import ctypes
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ import uvloop
 from gatehouse import logs
 from gatehouse.app.front import Front, front
 from gatehouse.app.house import House, open_house
-from gatehouse.app.housekeeping import housekeeping
+from gatehouse.app.housekeeping import attempt, housekeeping
 from gatehouse.audit.model import Origin
 from gatehouse.cli.common import Invocation, common_options, load_settings
 from gatehouse.cli.supervisor import supervise
@@ -69,6 +70,7 @@ async def run(loaded: Loaded, *, worker: int | None) -> None:
             when_ready=lambda: tell_ready(settings.server.base_url),
         )
         await server.serve(None if worker is None else [shared_socket(server.config)])
+        await attempt(partial(served.game.leave, house.storage.game_sessions))
 
 
 def tell_ready(base_url: str) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 LIFETIME: Final = 120  # seconds from the registration, and from each accepted poll
 LONGEST: Final = 1_200  # seconds in all
 HOLD: Final = 30.0  # seconds a poll is held
+SILENCE: Final = 40  # seconds without a poll or a heartbeat after which the game seems to wait no more
 
 
 class State(StrEnum):
@@ -80,6 +81,10 @@ class GameSession:
     @property
     def latest_end(self) -> int:
         return self.created_at + LONGEST
+
+    def is_waited_for(self, now: int) -> bool:
+        """Whether the game was heard of lately; its registration counts."""
+        return now - max(self.created_at, self.polled_at, self.last_seen) < SILENCE
 
     def lasts(self, now: int) -> bool:
         return now < self.ends_at

@@ -24,6 +24,7 @@ from gatehouse.kernel.digests import same_secret
 
 KIND: Final = "game"
 GSID: Final = "gsid"
+LINK: Final = "/"  # what the game shows or opens
 DONE: Final = "/game/done"
 CANCELLED: Final = "/game/cancelled"
 WRONG_CODE: Final = "/game/wrong-code"
@@ -64,7 +65,7 @@ class GameOccasion:
 
     async def destination(self, interaction: Interaction) -> Destination:
         session = await self._waiting(interaction.ask[GSID])
-        return Destination(application=await self._name(session))
+        return Destination(application=await self.name(session), hand_over=page(LINK, session.gsid))
 
     async def next_step(self, interaction: Interaction) -> Step:
         """Always asked, also of someone who is signed in: anyone can mail him the link (R4).
@@ -80,12 +81,13 @@ class GameOccasion:
         session = await self._waiting(interaction.ask[GSID])
         return Question(
             kind=KIND,
-            application=await self._name(session),
+            application=await self.name(session),
             choices=asked_to_pick(session, origin),
             asked_at=session.created_at,
             address=session.address,
             nearness=nearness(session.address, origin.address),
             watched=session.gsid,
+            is_waited_for=session.is_waited_for(self._clock.now()),
         )
 
     async def check(self, interaction: Interaction, picked: str, origin: Origin) -> str:
@@ -93,7 +95,7 @@ class GameOccasion:
         if not asked_to_pick(session, origin) or same_secret(picked, session.code):
             return ""
         await self._fail(session, origin, "another code was picked than the game shows")
-        return page(WRONG_CODE, session)
+        return page(WRONG_CODE, session.gsid)
 
     async def finish(self, interaction: Interaction, origin: Origin) -> str:
         session, proof = await self._waiting(interaction.ask[GSID]), proof_of(interaction)
@@ -101,7 +103,7 @@ class GameOccasion:
             raise InteractionGone
         if not await self._lets_in(await self._accounts.user(proof.user_id), session):
             await self._fail(session, origin, "the application does not let this account in")
-            return page(DENIED, session)
+            return page(DENIED, session.gsid)
         details: Details = {
             "gsid": session.gsid,
             "app_id": session.app_id,
@@ -113,12 +115,12 @@ class GameOccasion:
         )
         if not confirmed:
             raise InteractionGone
-        return page(DONE, session)
+        return page(DONE, session.gsid)
 
     async def refuse(self, interaction: Interaction, origin: Origin) -> str:
         session = await self._waiting(interaction.ask[GSID])
         await self._fail(session, origin, "cancelled in the browser")
-        return page(CANCELLED, session)
+        return page(CANCELLED, session.gsid)
 
     async def _waiting(self, gsid: str) -> GameSession:
         session = await self._store.find(gsid, self._clock.now())
@@ -134,10 +136,14 @@ class GameOccasion:
         numbers = (options.app_id, options.service_application, options.gapp_id)
         return tuple(dict.fromkeys(number for number in numbers if number > 0))
 
-    async def _name(self, session: GameSession) -> str:
-        """Of the first application it names; empty when it names none that there is."""
-        named = self._named(session)
-        return await self._applications.name(named[0]) if named else ""
+    def application(self, session: GameSession) -> int:
+        """The first application it names; 0 when it names none."""
+        return next(iter(self._named(session)), 0)
+
+    async def name(self, session: GameSession) -> str:
+        """Of that application; empty when there is none."""
+        number = self.application(session)
+        return await self._applications.name(number) if number else ""
 
     async def _fail(self, session: GameSession, origin: Origin, reason: str) -> None:
         refusal = self._records.ended(session.gsid, origin, reason)
@@ -152,5 +158,5 @@ def asked_to_pick(session: GameSession, origin: Origin) -> tuple[str, ...]:
     return choices_of(session)
 
 
-def page(path: str, session: GameSession) -> str:
-    return f"{path}?{urlencode({GSID: session.gsid})}"
+def page(path: str, gsid: str) -> str:
+    return f"{path}?{urlencode({GSID: gsid})}"

@@ -5,6 +5,7 @@ Per process, in bounded tables: what is forgotten early is a client that gets an
 
 import math
 from collections import OrderedDict
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -78,6 +79,10 @@ class Pace:
         if comer.source is not None:
             self._note(comer.source, comer.subject, behaviour.until)
         return lasts
+
+    def tables(self) -> tuple[Sized, ...]:
+        """What is remembered; none of them grows for ever."""
+        return (self._not_before, self._behaviour, self._blocked)
 
     def _note(self, source: str, subject: str, until: float) -> None:
         now = self._clock.monotonic()

@@ -4,9 +4,11 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
+from cachetools import LRUCache
+
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.model import HOLD, GameSession, PollMark, State
+from gatehouse.gamesessions.model import HOLD, GameSession, PollMark, Stage, State
 from gatehouse.gamesessions.pace import Comer, Pace
 from gatehouse.gamesessions.ports import Line
 from gatehouse.gamesessions.proof import Presented, fault, is_by_address
@@ -19,6 +21,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 
 SPREAD: Final = 0.5  # seconds by which polls that began together end apart: no herd comes back at once
+TOLD_MOST: Final = 100_000  # sessions of which is known what their game last heard
 STILL_HELD: Final = 35  # seconds after which a poll at another node is surely over
 
 OK: Final = "OK"
@@ -49,6 +52,7 @@ class Poll:
     line: Line
     origin: Origin
     cancels: int  # of the session when it began: one more means that its owner's last socket went away
+    told: Stage | None  # what the game last heard, when it wants to hear of every stage
 
 
 class Polls:
@@ -74,11 +78,15 @@ class Polls:
         self._clock = clock
         self._node = node
         self._delay = delay
+        self._told: LRUCache[str, Stage] = LRUCache(TOLD_MOST)
 
-    async def poll(self, gsid: str, presented: Presented, line: Line, origin: Origin) -> PollAnswer:
-        """Hold it as long as it may be. Raises Violation, TooEarly, ClientGone.
+    async def poll(
+        self, gsid: str, presented: Presented, line: Line, origin: Origin, *, states: bool = False
+    ) -> PollAnswer:
+        """Hold it as long as it may be; with `states`, until the person has moved on.
 
-        It waits before anything is looked up, so that nothing stored in between is missed.
+        It waits before anything is looked up, so that nothing stored in between is missed. Raises Violation,
+        TooEarly, ClientGone.
         """
         waiter = self._waiters.join(gsid)
         line.when_lost(lambda: waiter.wake(Woken.LEFT))
@@ -86,7 +94,8 @@ class Polls:
         try:
             session = await self._admitted(gsid, presented, origin)
             await self._begin(session, waiter, unwritten)
-            poll = Poll(session=session, waiter=waiter, line=line, origin=origin, cancels=session.cancels)
+            told = self._told.get(gsid, Stage.WAITING) if states else None
+            poll = Poll(session=session, waiter=waiter, line=line, origin=origin, cancels=session.cancels, told=told)
             return await self._held(poll)
         finally:
             self._waiters.leave(gsid, waiter)
@@ -153,6 +162,8 @@ class Polls:
                 return self._retry(session)
             case State.PENDING if session.cancels > poll.cancels:
                 return PollAnswer(status=CANCELLED, session=session)
+            case State.PENDING if poll.told not in (None, session.stage):
+                return self._retry(session)
         return None
 
     async def _deliver(self, poll: Poll) -> PollAnswer:
@@ -194,6 +205,7 @@ class Polls:
 
     def _retry(self, session: GameSession) -> PollAnswer:
         self._pace.retried(session.gsid, self._delay)
+        self._told[session.gsid] = session.stage
         return PollAnswer(status=RETRY, session=session, delay=self._delay)
 
 

@@ -41,7 +41,8 @@ class Pulse:
 
     async def flush(self) -> None:
         """Write what was gathered; what cannot be written now stays for the next beat."""
-        marks, seen = dict(self._marks), set(self._seen)
+        marks, seen = dict(self._marks), self._seen
+        self._seen = set()  # whoever is seen while this is written is written next
         try:
             if marks:
                 await self._store.mark(list(marks.values()), self._node)
@@ -49,12 +50,12 @@ class Pulse:
                 await self._store.seen(seen, self._node, self._clock.now())
         except GatehouseError as error:
             log.warning("game session times were not written: %s", error)
+            self._seen |= seen
             self._soon()
             return
         for gsid, mark in marks.items():
             if self._marks.get(gsid) is mark:
                 del self._marks[gsid]
-        self._seen -= seen
 
     def _soon(self) -> None:
         if not self._due:

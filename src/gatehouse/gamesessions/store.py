@@ -48,6 +48,9 @@ class GameSessionStore(Protocol):
     async def unwatch(self, gsid: str, node: str, now: int) -> bool:
         """The last one at this node went away; True, and counted, when no other node has one either."""
 
+    async def forget(self, node: str) -> None:
+        """This node ends: no socket is open there any more, and nothing is cancelled by that."""
+
     async def pending(self, now: int) -> int:
         """How many last; counted away from the event loop."""
 

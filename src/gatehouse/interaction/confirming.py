@@ -28,6 +28,7 @@ class Question:
     address: str  # where it was asked for from
     nearness: Nearness
     watched: str = ""  # what the page asks about while it is open: whether anybody still waits
+    is_waited_for: bool = True  # whether somebody did a moment ago
 
 
 class Confirmable(Protocol):

@@ -60,6 +60,7 @@ class Destination:
     form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
     login_hint: str = ""
     ui_locales: str = ""
+    hand_over: str = ""  # a path of ours where the person may go on with another device; empty when there is none
 
 
 def with_first_step(interaction: Interaction, user: User) -> Interaction:

@@ -39,7 +39,11 @@ MARK = Statement(
         polls=case((_IS_NEWER, bindparam("number")), else_=game_sessions.c.polls),
     )
 )
-SEEN = Statement(update(game_sessions).where(AnyOf(game_sessions.c.gsid, "those")).values(last_seen=bindparam("at")))
+SEEN = Statement(
+    update(game_sessions)
+    .where(AnyOf(game_sessions.c.gsid, "those"), game_sessions.c.last_seen < bindparam("at"))
+    .values(last_seen=bindparam("at"))
+)
 STILL_WATCHING = Statement(
     update(game_watchers)
     .where(AnyOf(game_watchers.c.gsid, "those"), game_watchers.c.node == bindparam("at_node"))
@@ -98,9 +102,11 @@ _watch = upsert(game_watchers)
 WATCH = Statement(
     _watch.on_conflict_do_update(index_elements=["gsid", "node"], set_={"seen_at": _watch.excluded.seen_at})
 )
+HOLD = Statement(select(game_sessions.c.gsid).where(_THIS).with_for_update())
 UNWATCH = Statement(
     delete(game_watchers).where(game_watchers.c.gsid == bindparam("of"), game_watchers.c.node == bindparam("at_node"))
 )
+FORGET = Statement(delete(game_watchers).where(game_watchers.c.node == bindparam("at_node")))
 WATCHED = Statement(
     select(game_watchers.c.node).where(
         game_watchers.c.gsid == bindparam("of"), game_watchers.c.seen_at > bindparam("silent_since")
@@ -188,6 +194,7 @@ def watch(gsid: str, node: str, now: int) -> Verb[None]:
 
 
 def unwatch(gsid: str, node: str, now: int) -> Verb[bool]:
+    yield HOLD(of=gsid)  # of two nodes that leave at once the second sees that the first has left
     yield UNWATCH(of=gsid, at_node=node)
     if (yield WATCHED(of=gsid, silent_since=now - SILENT)):
         return False
@@ -195,6 +202,10 @@ def unwatch(gsid: str, node: str, now: int) -> Verb[bool]:
         return False
     yield Notice(CHANNEL, gsid)
     return True
+
+
+def forget(node: str) -> Verb[None]:
+    yield FORGET(at_node=node)
 
 
 def pending(now: int) -> Verb[int]:
@@ -220,6 +231,7 @@ class GameSessionStorage(Stored):
     close = act(close)
     watch = act(watch)
     unwatch = act(unwatch)
+    forget = act(forget)
     pending = survey(pending)
 
     def listen(self, listener: Callable[[str], object]) -> Callable[[], None]:

@@ -6,12 +6,12 @@ Secure (R8).
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignedIn
+from gatehouse.accounts.model import SignedIn, Strength
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.kernel.digests import keyed_digest, same_secret
 from gatehouse.kernel.errors import Refused
@@ -103,6 +103,11 @@ class Browsers:
                 continue
             ours[bare] = "" if bare in ours or len(value) > COOKIE_LONGEST else value
         return {name: value for name, value in ours.items() if value}
+
+
+def is_full(signed_in: SignedIn | None) -> TypeGuard[SignedIn]:
+    """Whether somebody is, and not by a short-lived token (R1)."""
+    return signed_in is not None and signed_in.session.strength is Strength.FULL
 
 
 def is_prefetch(request: Request) -> bool:

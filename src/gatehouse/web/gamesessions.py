@@ -179,7 +179,9 @@ class GameSessionEndpoints:
         presented = await presented_by(request, self._keys, public_key=ask.public_key)
         line: Line = request.scope[LINE]
         try:
-            answer = await self._polls.poll(ask.gsid, presented, line, origin_of(request, ACTOR))
+            answer = await self._polls.poll(
+                ask.gsid, presented, line, origin_of(request, ACTOR), states=ask.states == ON
+            )
         except ClientGone as gone:
             raise ClientDisconnect from gone
         return json_answer(self._told(answer, with_state=ask.states == ON))

@@ -1,13 +1,13 @@
 """By whose hand a request acts, for the audit log."""
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
 from gatehouse.audit.model import Origin
 from gatehouse.web.dialects import request_id_of
 from gatehouse.web.middleware.client_address import caller_of
 
 
-def origin_of(request: Request, actor: str) -> Origin:
+def origin_of(request: HTTPConnection, actor: str) -> Origin:
     return Origin(
         actor=actor,
         address=str(caller_of(request.scope).address),

@@ -238,6 +238,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._client_owes.cancel()
         self._client_reads.cancel()
         super().handle_websocket_upgrade()
+        self.scope.pop(LINE, None)  # type: ignore[typeddict-item] # what refers to itself is kept for longer
 
     def _head_without_upgrade(self) -> bytes:
         """The same head, not asking for h2c or the like, to be read by a fresh parser (HT-24).

@@ -21,6 +21,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.web.limits import ProtocolLimits
 from gatehouse.web.protocol import GuardedProtocol
 from gatehouse.web.ready import ReadyAnswers
+from gatehouse.web.upgrades import Upgrades
 
 DRAIN: Final = 30  # seconds that requests in flight may take to finish after a signal
 CLOSING: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
@@ -97,7 +98,7 @@ def make_server(
     limits: ProtocolLimits = DEFAULT_LIMITS,
     clock: Clock,
     stopping: Stopping,
-    ws: str = "none",
+    ws: str | None = None,
     ready: ReadyAnswers | None = None,
     when_ready: Callable[[], object] | None = None,
 ) -> Server:
@@ -109,7 +110,9 @@ def make_server(
         interface="asgi3",
         lifespan="on",  # "auto" would serve on after a start-up that failed
         http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits, clock=clock, ready=ready)),
-        ws=ws,
+        ws=ws or cast("type[asyncio.Protocol]", Upgrades(clock)),
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,  # web/websocket.py has its own
         proxy_headers=False,  # decided in middleware/client_address.py
         server_header=False,
         access_log=False,
@@ -128,7 +131,7 @@ async def serving(
     limits: ProtocolLimits = DEFAULT_LIMITS,
     clock: Clock,
     stopping: Stopping | None = None,
-    ws: str = "none",
+    ws: str | None = None,
     ready: ReadyAnswers | None = None,
 ) -> AsyncIterator[Server]:
     """Serve inside the running event loop, without touching signals; leaving drains as a signal would."""

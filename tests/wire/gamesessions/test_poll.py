@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
 from tests.support.builders import a_record
 from tests.support.game import RESULT, Game, approve, held, refusal, register, written
@@ -71,17 +72,31 @@ async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: 
     assert 29 <= told["ts"] - told["started"] <= 31
 
 
-async def test_interim_states_are_told_to_whoever_asks_for_them(service: Service) -> None:
+async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Service) -> None:
     store = service.house.storage.game_sessions
     game = await register(service)
-    for moved in ("waiting", "opened", "signing_in"):
-        if moved != "waiting":
-            await store.move(game.gsid, service.clock.now(), signing_in=moved == "signing_in")
-        polling = game.polling(states="1")
-        await held(service)
+    for moved in ("opened", "signing_in"):
+        polling, other = game.polling(states="1"), await register(service)
+        unasked = other.polling()
+        await held(service, 2)
+        for one in (game, other):
+            await store.move(one.gsid, service.clock.now(), signing_in=moved == "signing_in")
+        told = (await polling).json()
+        assert (told["status"], told["state"], told["delay"]) == ("RETRY", moved, 1)
+        await held(service, 1)
         await service.clock.advance(31)
-        assert (await polling).json()["state"] == moved
-        await service.clock.advance(1)
+        assert "state" not in (await unasked).json()
+    await service.clock.advance(1)
+    polling = game.polling(states="1")
+    await held(service)
+    await service.clock.advance(31)
+    assert (await polling).json()["state"] == "signing_in"
+
+
+async def test_a_stage_that_came_between_two_polls_is_told_at_once(service: Service) -> None:
+    game = await register(service)
+    await service.house.storage.game_sessions.move(game.gsid, service.clock.now(), signing_in=False)
+    assert (await game.poll(states="1")).json()["state"] == "opened"
 
 
 async def test_gs_12_after_ok_nothing_is_delivered_again(service: Service, anna: User) -> None:
@@ -215,6 +230,15 @@ async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(ser
     game = await register(service, factor="f")
     await approve(game, anna)
     await service.house.administration.block(anna.user_id, origin=Origin(actor="test"))
+    assert await refusal(service, await game.poll(), status=200) == "the login was refused"
+
+
+async def test_lg_20_what_was_approved_before_a_sign_out_everywhere_is_worth_nothing(
+    service: Service, anna: User
+) -> None:
+    game = await register(service, factor="f")
+    await approve(game, anna)
+    await people(service.house).sessions.sign_out_everywhere(anna.user_id, Origin(actor="test"))
     assert await refusal(service, await game.poll(), status=200) == "the login was refused"
 
 

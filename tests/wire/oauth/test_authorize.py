@@ -539,13 +539,20 @@ async def test_az_32_a_sign_in_after_ten_minutes_has_expired_and_starts_again_on
     assert told["state"] == "kept & whole"
 
 
-@pytest.mark.parametrize("path", ["/sign-in", "/sign-in/as", "/sign-in/factor", "/sign-in/consent"])
+@pytest.mark.parametrize(
+    "path", ["/sign-in", "/sign-in/as", "/sign-in/factor", "/sign-in/consent", "/sign-in/confirm"]
+)
 async def test_az_32_a_link_to_start_again_leads_nowhere_else(visitor: Visitor, path: str) -> None:
-    evil = carried(b"//evil.example/\r\nX: y"), carried(b"//evil.example"), carried(b"x" * 100_000)
+    evil = (
+        carried(b"//evil.example/\r\nX: y"),
+        carried(b"//evil.example"),
+        carried(b"x" * 100_000),
+        carried(b"/?//x.example"),
+    )
     for handle in ("x", "x.y", "x." + "A" * 40, "x.https://evil.example", *(f"x.{query}" for query in evil)):
         page = await visitor.get(f"{path}?{urlencode({'interaction': handle})}")
         assert page.status_code == 400, page.text
-        assert link_in(page).startswith(("/sign-in", f"{AUTHORIZE}?"))
+        assert link_in(page).startswith(("/sign-in", "/device", "/?", f"{AUTHORIZE}?"))
 
 
 async def test_another_browser_cannot_go_on_with_the_way(

@@ -1,12 +1,11 @@
 """RFC 8628: a device asks for a code, and a person types it here."""
 
-from typing import Final, TypeGuard
+from typing import Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignedIn, Strength
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.model import Step, proof_of_session
 from gatehouse.kernel.errors import TooMany
@@ -15,7 +14,7 @@ from gatehouse.oauth.device import DeviceDesk, UnknownUserCode
 from gatehouse.oauth.device_occasion import KIND, ask_of
 from gatehouse.oauth.model import DeviceRequest
 from gatehouse.throttle.volume import Volume
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, Browsers, is_full
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
@@ -165,7 +164,3 @@ class DevicePages:
                 "GET", Path.DEVICE_CANCELLED, self.cancelled, name="device.cancelled", summary="Not signed in there"
             ),
         ]
-
-
-def is_full(signed_in: SignedIn | None) -> TypeGuard[SignedIn]:
-    return signed_in is not None and signed_in.session.strength is Strength.FULL

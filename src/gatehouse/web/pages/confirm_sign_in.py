@@ -8,19 +8,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import SignedIn
-from gatehouse.interaction.confirming import Confirmable, Nearness
+from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.occasion import KIND as GAME
+from gatehouse.gamesessions.occasion import LINK, page
+from gatehouse.interaction.confirming import Confirmable, Nearness, Question
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.errors import InteractionGone
 from gatehouse.interaction.model import Interaction, Step, proof_of, sign_in_of
 from gatehouse.kernel.clock import Clock
 from gatehouse.web.browser import Browser, Browsers
 from gatehouse.web.origin import origin_of
-from gatehouse.web.pages.contexts import ExpiredContext
+from gatehouse.web.pages.contexts import ExpiredContext, PageContext
 from gatehouse.web.pages.desk import Guarded, page_endpoint
+from gatehouse.web.pages.entrance import page_of
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.sso_contexts import ConfirmSignInContext
+from gatehouse.web.pages.sso_contexts import ConfirmGameContext, ConfirmSignInContext
+from gatehouse.web.pages.way import start_again
 from gatehouse.web.parse import read_form, read_query
+from gatehouse.web.places import Places
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint
 
@@ -37,6 +43,7 @@ class ConfirmQuery(msgspec.Struct, frozen=True, kw_only=True):
 class ConfirmForm(Guarded, frozen=True, kw_only=True):
     interaction: str
     decision: Decision
+    code: str = ""  # picked out of those that the page offers
 
 
 class ConfirmSignInPage:
@@ -49,13 +56,17 @@ class ConfirmSignInPage:
         interactions: Interactions,
         browsers: Browsers,
         pages: Pages,
+        places: Places,
         clock: Clock,
+        base_url: str,
     ) -> None:
         self._occasions = occasions
         self._interactions = interactions
         self._browsers = browsers
         self._pages = pages
+        self._places = places
         self._clock = clock
+        self._base_url = base_url
 
     async def show(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
@@ -66,9 +77,18 @@ class ConfirmSignInPage:
                 interaction, origin_of(request, signed_in.user.user_id)
             )
         except InteractionGone:
-            return self._expired(request)
-        context = ConfirmSignInContext(
-            csrf=self._browsers.csrf(browser),
+            return self._expired(request, handle)
+        csrf, lang = self._browsers.csrf(browser), signed_in.user.lang
+        if question.kind == GAME:
+            place = self._place(question, self._pages.language_of(request, account_lang=lang))
+            context = self._about_game(question, signed_in, csrf=csrf, handle=handle, place=place)
+        else:
+            context = self._about_device(question, signed_in, csrf=csrf, handle=handle)
+        return self._pages.show(request, context, account_lang=lang)
+
+    def _about_device(self, question: Question, signed_in: SignedIn, *, csrf: str, handle: str) -> PageContext:
+        return ConfirmSignInContext(
+            csrf=csrf,
             interaction=handle,
             application=question.application,
             code=question.code,
@@ -80,7 +100,28 @@ class ConfirmSignInPage:
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
         )
-        return self._pages.show(request, context, account_lang=signed_in.user.lang)
+
+    def _about_game(
+        self, question: Question, signed_in: SignedIn, *, csrf: str, handle: str, place: str
+    ) -> PageContext:
+        return ConfirmGameContext(
+            csrf=csrf,
+            interaction=handle,
+            gsid=question.watched,
+            application=question.application,
+            choices=question.choices,
+            asked_at=question.asked_at,
+            now=self._clock.now(),
+            place=place,
+            nearness=question.nearness,
+            is_waited_for=question.is_waited_for,
+            phone_link=f"{self._base_url}{page(LINK, question.watched)}",
+            nick=signed_in.user.nick,
+            login=signed_in.user.login or "",
+        )
+
+    def _place(self, question: Question, lang: str) -> str:
+        return self._places.name(question.address, lang) or question.address
 
     async def decide(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
@@ -90,13 +131,22 @@ class ConfirmSignInPage:
             interaction, signed_in = await self._standing(browser, form.interaction)
             origin = origin_of(request, signed_in.user.user_id)
             if form.decision is Decision.CONFIRM:
-                return see_other(
-                    await self._interactions.finish(await self._interactions.agreed(interaction), origin)
-                )
+                return see_other(await self._confirmed(interaction, form, origin))
             await self._interactions.drop(interaction)
             return see_other(await self._occasions[interaction.kind].refuse(interaction, origin))
         except InteractionGone:
-            return self._expired(request)
+            return self._expired(request, form.interaction)
+
+    async def _confirmed(self, interaction: Interaction, form: ConfirmForm, origin: Origin) -> str:
+        """Nothing picked is no wrong pick: a phone may have changed its network since the page was shown."""
+        occasion = self._occasions[interaction.kind]
+        if not form.code and (await occasion.question(interaction, origin)).choices:
+            return page_of(Step.CONFIRM, form.interaction)
+        over = await occasion.check(interaction, form.code, origin)
+        if over:
+            await self._interactions.drop(interaction)
+            return over
+        return await self._interactions.finish(await self._interactions.agreed(interaction), origin)
 
     async def _standing(self, browser: Browser, handle: str) -> tuple[Interaction, SignedIn]:
         """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
@@ -108,8 +158,9 @@ class ConfirmSignInPage:
             raise InteractionGone
         return interaction, signed_in
 
-    def _expired(self, request: Request) -> Response:
-        return self._pages.show(request, ExpiredContext(start_again=Path.DEVICE))
+    def _expired(self, request: Request, handle: str) -> Response:
+        """A game's link begins anew; whoever came from a device types its code again."""
+        return self._pages.show(request, ExpiredContext(start_again=start_again(handle, otherwise=Path.DEVICE)))
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -54,6 +54,7 @@ class SignInContext(PageContext):
     notice: Notice | None = None
     application: str = ""  # its name; empty when it is only about the account
     returns_to: str = ""  # the host the browser is sent back to
+    phone_link: str = ""  # of a game: where a phone goes on instead
     register_enabled: bool = False
     passkeys_enabled: bool = True
     passkey_options: str = ""  # JSON of PublicKeyCredentialRequestOptions, without allowCredentials

@@ -23,24 +23,24 @@ def moment(t: Words, at: int) -> Markup:
     return Markup('<time datetime="{}" data-exact>{}</time>').format(_stamp(when), shown)
 
 
-def ago(t: Words, at: int, now: int) -> Markup:
-    """How long before now; long ago as a date."""
+def ago(t: Words, at: int, now: int, *, to_the_second: bool = False) -> Markup:
+    """How long before now; long ago as a date, and a moment ago in seconds where they matter."""
     past = max(0, now - at)
     if past >= LONG_AGO:
         return moment(t, at)
     when = datetime.fromtimestamp(at, UTC)
-    return Markup('<time datetime="{}">{}</time>').format(_stamp(when), _past(t, past))
+    return Markup('<time datetime="{}">{}</time>').format(_stamp(when), _past(t, past, to_the_second=to_the_second))
 
 
 def _stamp(when: datetime) -> str:
     return f"{when:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _past(t: Words, past: int) -> Markup:
+def _past(t: Words, past: int, *, to_the_second: bool) -> Markup:
     for unit, name in ((DAY, "time.days_ago"), (HOUR, "time.hours_ago"), (MINUTE, "time.minutes_ago")):
         if past >= unit:
             return t(name, count=past // unit)
-    return t("time.just_now")
+    return t("time.seconds_ago", count=past) if past and to_the_second else t("time.just_now")
 
 
 def wait(t: Words, seconds: int) -> Markup:

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Path(StrEnum):
-    HOME = "/"  # sign-in for a stranger, the account for its owner; also `/?stoken=…` (R1)
+    HOME = "/"  # sign-in for a stranger, the account for its owner; also `/?stoken=…` (R1) and `/?gsid=…` (R4)
     DOCS = "/docs"
     CONSOLE = "/console"
     SETUP = "/setup"
@@ -17,13 +17,18 @@ class Path(StrEnum):
     SECOND_FACTOR = "/sign-in/factor"  # POST otp or credential, and method
     SECOND_FACTOR_METHOD = "/sign-in/factor/method"  # POST method: show another one; `email` sends a code
     SHORT_TOKEN = "/sign-in/stoken"  # POST stoken  # noqa: S105 - an address
-    CONFIRM_SIGN_IN = "/sign-in/confirm"  # GET where to; POST decision = confirm | cancel
+    CONFIRM_SIGN_IN = "/sign-in/confirm"  # GET where to; POST decision = confirm | cancel, and code
     SIGN_OUT = "/sign-out"  # POST
     LOGOUT = "/proxy/oauth/logout"  # interface R3
     LOGOUT_CONFIRM = "/proxy/oauth/logout/confirm"  # POST decision = confirm | cancel, and what the client asked
     DEVICE = "/device"  # GET form, ?user_code=; POST user_code
     DEVICE_DONE = "/device/done"
     DEVICE_CANCELLED = "/device/cancelled"
+    GAME_DONE = "/game/done"  # ?gsid=, as all of them
+    GAME_CANCELLED = "/game/cancelled"
+    GAME_WRONG_CODE = "/game/wrong-code"
+    GAME_DENIED = "/game/denied"
+    GAME_STATE = "/game/state"  # what an open page asks every other second
 
     REGISTER = "/register"
     INVITE = "/invite"  # ?token=

@@ -11,11 +11,12 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from gatehouse.audit.events import Event
+from gatehouse.interaction.confirming import Nearness
 from gatehouse.web.pages import formats
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.look import Look, Looks
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import MailPurpose, Method, Problem, Section, Theme, Trouble
+from gatehouse.web.pages.vocabulary import GameEnd, MailPurpose, Method, Problem, Section, Theme, Trouble
 from gatehouse.web.pages.words import FALLBACK, Languages, Words, load_languages
 from gatehouse.web.responses import html_answer
 from gatehouse.web.static import Assets
@@ -27,6 +28,8 @@ CHOICES: Final[Mapping[str, object]] = {
     "Section": Section,
     "Theme": Theme,
     "MailPurpose": MailPurpose,
+    "GameEnd": GameEnd,
+    "Nearness": Nearness,
 }
 
 

@@ -71,6 +71,7 @@ class SignInPages:
         pages: Pages,
         way: Way,
         register_enabled: bool,
+        base_url: str,
     ) -> None:
         self._sign_in = sign_in
         self._accounts = accounts
@@ -81,6 +82,7 @@ class SignInPages:
         self._pages = pages
         self._way = way
         self._register_enabled = register_enabled
+        self._base_url = base_url
 
     async def show(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
@@ -173,6 +175,7 @@ class SignInPages:
             notice=notice,
             application=destination.application,
             returns_to=destination.returns_to,
+            phone_link=f"{self._base_url}{destination.hand_over}" if destination.hand_over else "",
             register_enabled=self._register_enabled,
             passkeys_enabled=possible,
             passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.name)) if possible else "",

@@ -1,9 +1,10 @@
-"""What the pages of single sign-on beyond the sign-in must be told: another device, and signing out."""
+"""What the pages of single sign-on beyond the sign-in must be told: another device, a game, and signing out."""
 
 from dataclasses import dataclass
 
+from gatehouse.interaction.confirming import Nearness
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.vocabulary import Problem
+from gatehouse.web.pages.vocabulary import GameEnd, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,7 @@ class DeviceContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmSignInContext(PageContext):
-    """Before somebody is signed in elsewhere: on a device, in a game."""
+    """Before somebody is signed in on a device."""
 
     template = "confirm_sign_in.html"
 
@@ -34,6 +35,45 @@ class ConfirmSignInContext(PageContext):
     is_nearby: bool  # asked for from the network this browser is in
     nick: str
     login: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmGameContext(PageContext):
+    """Before somebody is signed in in a game (R4)."""
+
+    template = "confirm_game.html"
+
+    csrf: str
+    interaction: str
+    gsid: str
+    application: str = ""  # its name, when the game names one
+    choices: tuple[str, ...] = ()  # one of them is shown by the game
+    asked_at: int
+    now: int
+    place: str  # where it was asked for from: a name, or else the address
+    nearness: Nearness
+    is_waited_for: bool
+    phone_link: str
+    nick: str
+    login: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameEndContext(PageContext):
+    template = "game_end.html"
+
+    end: GameEnd
+    gsid: str = ""  # while there is something to follow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameDeniedContext(PageContext):
+    template = "game_denied.html"
+    status = 403
+
+    application: str = ""
+    login: str
+    ask: str = ""  # whom: the title of the project it belongs to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

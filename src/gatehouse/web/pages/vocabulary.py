@@ -92,6 +92,17 @@ class MailPurpose(StrEnum):
     CHANGE = "change"
 
 
+class GameEnd(StrEnum):
+    """How a sign-in for a game stands after it was answered; the words are `game_end.<value>_title` and `_text`."""
+
+    CONFIRMED = "confirmed"  # the game has not said yet how it went
+    IN = "in"
+    FAILED = "failed"  # says the game
+    CANCELLED = "cancelled"
+    WRONG_CODE = "wrong_code"
+    OVER = "over"  # unknown, too old and answered before alike
+
+
 class Section(StrEnum):
     """Parts of the account page, their anchors, and where a problem is shown."""
 

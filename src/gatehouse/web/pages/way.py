@@ -63,15 +63,20 @@ class Way:
 
 
 def carried(query: bytes) -> str:
-    """The query of an authorization request, as a handle carries it; nothing when it is too long for that."""
+    """The query of an authorization request, or `/?…` of a game's link, as a handle carries it.
+
+    Nothing when it is too long for that.
+    """
     packed = base64.urlsafe_b64encode(zlib.compress(query, 9)).decode().rstrip("=")
     return packed if len(packed) <= CARRIED_LONGEST else ""
 
 
-def start_again(handle: str) -> str:
+def start_again(handle: str, *, otherwise: str = Path.SIGN_IN) -> str:
     """An address of ours, whatever the handle holds: anybody may have written it."""
     query = _unpacked(request_in(handle))
-    return f"{Path.AUTHORIZE}?{query}" if query else Path.SIGN_IN
+    if query.startswith(f"{Path.HOME}?"):
+        return query
+    return f"{Path.AUTHORIZE}?{query}" if query else otherwise
 
 
 def _unpacked(packed: str) -> str:

@@ -1,0 +1,116 @@
+"""Games that wait for a person: what a held poll costs, and how soon it is answered (interface §4.3; P9)."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+from typing import Final
+
+import httpx2
+from bench.answered import command
+from bench.figures import Figure
+from bench.machine import on_core
+from bench.served import Program, Server
+from bench.sockets import go_on, line, processor_seconds, said
+
+POLLS: Final = 10_000
+SETTLING: Final = 3.0  # seconds: marks are written, and the sockets quiet
+AT_REST: Final = 10.0  # seconds in which nothing happens but time
+LOGINS: Final = 60
+KILOBYTES: Final = 18.0  # of each
+SHARE: Final = 1.0  # % of a core
+WAKE: Final = 10.0  # milliseconds, median
+WAKE_ELSEWHERE: Final = 100.0
+WAKE_MOST: Final = 250.0  # the slowest of a hundred
+SLOWER: Final = 2.0  # times
+LOGIN: Final = "player@studio.example"
+PASSWORD: Final = "correct horse battery staple"  # noqa: S105 - of a throw-away database
+
+
+def held_polls(program: Program, data: Path, url: str, kind: str, number: int = POLLS) -> Iterator[Figure]:
+    """In one process that holds them all and serves the browser too."""
+    a_player(data, url)
+    named = f"{number:,} held polls, {kind}"
+    with program.serving(data, url) as server:
+        alone = slowest_login(server.port)
+        with waiting(server.port, number, server.port) as games:
+            said(games, "half")
+            before = server.megabytes()
+            go_on(games)
+            said(games, "held")
+            time.sleep(SETTLING)
+            each = (server.megabytes() - before) * 1024 / (number / 2)
+            busy = at_rest(server)
+            beside = slowest_login(server.port)
+            go_on(games)
+            wakes = json.loads(line(games))
+    yield Figure(name=f"{named}, memory of each", value=each, unit="KB", goal=KILOBYTES)
+    yield Figure(name=f"{named}, of a core", value=busy * 100, unit="%", goal=SHARE)
+    yield from woken(named, wakes, WAKE)
+    yield Figure(name=f"{named}, login p99 by that without", value=beside / alone, unit="x", goal=SLOWER)
+
+
+def held_elsewhere(program: Program, data: Path, url: str, number: int = 1_000) -> Iterator[Figure]:
+    """The poll at one node, the person at another."""
+    a_player(data, url)
+    with program.serving(data, url, pinned=False) as here:
+        settings = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{here.port}"}
+        with (
+            program.serving(data, url, pinned=False, settings=settings) as there,
+            waiting(here.port, number, there.port) as games,
+        ):
+            for word in ("half", "held"):
+                said(games, word)
+                go_on(games)
+            wakes = json.loads(line(games))
+    yield from woken(f"{number:,} polls held at one node, confirmed at another", wakes, WAKE_ELSEWHERE)
+
+
+def woken(named: str, wakes: list[float], goal: float) -> Iterator[Figure]:
+    cuts = quantiles(wakes, n=100)
+    yield Figure(name=f"{named}, from yes to answer, p50", value=cuts[49], unit="ms", goal=goal)
+    yield Figure(name=f"{named}, from yes to answer, p99", value=cuts[98], unit="ms", goal=WAKE_MOST)
+
+
+def a_player(data: Path, url: str) -> None:
+    data.mkdir(parents=True, exist_ok=True)
+    secret = data / "password"
+    secret.write_text(PASSWORD)
+    command(data, url, ["user", "create", "--login", LOGIN, "--nick", "Player", "--password-file", str(secret)])
+
+
+def slowest_login(port: int) -> float:
+    """Milliseconds; the slowest but one of so many, one after the other."""
+    took = []
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        for _ in range(LOGINS):
+            began = time.perf_counter()
+            told = client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD}).json()
+            took.append((time.perf_counter() - began) * 1_000)
+            if told["status"] != "OK":
+                raise RuntimeError(f"a login was answered {told}")
+    return sorted(took)[-2]
+
+
+def at_rest(server: Server) -> float:
+    began, used = time.perf_counter(), processor_seconds(server)
+    time.sleep(AT_REST)
+    return (processor_seconds(server) - used) / (time.perf_counter() - began)
+
+
+@contextmanager
+def waiting(port: int, number: int, confirm_port: int) -> Iterator[subprocess.Popen[str]]:
+    how = [str(port), str(number), str(confirm_port), LOGIN, PASSWORD]
+    with on_core(1):
+        games = subprocess.Popen(
+            [sys.executable, "-m", "bench.waiting", *how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    try:
+        yield games
+    finally:
+        games.kill()
+        games.communicate()

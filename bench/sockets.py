@@ -1,0 +1,101 @@
+"""Games that only wait: what an open WebSocket with its heartbeats costs (interface §6, checklist WS-06, WS-08)."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import apsw
+from bench.figures import Figure
+from bench.machine import on_core
+from bench.served import Program, Server
+
+SOCKETS: Final = 5_000
+SETTLING: Final = 6.0  # seconds: a round of heartbeats
+SECONDS: Final = 20.0
+GLANCE: Final = 0.05  # seconds between two looks whether something was written
+KILOBYTES: Final = 25.0  # for each
+SHARE: Final = 10.0  # % of a core for all of them
+WRITES: Final = 2.0  # a second
+SETTINGS: Final = {"GATEHOUSE__GAME__SOCKETS_PER_SOURCE": "1000000"}
+
+
+def sockets(program: Program, data: Path, database: Path, number: int = SOCKETS) -> list[Figure]:
+    with (
+        program.serving(data, f"sqlite:///{database}", settings=SETTINGS) as server,
+        sitting(server.port, number) as games,
+    ):
+        said(games, "half")  # which takes what the start and the registrations have left over
+        before = server.megabytes()
+        go_on(games)
+        said(games, "open")
+        time.sleep(SETTLING)
+        each = (server.megabytes() - before) * 1024 / (number / 2)
+        busy, writes = at_rest(server, database)
+        go_on(games)
+        pings = int(line(games))
+    if pings < number:
+        raise RuntimeError(f"only {pings} pings for {number} sockets")
+    named = f"{number:,} WebSockets with heartbeats"
+    return [
+        Figure(name=f"{named}, memory of each", value=each, unit="KB", goal=KILOBYTES),
+        Figure(name=f"{named}, of a core", value=busy * 100, unit="%", goal=SHARE),
+        Figure(name=f"{named}, transactions", value=writes, unit="/s", goal=WRITES),
+    ]
+
+
+@contextmanager
+def sitting(port: int, number: int) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "bench.sitting", str(port), str(number)]
+    with on_core(1):
+        games = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield games
+    finally:
+        games.kill()
+        games.communicate()
+
+
+def at_rest(server: Server, database: Path) -> tuple[float, float]:
+    """The share of a core, and the transactions a second, while nothing happens but time."""
+    watch = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    begin, used = time.perf_counter(), processor_seconds(server)
+    seen, writes = version(watch), 0
+    while time.perf_counter() < begin + SECONDS:
+        time.sleep(GLANCE)
+        newest = version(watch)
+        writes, seen = writes + (newest != seen), newest
+    took = time.perf_counter() - begin
+    watch.close()
+    return (processor_seconds(server) - used) / took, writes / took
+
+
+def version(connection: apsw.Connection) -> int:
+    """Another one after every commit of another process."""
+    found: int = connection.pragma("data_version")
+    return found
+
+
+def processor_seconds(server: Server) -> float:
+    fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def said(games: subprocess.Popen[str], word: str) -> None:
+    if line(games) != word:
+        raise RuntimeError("the games in bench/sitting.py gave up")
+
+
+def line(games: subprocess.Popen[str]) -> str:
+    assert games.stdout is not None  # noqa: S101 - it was asked for
+    return games.stdout.readline().strip()
+
+
+def go_on(games: subprocess.Popen[str]) -> None:
+    assert games.stdin is not None  # noqa: S101 - it was asked for
+    games.stdin.write("\n")
+    games.stdin.flush()

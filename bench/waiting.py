@@ -1,0 +1,118 @@
+"""Games that poll, in a process of their own, and a person who confirms some of them.
+
+    python -m bench.waiting PORT POLLS CONFIRM_PORT LOGIN PASSWORD
+
+registers POLLS sessions at PORT, holds half of the polls and prints `half`; after a line on stdin holds the others
+and prints `held`; after the next line signs in at CONFIRM_PORT, confirms a sample one after the other, and prints the
+milliseconds from each yes to the answer of its poll, as JSON. Whoever is told RETRY polls again after its delay.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from typing import Final, cast
+
+import httpx2
+import uvloop
+from bench.sitting import HEAD_ENDS, LOOPBACK, heard
+from tests.support.visitor import hidden_fields
+
+AT_ONCE: Final = 50
+SAMPLE: Final = 100
+REGISTER: Final = (
+    b"POST /proxy/api/gameSession/getGsid HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b'Content-Length: 14\r\nConnection: close\r\n\r\n{"factor":"f"}'
+)
+POLL: Final = "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+
+
+class Poller(asyncio.Protocol):
+    def __init__(self, gsid: str, location: str) -> None:
+        body = json.dumps({"gsid": gsid})
+        self.gsid = gsid
+        self._request = (POLL % (location, len(body), body)).encode()
+        self._answer = b""
+        self.answered: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        head, ends, body = self._answer.partition(HEAD_ENDS)
+        if not ends or not body.endswith(b"}"):
+            return
+        self._answer = b""
+        told = json.loads(body)
+        if told["status"] == "RETRY":
+            asyncio.get_running_loop().call_later(told["delay"], self._transport.write, self._request)
+        elif told["status"] == "OK":
+            self.answered.set_result(time.perf_counter())
+        else:
+            self.answered.set_exception(ConnectionError(f"{head!r} {body!r}"))
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if not self.answered.done():
+            self.answered.set_exception(ConnectionError("the server closed a poll"))
+
+
+class Person:
+    """Signed in once; says yes to whatever waits."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+
+    async def sign_in(self, login: str, password: str) -> None:
+        page = await self._client.get("/sign-in")
+        form = {**hidden_fields(page.text), "login": login, "password": password}
+        (await self._client.post("/sign-in", data=form)).raise_for_status()
+
+    async def confirm(self, poller: Poller) -> float:
+        """Milliseconds from the yes to the game's answer."""
+        page = await self._client.get("/", params={"gsid": poller.gsid})
+        form = {**hidden_fields(page.text), "decision": "confirm"}
+        began = time.perf_counter()
+        await self._client.post("/sign-in/confirm", data=form)
+        return (await poller.answered - began) * 1_000
+
+
+async def register(port: int) -> tuple[str, str]:
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    writer.write(REGISTER)
+    head, _, body = (await reader.read()).partition(HEAD_ENDS)
+    writer.close()
+    location = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"location: "))
+    return json.loads(body)["gsid"], location.decode().partition(": ")[2]
+
+
+async def poll(port: int, gsid: str, location: str) -> Poller:
+    _, poller = await asyncio.get_running_loop().create_connection(lambda: Poller(gsid, location), LOOPBACK, port)
+    return poller
+
+
+async def hold(port: int, sessions: list[tuple[str, str]]) -> list[Poller]:
+    held = []
+    for start in range(0, len(sessions), AT_ONCE):
+        held += await asyncio.gather(*(poll(port, *one) for one in sessions[start : start + AT_ONCE]))
+    return held
+
+
+async def run(port: int, polls: int, confirm_port: int, login: str, password: str) -> None:
+    sessions = []
+    for _ in range(0, polls, AT_ONCE):
+        sessions += await asyncio.gather(*(register(port) for _ in range(AT_ONCE)))
+    await hold(port, sessions[: polls // 2])
+    await heard("half")
+    pollers = await hold(port, sessions[polls // 2 :])
+    await heard("held")
+    address = f"http://{LOOPBACK}:{confirm_port}"
+    async with httpx2.AsyncClient(base_url=address, follow_redirects=True, timeout=30) as client:
+        person = Person(client)
+        await person.sign_in(login, password)
+        print(json.dumps([await person.confirm(poller) for poller in pollers[:SAMPLE]]))
+
+
+if __name__ == "__main__":
+    uvloop.run(run(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5]))

@@ -1,0 +1,167 @@
+"""The browser's side of a sign-in from a game: its link, what comes after the answer, and what pages ask meanwhile.
+
+A GET never answers for anybody: the link leads to the sign-in and to the confirmation (R4, cross-device phishing).
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.gamesessions.model import Closing, GameSession, State
+from gatehouse.gamesessions.occasion import KIND, LINK, GameOccasion, page
+from gatehouse.interaction.dispatcher import Interactions
+from gatehouse.interaction.errors import InteractionGone
+from gatehouse.interaction.model import Step, proof_of_session
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import TooMany
+from gatehouse.throttle.volume import Volume
+from gatehouse.web.browser import Browser, Browsers, is_full, is_prefetch
+from gatehouse.web.dialects import Dialect
+from gatehouse.web.middleware.client_address import caller_of
+from gatehouse.web.pages.consent import Owners
+from gatehouse.web.pages.entrance import page_of
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import Pages
+from gatehouse.web.pages.sso_contexts import GameDeniedContext, GameEndContext
+from gatehouse.web.pages.vocabulary import GameEnd
+from gatehouse.web.pages.way import carried
+from gatehouse.web.parse import read_query
+from gatehouse.web.responses import NO_STORE, json_answer, see_other
+from gatehouse.web.routes.table import Endpoint, RateClass
+
+BEGINNING: Final = "game"  # what is counted: sign-ins begun and kept until they end
+NOT_FOUND: Final = 404
+NOT_NOW: Final = 503
+ENDS: Final = {Closing.SUCCESS.value: GameEnd.IN, Closing.ERROR.value: GameEnd.FAILED}
+
+
+class GsidQuery(msgspec.Struct, frozen=True, kw_only=True):
+    gsid: str = ""
+
+
+class StateAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session stands; nothing about people."""
+
+    state: str
+    closed: str
+    waiting: bool
+
+
+class OverAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    state: str = "over"
+
+
+class GamePages:
+    def __init__(
+        self,
+        *,
+        occasion: GameOccasion,
+        owners: Owners,
+        interactions: Interactions,
+        browsers: Browsers,
+        pages: Pages,
+        volume: Volume,
+        clock: Clock,
+    ) -> None:
+        self._occasion = occasion
+        self._owners = owners
+        self._interactions = interactions
+        self._browsers = browsers
+        self._pages = pages
+        self._volume = volume
+        self._clock = clock
+
+    async def open(self, request: Request, browser: Browser, gsid: str) -> Response:
+        """`/?gsid=…`. Nothing else in the query counts: what the game asked for stands (checklist GS-20)."""
+        if is_prefetch(request) or request.method == "HEAD":
+            return Response(None, NOT_NOW, NO_STORE)
+        try:
+            return self._browsers.remember(see_other(await self._begin(request, browser, gsid)), browser)
+        except InteractionGone:
+            return self._ended(request, GameEnd.OVER)
+
+    async def _begin(self, request: Request, browser: Browser, gsid: str) -> str:
+        """Begin a way through the pages; how many one source may begin is bounded, as at authorize (AZ-33)."""
+        wait = self._volume.admit(BEGINNING, caller_of(request.scope).source)
+        if wait:
+            raise TooMany(wait, "sign-ins for games begun from one source")
+        ask = await self._occasion.open(gsid)
+        again, signed_in = carried(page(LINK, gsid).encode()), browser.signed_in
+        if not is_full(signed_in):
+            handle = await self._interactions.begin(KIND, ask, browser=browser.name, request=again)
+            return page_of(Step.LOGIN, handle)
+        proof = proof_of_session(signed_in.session)
+        handle, interaction = await self._interactions.begin_proved(
+            KIND, ask, proof, browser=browser.name, request=again
+        )
+        return page_of(interaction.step, handle)
+
+    async def done(self, request: Request) -> Response:
+        """Somebody said yes; from here on the page tells what the game says."""
+        gsid = read_query(request, GsidQuery).gsid
+        session = await self._occasion.standing(gsid)
+        if session is not None and session.state is State.PENDING:
+            return see_other(page(LINK, gsid))
+        end = end_of(session)
+        return self._ended(request, end, gsid=gsid if end is GameEnd.CONFIRMED else "")
+
+    async def cancelled(self, request: Request) -> Response:
+        return self._ended(request, GameEnd.CANCELLED)
+
+    async def wrong_code(self, request: Request) -> Response:
+        return self._ended(request, GameEnd.WRONG_CODE)
+
+    async def denied(self, request: Request) -> Response:
+        """The application does not let this account in: which one, and whom to ask."""
+        browser = await self._browsers.read(request)
+        session = await self._occasion.standing(read_query(request, GsidQuery).gsid)
+        if session is None or session.state is not State.FAILED or browser.signed_in is None:
+            return self._ended(request, GameEnd.OVER)
+        user = browser.signed_in.user
+        context = GameDeniedContext(
+            application=await self._occasion.name(session),
+            login=user.login or "",
+            ask=await self._owners.owner(self._occasion.application(session)),
+        )
+        return self._pages.show(request, context, account_lang=user.lang)
+
+    async def state(self, request: Request) -> Response:
+        session = await self._occasion.standing(read_query(request, GsidQuery).gsid)
+        if session is None:
+            return json_answer(OverAnswer())
+        waiting = session.is_waited_for(self._clock.now())
+        return json_answer(StateAnswer(state=session.stage.value, closed=session.closed, waiting=waiting))
+
+    def _ended(self, request: Request, end: GameEnd, *, gsid: str = "") -> Response:
+        status = NOT_FOUND if end is GameEnd.OVER else None
+        return self._pages.show(request, GameEndContext(end=end, gsid=gsid), status=status)
+
+    def endpoints(self) -> list[Endpoint]:
+        done = Endpoint(
+            name="game.done",
+            path=Path.GAME_DONE,
+            methods=("GET",),
+            handler=self.done,
+            dialect=Dialect.PAGE,
+            rate_class=RateClass.PUBLIC,
+            section="pages",
+            summary="Back to the game",
+            hidden=True,
+        )
+        return [
+            done,
+            replace(done, name="game.cancelled", path=Path.GAME_CANCELLED, handler=self.cancelled),
+            replace(done, name="game.wrong_code", path=Path.GAME_WRONG_CODE, handler=self.wrong_code),
+            replace(done, name="game.denied", path=Path.GAME_DENIED, handler=self.denied),
+            replace(done, name="game.state", path=Path.GAME_STATE, handler=self.state, dialect=Dialect.PLAIN),
+        ]
+
+
+def end_of(session: GameSession | None) -> GameEnd:
+    """What to tell of a session that was answered; closed by the game before the delivery it is a failed one too."""
+    if session is None or (session.state is State.FAILED and session.closed != Closing.ERROR):
+        return GameEnd.OVER
+    return ENDS.get(session.closed, GameEnd.CONFIRMED)

@@ -1,0 +1,40 @@
+"""What an endpoint knows of a WebSocket: nothing here is about frames (web/websocket.py)."""
+
+from typing import Final, Protocol
+
+SOCKET: Final = "gatehouse.socket"  # where an endpoint finds its Handover in the scope
+
+ROUND: Final = 2.5  # seconds between two turns of a socket
+STEPS: Final = 10  # of a round, so that not all of them are pinged at once
+
+
+class TakesTurns(Protocol):
+    def take_turn(self) -> None:
+        """Called once a round."""
+
+
+class Listener(Protocol):
+    """Whoever a socket belongs to."""
+
+    def gone(self, *, by_client: bool) -> None:
+        """It is not open any more, told once; `by_client`: it closed the socket or is lost, we did not end it."""
+
+    def released(self) -> None:
+        """The connection itself is gone, told once and last."""
+
+
+class Socket(Protocol):
+    """One that is open."""
+
+    def tell(self, text: bytes) -> None:
+        """Send a text frame; nothing when it is not open any more."""
+
+    def end(self, code: int, reason: str, last_word: bytes = b"") -> None:
+        """Close it with this code, after this text frame if there is one."""
+
+
+class Handover(Protocol):
+    """A handshake that the application has accepted: from now on no task runs for the socket."""
+
+    def hand_over(self, listener: Listener) -> Socket:
+        """Open the socket; what becomes of it is told to the listener."""

@@ -1,0 +1,104 @@
+"""The promises of gamesessions/store.py about sockets: watch, unwatch, seen."""
+
+import asyncio
+
+from gatehouse.gamesessions.model import GameSession
+from gatehouse.storage.opening import Storage
+from tests.support.builders import NOW, a_game_session
+from tests.support.echo import until
+
+SILENT = 15  # seconds after which a node's word is not good any more
+
+
+async def a_session(storage: Storage, gsid: str = "g1") -> str:
+    await storage.game_sessions.register(a_game_session(gsid))
+    return gsid
+
+
+async def found(storage: Storage, gsid: str) -> GameSession:
+    session = await storage.game_sessions.find(gsid, NOW)
+    assert session is not None
+    return session
+
+
+async def test_a_socket_is_a_sign_of_life(storage: Storage) -> None:
+    gsid = await a_session(storage)
+    assert (await found(storage, gsid)).last_seen == 0
+    await storage.game_sessions.watch(gsid, "here", NOW + 3)
+    assert (await found(storage, gsid)).last_seen == NOW + 3
+
+
+async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
+    gsids = [await a_session(storage, f"g{n}") for n in range(50)]
+    other = await a_session(storage, "other")
+    await storage.game_sessions.seen(gsids, "here", NOW + 5)
+    assert {(await found(storage, gsid)).last_seen for gsid in gsids} == {NOW + 5}
+    assert (await found(storage, other)).last_seen == 0
+
+
+async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) -> None:
+    gsid = await a_session(storage)
+    heard: list[str] = []
+    forget = storage.game_sessions.listen(heard.append)
+    await storage.game_sessions.watch(gsid, "here", NOW)
+    assert await storage.game_sessions.unwatch(gsid, "here", NOW + 1)
+    await until(lambda: gsid in heard)
+    forget()
+    assert (await found(storage, gsid)).cancels == 1
+    await storage.game_sessions.watch(gsid, "here", NOW + 2)
+    assert await storage.game_sessions.unwatch(gsid, "here", NOW + 3)
+    assert (await found(storage, gsid)).cancels == 2
+
+
+async def test_a_socket_at_another_node_keeps_it(storage: Storage) -> None:
+    gsid = await a_session(storage)
+    await storage.game_sessions.watch(gsid, "here", NOW)
+    await storage.game_sessions.watch(gsid, "there", NOW)
+    assert not await storage.game_sessions.unwatch(gsid, "here", NOW + 1)
+    assert (await found(storage, gsid)).cancels == 0
+    assert await storage.game_sessions.unwatch(gsid, "there", NOW + 1)
+    assert (await found(storage, gsid)).cancels == 1
+
+
+async def test_a_node_that_fell_silent_keeps_nothing_and_one_that_speaks_does(storage: Storage) -> None:
+    for gsid, kept in ((await a_session(storage, "g1"), False), (await a_session(storage, "g2"), True)):
+        await storage.game_sessions.watch(gsid, "here", NOW)
+        await storage.game_sessions.watch(gsid, "there", NOW)
+        if kept:
+            await storage.game_sessions.seen([gsid], "there", NOW + SILENT - 5)
+        assert await storage.game_sessions.unwatch(gsid, "here", NOW + SILENT) is not kept
+
+
+async def test_what_is_over_is_not_cancelled(storage: Storage) -> None:
+    gsid = await a_session(storage)
+    await storage.game_sessions.watch(gsid, "here", NOW)
+    assert not await storage.game_sessions.unwatch(gsid, "here", NOW + 120)
+    assert not await storage.game_sessions.unwatch("unknown", "here", NOW)
+
+
+async def test_of_two_nodes_that_leave_at_once_at_least_one_cancels(storage: Storage) -> None:
+    for number in range(10):
+        gsid = await a_session(storage, f"g{number}")
+        await storage.game_sessions.watch(gsid, "here", NOW)
+        await storage.game_sessions.watch(gsid, "there", NOW)
+        answers = await asyncio.gather(
+            storage.game_sessions.unwatch(gsid, "here", NOW), storage.game_sessions.unwatch(gsid, "there", NOW)
+        )
+        assert any(answers)
+
+
+async def test_last_seen_never_goes_back(storage: Storage) -> None:
+    gsid = await a_session(storage)
+    for at in (NOW + 5, NOW + 4):
+        await storage.game_sessions.seen([gsid], "here", at)
+    assert (await found(storage, gsid)).last_seen == NOW + 5
+
+
+async def test_a_node_that_ends_is_forgotten_and_cancels_nothing(storage: Storage) -> None:
+    gsid = await a_session(storage)
+    for node in ("here", "there"):
+        await storage.game_sessions.watch(gsid, node, NOW)
+    await storage.game_sessions.forget("here")
+    assert (await found(storage, gsid)).cancels == 0
+    assert await storage.game_sessions.unwatch(gsid, "there", NOW)
+    assert (await found(storage, gsid)).cancels == 1

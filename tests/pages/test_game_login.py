@@ -1,0 +1,182 @@
+"""Signing in from a game, in a real browser: beside the game and far from it, with and without JavaScript."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from tests.support.game import ANNA, Game, register, register_elsewhere
+from tests.support.permission_builders import create_application
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WARNING = "This was not started in the network you are in"
+YES, NO = "Yes, sign me in", "No, cancel"
+BACK = "You can go back to the game"
+OVER = "This sign-in is over"
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
+async def anna(service: Service) -> User:
+    return await service.house.administration.create(
+        login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+    )
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def plain(browser: Browser) -> AsyncIterator[Page]:
+    """Without JavaScript."""
+    context = await browser.new_context(locale="en-GB", java_script_enabled=False)
+    yield await context.new_page()
+    await context.close()
+
+
+@pytest_asyncio.fixture(params=["script", "no script"], loop_scope="session")
+async def either(page: Page, plain: Page, request: pytest.FixtureRequest) -> Page:
+    return page if request.param == "script" else plain
+
+
+async def open_link(page: Page, game: Game) -> None:
+    """As a person who is not signed in yet."""
+    await page.goto(f"{game.service.base_url}/?gsid={game.gsid}")
+    await page.get_by_label("E-mail").fill(ANNA)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in", exact=True).click()
+    await expect(page.get_by_role("button", name=YES)).to_be_visible()
+
+
+async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
+    service: Service, either: Page, anna: User
+) -> None:
+    application = await create_application(service.house.storage, name="Sky Raiders")
+    game = await register(service, app_id=application.application_id, code="1")
+    await service.clock.advance(12)
+    await open_link(either, game)
+    await expect(either.get_by_role("heading", name="Sign in to Sky Raiders on your PC?")).to_be_visible()
+    await expect(either.get_by_text("Started 12 seconds ago, from the network you are in.")).to_be_visible()
+    await expect(either.get_by_text("The game is waiting.")).to_be_visible()
+    await expect(either.get_by_role("alert")).to_have_count(0)
+    await expect(either.get_by_role("radio")).to_have_count(0)
+    boxes = [await either.get_by_role("button", name=name).bounding_box() for name in (NO, YES)]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert (boxes[0]["width"], boxes[0]["height"]) == (boxes[1]["width"], boxes[1]["height"])
+    await either.get_by_role("button", name=YES).click()
+    await expect(either.get_by_role("heading", name=BACK)).to_be_visible()
+    assert (await game.poll()).json()["user_id"] == anna.user_id
+
+
+async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
+    service: Service, page: Page, anna: User
+) -> None:
+    game = await register_elsewhere(service, code="1")
+    await page.goto(f"{service.base_url}/?gsid={game.gsid}")
+    await page.keyboard.type(ANNA)  # the field has the focus
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")  # over the link to a new password
+    await page.keyboard.type(PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert")).to_contain_text(WARNING)
+    numbers = page.get_by_role("radio")
+    await expect(numbers).to_have_count(3)
+    await expect(page.get_by_role("radio", checked=True)).to_have_count(0)
+    offered = [await one.get_attribute("value") for one in await numbers.all()]
+    place = offered.index(game.told["code"])
+    while not await numbers.first.evaluate("radio => radio === document.activeElement"):
+        await page.keyboard.press("Tab")
+    await page.keyboard.press("Space")
+    for _ in range(place):
+        await page.keyboard.press("ArrowRight")
+    await expect(numbers.nth(place)).to_be_checked()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name=BACK)).to_be_visible()
+    assert (await game.poll()).json()["user_id"] == anna.user_id
+
+
+async def test_far_from_the_game_a_yes_without_a_number_is_not_sent_and_a_wrong_one_ends_it(
+    service: Service, either: Page
+) -> None:
+    game = await register_elsewhere(service, code="1")
+    await open_link(either, game)
+    await either.get_by_role("button", name=YES).click()
+    await expect(either.get_by_role("alert")).to_contain_text(WARNING)
+    for number in await either.get_by_role("radio").all():
+        if await number.get_attribute("value") != game.told["code"]:
+            await number.check()
+    await either.get_by_role("button", name=YES).click()
+    await expect(either.get_by_role("heading", name="That is not the number")).to_be_visible()
+    assert (await game.poll()).json()["status"] == "ERROR"
+
+
+async def test_a_no_needs_no_number_and_ends_it(service: Service, either: Page) -> None:
+    game = await register_elsewhere(service, code="1")
+    await open_link(either, game)
+    await either.get_by_role("button", name=NO).click()
+    await expect(either.get_by_role("heading", name="Nobody was signed in")).to_be_visible()
+    assert (await game.poll()).json()["status"] == "ERROR"
+
+
+async def test_too_late_is_no_dead_end_without_javascript(service: Service, plain: Page) -> None:
+    game = await register(service)
+    await open_link(plain, game)
+    await service.clock.advance(120)
+    await plain.get_by_role("button", name=YES).click()
+    await expect(plain.get_by_role("heading", name="This page was open too long")).to_be_visible()
+    await plain.get_by_role("button", name="Start again").click()
+    await expect(plain.get_by_role("heading", name=OVER)).to_be_visible()
+
+
+async def test_the_question_goes_away_by_itself_when_nobody_waits_for_the_answer(
+    service: Service, page: Page
+) -> None:
+    game = await register(service)
+    await open_link(page, game)
+    await service.clock.advance(60)
+    await expect(page.get_by_text("The game does not seem to be waiting any more.")).to_be_visible()
+    await expect(page.get_by_text("The game is waiting.")).to_be_hidden()
+    await service.clock.advance(60)
+    await expect(page.get_by_role("heading", name=OVER)).to_be_visible()
+
+
+@pytest.mark.parametrize(("closing", "says"), [("Success", "You are in"), ("Error", "The game says it did not work")])
+async def test_the_last_page_follows_what_the_game_says(
+    service: Service, page: Page, closing: str, says: str
+) -> None:
+    game = await register(service)
+    await open_link(page, game)
+    await page.get_by_role("button", name=YES).click()
+    await expect(page.get_by_role("heading", name=BACK)).to_be_visible()
+    assert (await game.poll()).json()["status"] == "OK"
+    await game.close(closing)
+    await expect(page.get_by_role("heading", name=says)).to_be_visible()
+
+
+async def test_without_javascript_a_link_tells_what_the_game_says(service: Service, plain: Page) -> None:
+    game = await register(service)
+    await open_link(plain, game)
+    await plain.get_by_role("button", name=YES).click()
+    assert (await game.poll()).json()["status"] == "OK"
+    await game.close()
+    await plain.get_by_role("link", name="See what the game says").click()
+    await expect(plain.get_by_role("heading", name="You are in")).to_be_visible()
+
+
+async def test_a_phone_goes_on_where_the_picture_leads(service: Service, browser: Browser, page: Page) -> None:
+    game = await register(service)
+    await page.goto(f"{service.base_url}/?gsid={game.gsid}")
+    picture = page.get_by_role("img", name="QR code with the link to this sign-in")
+    await expect(picture).to_be_hidden()
+    await page.get_by_text("Use your phone instead").click()
+    await expect(picture).to_be_visible()
+    context = await browser.new_context(locale="en-GB", has_touch=True, is_mobile=True)
+    phone = await context.new_page()
+    await open_link(phone, game)
+    await expect(phone.get_by_text("Use your phone instead")).to_be_hidden()
+    await phone.get_by_role("button", name=YES).tap()
+    await expect(phone.get_by_role("heading", name=BACK)).to_be_visible()
+    await context.close()

@@ -1,0 +1,282 @@
+"""What sockets that come and go mean for a session, without a wire (gamesessions/presence.py)."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import pytest
+
+from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.attendance import Ending
+from gatehouse.gamesessions.errors import Violation
+from gatehouse.gamesessions.model import GameSession, Stage
+from gatehouse.gamesessions.presence import GRACE, LOOKS, Presence
+from gatehouse.gamesessions.proof import Presented
+from gatehouse.gamesessions.pulse import Pulse
+from gatehouse.gamesessions.records import GameRecords
+from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.gamesessions.waiters import Waiters
+from gatehouse.kernel.addresses import parse_address
+from gatehouse.kernel.errors import TooMany, Unavailable
+from tests.support.clock import MovableClock, settle
+
+ADDRESS = parse_address("192.0.2.7")
+assert ADDRESS is not None
+OWNER = Presented(address=ADDRESS, source=str(ADDRESS), proven=True)
+ORIGIN = Origin(actor="game", address=str(ADDRESS))
+
+
+class Memory:
+    """A store of one node, which does what it is told when it is let."""
+
+    def __init__(self, clock: MovableClock) -> None:
+        self.clock = clock
+        self.sessions: dict[str, GameSession] = {}
+        self.done: list[str] = []
+        self.fails = False
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+        self.finding = 0
+        self.found_at_once = 0
+
+    def add(self, gsid: str) -> str:
+        now = self.clock.now()
+        self.sessions[gsid] = GameSession(
+            gsid=gsid,
+            location=b"",
+            address=str(ADDRESS),
+            address_proven=True,
+            options=b"",
+            created_at=now,
+            ends_at=now + 1_200,
+        )
+        return gsid
+
+    async def find(self, gsid: str, now: int) -> GameSession | None:
+        self.finding += 1
+        self.found_at_once = max(self.found_at_once, self.finding)
+        await self._do()
+        self.finding -= 1
+        found = self.sessions.get(gsid)
+        return found if found is not None and found.lasts(now) else None
+
+    async def watch(self, gsid: str, _node: str, _now: int) -> None:
+        await self._do()
+        self.done.append(f"watch {gsid}")
+
+    async def unwatch(self, gsid: str, _node: str, _now: int) -> bool:
+        await self._do()
+        self.done.append(f"unwatch {gsid}")
+        return True
+
+    async def seen(self, gsids: Collection[str], _node: str, now: int) -> None:
+        for gsid in gsids:
+            self.sessions[gsid] = replace(self.sessions[gsid], last_seen=now)
+
+    async def _do(self) -> None:
+        await self.may_go_on.wait()
+        await asyncio.sleep(0)
+        if self.fails:
+            self.finding = 0
+            raise Unavailable
+
+
+class NoRecords:
+    async def violation(self, _gsid: str, _origin: Origin, reason: str) -> Violation:
+        return Violation("record", reason)
+
+
+@dataclass(slots=True, eq=False)
+class Chair:
+    """A seat that writes down what it is told, and leaves when it is ended."""
+
+    presence: Presence
+    gsid: str
+    origin: Origin = ORIGIN
+    opened: bool = True
+    heard: list[Stage | Ending] = field(default_factory=list)
+
+    def is_open(self) -> bool:
+        return self.opened
+
+    def tell(self, stage: Stage) -> None:
+        self.heard.append(stage)
+
+    def end(self, ending: Ending, _record_id: str) -> None:
+        if self.opened:
+            self.heard.append(ending)
+            self.presence.leave(self.gsid, self, by_client=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    clock: MovableClock
+    store: Memory
+    waiters: Waiters
+    presence: Presence
+
+    async def sit(self, gsid: str = "gsid", by: Presented = OWNER) -> Chair:
+        chair = Chair(self.presence, gsid)
+        await self.presence.join(gsid, by, ORIGIN, chair)
+        return chair
+
+    def rise(self, chair: Chair) -> None:
+        self.presence.leave(chair.gsid, chair, by_client=True)
+
+
+@pytest.fixture
+async def room() -> Room:
+    clock = MovableClock()
+    memory = Memory(clock)
+    memory.add("gsid")
+    store = cast("GameSessionStore", memory)
+    waiters = Waiters()
+    presence = Presence(
+        store=store,
+        waiters=waiters,
+        pulse=Pulse(store=store, node="here", clock=clock),
+        records=cast("GameRecords", NoRecords()),
+        clock=clock,
+        node="here",
+        seats_most=3,
+    )
+    return Room(clock=clock, store=memory, waiters=waiters, presence=presence)
+
+
+async def test_the_first_socket_is_stored_and_the_end_of_the_last_one_after_the_grace(room: Room) -> None:
+    first, second = await room.sit(), await room.sit()
+    assert room.store.done == ["watch gsid"]
+    room.rise(first)
+    await room.clock.advance(GRACE * 2)
+    room.rise(second)
+    await room.clock.advance(GRACE - 0.1)
+    assert room.store.done == ["watch gsid"]
+    await room.clock.advance(0.1)
+    assert room.store.done == ["watch gsid", "unwatch gsid"]
+    assert len(room.presence) == 0
+    assert room.waiters._others == {}
+
+
+async def test_coming_and_going_within_the_grace_writes_nothing(room: Room) -> None:
+    for _ in range(20):
+        room.rise(await room.sit())
+        await room.clock.advance(GRACE - 0.1)
+    assert room.store.done == ["watch gsid"]
+
+
+async def test_who_comes_back_while_the_end_is_being_stored_is_stored_after_it(room: Room) -> None:
+    room.rise(await room.sit())
+    room.store.may_go_on.clear()
+    await room.clock.advance(GRACE)
+    back = Chair(room.presence, "gsid")
+    coming = asyncio.create_task(room.presence.join("gsid", OWNER, ORIGIN, back))
+    await settle()
+    assert not coming.done()
+    room.store.may_go_on.set()
+    await coming
+    assert room.store.done == ["watch gsid", "unwatch gsid", "watch gsid"]
+    assert len(room.presence) == 1
+
+
+async def test_two_who_come_at_once_are_stored_once(room: Room) -> None:
+    await asyncio.gather(room.sit(), room.sit())
+    assert room.store.done == ["watch gsid"]
+
+
+async def test_an_end_that_could_not_be_stored_is_tried_again(room: Room) -> None:
+    room.rise(await room.sit())
+    room.store.fails = True
+    await room.clock.advance(GRACE * 3)
+    assert room.store.done == ["watch gsid"]
+    room.store.fails = False
+    await room.clock.advance(GRACE)
+    assert room.store.done == ["watch gsid", "unwatch gsid"]
+
+
+async def test_a_socket_that_could_not_be_stored_takes_no_part(room: Room) -> None:
+    room.store.may_go_on.clear()
+    coming = asyncio.create_task(room.sit())
+    await settle()
+    room.store.fails = True
+    room.store.may_go_on.set()
+    with pytest.raises(Unavailable):
+        await coming
+    assert len(room.presence) == 0
+    assert room.waiters._others == {}
+
+
+async def test_what_we_end_and_what_a_restart_ends_is_not_stored(room: Room) -> None:
+    chair = await room.sit()
+    room.presence.leave("gsid", chair, by_client=False)
+    await room.clock.advance(GRACE)
+    leaving, staying = await room.sit(), await room.sit(room.store.add("other"))
+    room.rise(leaving)
+    room.presence.stop()
+    room.rise(staying)
+    await room.clock.advance(GRACE)
+    assert "unwatch gsid" not in room.store.done
+    assert "unwatch other" not in room.store.done
+    assert len(room.presence) == 0
+
+
+async def test_a_session_has_so_many_seats_for_its_owner_and_as_many_for_others(room: Room) -> None:
+    keyed = room.store.sessions["gsid"]
+    room.store.sessions["gsid"] = replace(keyed, public_key="some key")
+    for _ in range(3):
+        await room.sit()
+    with pytest.raises(TooMany):
+        await room.sit()
+    room.store.sessions["gsid"] = keyed
+    for _ in range(3):
+        await room.sit()
+    with pytest.raises(TooMany):
+        await room.sit()
+    assert room.store.done == ["watch gsid"]
+
+
+async def test_a_socket_that_is_not_open_yet_is_told_when_it_is(room: Room) -> None:
+    chair = Chair(room.presence, "gsid", opened=False)
+    await room.presence.join("gsid", OWNER, ORIGIN, chair)
+    room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], opened_at=1)
+    room.waiters.hear("gsid")
+    await settle()
+    assert chair.heard == []
+    chair.opened = True
+    room.presence.look("gsid")
+    await settle()
+    assert chair.heard == [Stage.OPENED]
+
+
+async def test_missed_notices_make_everyone_look_a_few_at_a_time(room: Room) -> None:
+    chairs = [await room.sit(room.store.add(f"gsid-{n}")) for n in range(5 * LOOKS)]
+    for gsid, session in room.store.sessions.items():
+        room.store.sessions[gsid] = replace(session, opened_at=1)
+    room.store.found_at_once = 0
+    room.waiters.hear("")
+    for _ in range(10):
+        await settle()
+    assert [chair.heard for chair in chairs] == [[Stage.OPENED]] * len(chairs)
+    assert room.store.found_at_once == LOOKS
+
+
+async def test_a_look_that_fails_is_had_at_the_next_heartbeat(room: Room) -> None:
+    chair = await room.sit()
+    room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], opened_at=1)
+    room.store.fails = True
+    room.waiters.hear("gsid")
+    await settle()
+    room.store.fails = False
+    await room.clock.advance(5)
+    assert chair.heard == [Stage.OPENED]
+
+
+async def test_a_session_that_polls_have_moved_on_is_not_taken_for_ended(room: Room) -> None:
+    room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], ends_at=room.clock.now() + 20)
+    chair = await room.sit()
+    room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], ends_at=room.clock.now() + 60)
+    await room.clock.advance(50)
+    assert chair.heard == []
+    await room.clock.advance(20)
+    assert chair.heard == [Ending.OVER]
+    assert len(room.presence) == 0

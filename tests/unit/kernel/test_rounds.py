@@ -1,0 +1,89 @@
+"""Turns for many with one timer (kernel/rounds.py)."""
+
+from collections.abc import Callable
+
+from gatehouse.kernel.rounds import Rounds
+from tests.support.clock import MovableClock
+
+
+class Asleep(MovableClock):
+    """A process that was stopped: when it goes on, time has passed and every timer is late."""
+
+    def wake_after(self, seconds: float) -> Callable[[], object]:
+        """Returns what the event loop does first."""
+        late = [timer for timer in self._timers if not timer.cancelled]
+        self._timers.clear()
+        self._elapsed += seconds
+        return lambda: [timer.callback() for timer in late]
+
+
+async def test_everyone_gets_one_turn_a_round() -> None:
+    clock = MovableClock()
+    turns: list[tuple[str, float]] = []
+    rounds: Rounds[str] = Rounds(
+        lambda member: turns.append((member, clock.monotonic())), clock=clock, every=5, steps=5
+    )
+    rounds.add("early")
+    await clock.advance(2.5)
+    rounds.add("late")
+    await clock.advance(12.5)
+    assert turns == [("early", 5), ("late", 7), ("early", 10), ("late", 12), ("early", 15)]
+
+
+async def test_there_is_no_timer_without_members_and_never_more_than_one() -> None:
+    clock = MovableClock()
+    rounds: Rounds[int] = Rounds(lambda _: None, clock=clock, every=5, steps=5)
+    assert clock._timers == []
+    for member in range(100):
+        rounds.add(member)
+        assert len(clock._timers) == 1
+    for member in range(100):
+        rounds.remove(member)
+    await clock.advance(1)
+    assert clock._timers == []
+    rounds.add(1)
+    assert len(clock._timers) == 1
+    assert len(rounds) == 1
+
+
+async def test_a_member_may_leave_in_its_turn_and_take_another_along() -> None:
+    clock = MovableClock()
+    turns: list[int] = []
+
+    def turn(member: int) -> None:
+        turns.append(member)
+        rounds.remove(member)
+
+    rounds: Rounds[int] = Rounds(turn, clock=clock, every=1, steps=1)
+    rounds.add(1)
+    rounds.add(2)
+    await clock.advance(3)
+    assert sorted(turns) == [1, 2]
+
+
+async def test_one_that_fails_does_not_end_the_rounds() -> None:
+    clock = MovableClock()
+    turns: list[float] = []
+
+    def turn(_: int) -> None:
+        turns.append(clock.monotonic())
+        raise ValueError
+
+    rounds: Rounds[int] = Rounds(turn, clock=clock, every=1, steps=1)
+    rounds.add(1)
+    for _ in range(2):
+        try:
+            await clock.advance(1)
+        except ValueError:
+            continue
+    assert turns == [1, 2]
+
+
+async def test_turns_that_were_slept_through_are_not_made_up_for() -> None:
+    clock = Asleep()
+    turns: list[float] = []
+    rounds: Rounds[int] = Rounds(lambda _: turns.append(clock.monotonic()), clock=clock, every=2, steps=2)
+    rounds.add(1)
+    clock.wake_after(60)()
+    await clock.advance(2)
+    assert turns == [60, 62]

@@ -1,0 +1,454 @@
+"""The browser's side of a sign-in from a game: the link, the question, and what comes after (R4)."""
+
+import re
+from collections.abc import AsyncIterator
+from html import unescape
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.storage.tables import interactions
+from gatehouse.web.pages.formats import qr_code
+from tests.support.game import ANNA, ELSEWHERE, Game, confirm, held, refusal, register, register_elsewhere
+from tests.support.geoip import write_geoip
+from tests.support.permission_builders import a_new_application, a_project, create_application, publish
+from tests.support.service import Service, running_service
+from tests.support.visitor import PASSWORD, Visitor, hidden_fields
+from tests.wire.oauth.asking import count, enter_limited, wants_sign_in
+
+BOB = "bob@studio.example"
+LINK = re.compile(r'<a href="([^"]+)" role="button"')
+CHOICE = re.compile(r'type="radio" name="code" value="(\d+)" required')
+WARNING = "This was not started in the network you are in"
+NEARBY = "from the network you are in"
+OVER = "This sign-in is over"
+PLACES = {"country": {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schweden"}}}
+
+
+@pytest.fixture
+async def bob(service: Service) -> AsyncIterator[Visitor]:
+    """Another person's browser; he is signed in."""
+    await service.house.administration.create(login=BOB, nick="Bob", password=PASSWORD, origin=Origin(actor="test"))
+    someone = Visitor(service)
+    await someone.sign_in(BOB)
+    yield someone
+    await someone.client.aclose()
+
+
+@pytest.fixture
+async def at_home(visitor: Visitor, anna: User) -> Visitor:
+    """Anna's browser, and she is signed in."""
+    await visitor.sign_in(anna.login or "")
+    return visitor
+
+
+async def asked(visitor: Visitor, game: Game) -> httpx2.Response:
+    """The question, for someone who is signed in."""
+    await visitor.get(f"/?gsid={game.gsid}")
+    page = await visitor.follow()
+    assert page.url.path == "/sign-in/confirm", page.text
+    return page
+
+
+async def decide(visitor: Visitor, decision: str = "confirm", **fields: str) -> httpx2.Response:
+    answer = await visitor.post("/sign-in/confirm", decision=decision, **fields)
+    return await visitor.follow() if answer.status_code == 303 else answer
+
+
+async def state_of(service: Service, gsid: str) -> object:
+    return (await service.client.get("/game/state", params={"gsid": gsid})).json()
+
+
+async def names(service: Service) -> Game:
+    """A session of a game that has a name."""
+    application = await create_application(service.house.storage, name="Sky Raiders")
+    return await register(service, app_id=application.application_id)
+
+
+def choices_in(page: httpx2.Response) -> list[str]:
+    return CHOICE.findall(page.text)
+
+
+# -- the link --
+
+
+async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_game(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    game = await names(service)
+    polling = game.polling()
+    await held(service)
+    assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
+    page = await visitor.follow()
+    assert "Sky Raiders" in page.text
+    assert "Use your phone instead" in page.text
+    await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
+    question = await visitor.follow()
+    for shown in ("Sign in to Sky Raiders on your PC?", "just now", NEARBY, "The game is waiting.", "Anna", ANNA):
+        assert shown in question.text
+    assert WARNING not in question.text
+    assert choices_in(question) == []
+    done = await decide(visitor)
+    assert "You can go back to the game" in done.text
+    told = (await polling).json()
+    assert (told["status"], told["user_id"]) == ("OK", anna.user_id)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_game_without_a_name_is_a_game(service: Service, visitor: Visitor) -> None:
+    game = await register(service)
+    await visitor.get(f"/?gsid={game.gsid}")
+    assert "to continue to <strong><bdi>a game</bdi></strong>" in (await visitor.follow()).text
+    await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
+    assert "Sign in to a game on your PC?" in (await visitor.follow()).text
+
+
+async def test_the_question_tells_how_many_seconds_ago_it_was_started(service: Service, at_home: Visitor) -> None:
+    game = await register(service)
+    await service.clock.advance(12)
+    assert ">12 seconds ago</time>" in (await asked(at_home, game)).text
+    await service.clock.advance(60)
+    assert ">1 minute ago</time>" in (await asked(at_home, game)).text
+
+
+async def test_a_live_session_is_asked_all_the_same_and_only_a_post_answers(
+    service: Service, at_home: Visitor
+) -> None:
+    game = await register(service)
+    page = await asked(at_home, game)
+    await at_home.get(f"{page.url.path}?{page.url.query.decode()}&decision=confirm")
+    assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
+    assert (await service.client.post("/sign-in/confirm", data={"decision": "confirm"})).status_code == 400
+    unguarded = {**hidden_fields(page.text), "csrf": "", "decision": "confirm"}
+    assert (await at_home.client.post("/sign-in/confirm", data=unguarded)).status_code == 403
+    assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
+
+
+async def test_what_reads_ahead_does_nothing(service: Service, at_home: Visitor) -> None:
+    game, begun = await register(service), await count(service, interactions)
+    for headers in ({"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
+        answer = await at_home.client.get(f"/?gsid={game.gsid}", headers=headers)
+        assert (answer.status_code, answer.headers["cache-control"]) == (503, "no-store")
+    assert (await at_home.client.head(f"/?gsid={game.gsid}")).status_code == 503
+    assert await count(service, interactions) == begun
+    assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
+
+
+async def test_the_page_cannot_be_framed(service: Service, at_home: Visitor) -> None:
+    page = await asked(at_home, await register(service))
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    assert page.headers["x-frame-options"] == "DENY"
+
+
+async def test_a_session_from_a_short_token_has_to_sign_in_first(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    await enter_limited(service, anna, visitor)
+    game = await register(service)
+    assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
+    visitor.client.cookies.clear()
+    assert "go back to the game" in (await confirm(visitor, game)).text
+
+
+async def test_unknown_ended_and_answered_sessions_look_alike(service: Service, at_home: Visitor) -> None:
+    cancelled, confirmed, old = [await register(service) for _ in range(3)]
+    await asked(at_home, cancelled)
+    await decide(at_home, "cancel")
+    await asked(at_home, confirmed)
+    await decide(at_home)
+    over = (cancelled.gsid, confirmed.gsid, "unknown", "x" * 3000)
+    pages = [await at_home.get(f"/?gsid={gsid}") for gsid in over]
+    await service.clock.advance(120)
+    pages.append(await at_home.get(f"/?gsid={old.gsid}"))
+    bodies = {re.sub(r'gsid=[^"&]*', "", page.text) for page in pages}
+    assert len(bodies) == 1
+    assert OVER in bodies.pop()
+    assert {page.status_code for page in pages} == {404}
+
+
+async def test_gs_20_what_was_asked_for_at_creation_wins(service: Service, at_home: Visitor) -> None:
+    game = await names(service)
+    other = await create_application(service.house.storage, name="Other Game")
+    more = f"app_id={other.application_id}&nojwt=0&short_token=1&meta=1&with_email=x&factor=y&stoken=z&code=1"
+    await at_home.get(f"/?gsid={game.gsid}&{more}")
+    page = await at_home.follow()
+    assert "Sky Raiders" in page.text
+    assert "Other Game" not in page.text
+    await decide(at_home)
+    told = (await game.poll()).json()
+    assert told["status"] == "OK"
+    assert not {"jwt", "factor", "meta", "stoken", "login"} & told.keys()
+
+
+async def test_how_many_ways_one_source_begins_is_bounded(migrated_url: str, tmp_path: Path) -> None:
+    async with running_service(
+        migrated_url, tmp_path / "data", environment={"GATEHOUSE__RATES__LOGIN": "3"}
+    ) as service:
+        game = await register(service)
+        answers = [(await service.client.get("/", params={"gsid": game.gsid})).status_code for _ in range(5)]
+        assert (answers[0], answers[-1]) == (303, 429)
+
+
+async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(service: Service, at_home: Visitor) -> None:
+    game = await register(service)
+    pages = [await at_home.get(f"/?gsid={game.gsid}"), await at_home.follow(), await decide(at_home)]
+    ends = ("cancelled", "wrong-code", "denied", "state")
+    pages += [await at_home.get(f"/game/{end}?gsid={game.gsid}") for end in ends]
+    assert {page.headers["referrer-policy"] for page in pages} == {"no-referrer"}
+    assert {page.headers["cache-control"] for page in pages} == {"no-store"}
+
+
+# -- another place --
+
+
+async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_so(
+    service: Service, at_home: Visitor, anna: User
+) -> None:
+    game = await register_elsewhere(service)
+    page = await asked(at_home, game)
+    assert WARNING in page.text
+    assert f"from another place: <bdi>{ELSEWHERE}</bdi>" in page.text
+    assert NEARBY not in page.text
+    await decide(at_home)
+    [record] = await service.house.storage.audit.newest(5, anna.user_id, "game.confirmed")
+    assert record.details["network"] == "different"
+
+
+async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
+    service: Service, at_home: Visitor, anna: User
+) -> None:
+    game = await register_elsewhere(service, code="1")
+    page = await asked(at_home, game)
+    offered = choices_in(page)
+    assert len(set(offered)) == 3
+    assert game.told["code"] in offered
+    assert choices_in(await asked(at_home, game)) == offered
+    assert "checked" not in page.text
+    assert "go back to the game" in (await decide(at_home, code=game.told["code"])).text
+    assert (await game.poll()).json()["user_id"] == anna.user_id
+
+
+async def test_gs_18_a_wrong_number_ends_it(service: Service, at_home: Visitor) -> None:
+    game = await register_elsewhere(service, code="1")
+    wrong = next(code for code in choices_in(await asked(at_home, game)) if code != game.told["code"])
+    page = await decide(at_home, code=wrong)
+    assert page.url.path == "/game/wrong-code"
+    assert "That is not the number" in page.text
+    told = (await game.poll()).json()
+    assert told["status"] == "ERROR"
+    found = await service.house.storage.audit.find(told["error"])
+    assert "another code was picked" in getattr(found, "reason", "")
+    await at_home.get(f"/?gsid={game.gsid}")
+    assert OVER in (at_home.page.text if at_home.page else "")
+
+
+async def test_gs_18_without_a_number_the_page_asks_once_more_and_nobody_is_signed_in(
+    service: Service, at_home: Visitor, anna: User
+) -> None:
+    game = await register_elsewhere(service, code="1")
+    await asked(at_home, game)
+    again = await decide(at_home)
+    assert game.told["code"] in choices_in(again)
+    assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
+    await decide(at_home, code=game.told["code"])
+    assert (await game.poll()).json()["user_id"] == anna.user_id
+
+
+async def test_in_the_same_network_no_number_is_asked_for(service: Service, at_home: Visitor) -> None:
+    game = await register(service, code="1")
+    assert choices_in(await asked(at_home, game)) == []
+    assert "go back to the game" in (await decide(at_home)).text
+
+
+async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_url: str, tmp_path: Path) -> None:
+    environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": f"{ELSEWHERE}/32"}
+    async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
+        await service.house.administration.create(
+            login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        )
+        visitor = Visitor(service)
+        await visitor.sign_in(ANNA)
+        page = await asked(visitor, await register_elsewhere(service, forwarded_for="2001:db8::7"))
+        assert "just now</time>, from <bdi>2001:db8::7</bdi>." in page.text
+        for absent in (WARNING, NEARBY, "another place"):
+            assert absent not in page.text
+        await visitor.client.aclose()
+
+
+async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrated_url: str, tmp_path: Path) -> None:
+    file = write_geoip(tmp_path / "city.mmdb", {f"{ELSEWHERE}/32": PLACES})
+    environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)}
+    async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
+        await service.house.administration.create(
+            login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+        )
+        visitor = Visitor(service)
+        await visitor.sign_in(ANNA)
+        page = await asked(visitor, await register_elsewhere(service))
+        assert "from another place: <bdi>Sweden</bdi>" in page.text
+        german = await visitor.get(f"{page.url.path}?{page.url.query.decode()}&lang=de")
+        assert "an einem anderen Ort: <bdi>Schweden</bdi>" in german.text
+        await visitor.client.aclose()
+
+
+# -- who answers first, and too late --
+
+
+async def test_gs_19_of_two_who_open_the_same_link_the_first_answer_counts(
+    service: Service, at_home: Visitor, bob: Visitor, anna: User
+) -> None:
+    game = await register(service)
+    await asked(at_home, game)
+    await asked(bob, game)
+    assert "go back to the game" in (await decide(at_home)).text
+    late = await decide(bob)
+    assert late.status_code == 400
+    await bob.get(unescape(LINK.findall(late.text)[0]))
+    assert OVER in (bob.page.text if bob.page else "")
+    assert (await game.poll()).json()["user_id"] == anna.user_id
+
+
+async def test_gs_19_a_no_after_the_first_yes_changes_nothing(
+    service: Service, at_home: Visitor, bob: Visitor, anna: User
+) -> None:
+    game = await register(service)
+    await asked(bob, game)
+    await asked(at_home, game)
+    await decide(at_home)
+    assert (await decide(bob, "cancel")).status_code == 400
+    assert (await game.poll()).json()["user_id"] == anna.user_id
+
+
+async def test_gs_19_after_close_gsid_a_yes_is_refused(service: Service, at_home: Visitor) -> None:
+    game = await register(service)
+    await asked(at_home, game)
+    assert (await game.close("Error")).json() == {"status": "OK"}
+    assert (await decide(at_home)).status_code == 400
+    assert (await game.poll()).json()["status"] == "ERROR"
+
+
+async def test_gs_19_after_its_time_a_yes_is_refused_and_the_page_is_no_dead_end(
+    service: Service, at_home: Visitor
+) -> None:
+    game = await register(service)
+    await asked(at_home, game)
+    await service.clock.advance(120)
+    late = await decide(at_home)
+    assert late.status_code == 400
+    assert LINK.findall(late.text) == [f"/?gsid={game.gsid}"]
+    assert OVER in (await at_home.get(LINK.findall(late.text)[0])).text
+    assert await refusal(service, await game.poll()) == "no such session"
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_way_that_took_too_long_starts_again_at_the_games_link(service: Service, visitor: Visitor) -> None:
+    game = await register(service)
+    await visitor.get(f"/?gsid={game.gsid}&lang=de&app_id=1")
+    await visitor.follow()
+    for _ in range(7):  # the game goes on waiting
+        await service.clock.advance(60)
+        polling = game.polling()
+        await held(service)
+        await service.game.pulse.flush()
+        await service.clock.advance(31)
+        await polling
+    late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
+    assert late.status_code == 400
+    assert LINK.findall(late.text) == [f"/?gsid={game.gsid}"]
+    assert "go back to the game" in (await confirm(visitor, game)).text
+
+
+async def test_no_ends_it_and_is_recorded(service: Service, at_home: Visitor) -> None:
+    game = await register(service)
+    polling = game.polling()
+    await held(service)
+    await asked(at_home, game)
+    page = await decide(at_home, "cancel")
+    assert "Nobody was signed in" in page.text
+    told = (await polling).json()
+    assert told["status"] == "ERROR"
+    found = await service.house.storage.audit.find(told["error"])
+    assert getattr(found, "reason", "") == "cancelled in the browser"
+    assert await state_of(service, game.gsid) == {"state": "cancelled", "closed": "", "waiting": True}
+
+
+async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_ask(
+    service: Service, at_home: Visitor
+) -> None:
+    project = a_project(title="Mind Games")
+    new = a_new_application(
+        name="Sky Raiders",
+        settings={"restricted_domains": ["other.example"]},
+        project_id=project.project_id,
+    )
+    project = await publish(service.house.storage, project, new=new)
+    game = await register(service, app_id=project.application_id)
+    await asked(at_home, game)
+    page = await decide(at_home)
+    assert (page.url.path, page.status_code) == ("/game/denied", 403)
+    for shown in ("Sky Raiders", "Mind Games", ANNA):
+        assert shown in page.text
+    assert (await game.poll()).json()["status"] == "ERROR"
+    stranger = await service.client.get("/game/denied", params={"gsid": game.gsid})
+    assert (stranger.status_code, ANNA in stranger.text, "Mind Games" in stranger.text) == (404, False, False)
+
+
+# -- afterwards --
+
+
+async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
+    service: Service, at_home: Visitor
+) -> None:
+    game = await register(service)
+    assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
+    await service.clock.advance(40)
+    assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": False}
+    assert "does not seem to be waiting" in (await asked(at_home, game)).text
+    polling = game.polling()
+    await held(service)
+    await service.clock.advance(1)
+    await service.game.pulse.flush()
+    assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
+    await decide(at_home)
+    await polling
+    assert await state_of(service, game.gsid) == {"state": "confirmed", "closed": "", "waiting": True}
+    await game.close("Success")
+    assert await state_of(service, game.gsid) == {"state": "confirmed", "closed": "Success", "waiting": True}
+    for unknown in ("", "nobody"):
+        assert await state_of(service, unknown) == {"state": "over"}
+
+
+@pytest.mark.parametrize(
+    ("closing", "says"), [("Success", "You can close this tab."), ("Error", "The game says it did not work")]
+)
+async def test_the_last_page_tells_what_the_game_says(
+    service: Service, at_home: Visitor, closing: str, says: str
+) -> None:
+    game = await register(service)
+    await asked(at_home, game)
+    page = await decide(at_home)
+    assert "data-game=" in page.text
+    assert (await game.poll()).json()["status"] == "OK"
+    await game.close(closing)
+    page = await at_home.get(f"/game/done?gsid={game.gsid}")
+    assert says in page.text
+    assert "data-game=" not in page.text
+
+
+async def test_the_last_page_claims_nothing_about_a_session_that_was_not_confirmed(
+    service: Service, at_home: Visitor
+) -> None:
+    game = await register(service)
+    assert (await at_home.get(f"/game/done?gsid={game.gsid}")).headers["location"] == f"/?gsid={game.gsid}"
+    await game.close("Success")  # before anybody was signed in
+    for gsid in (game.gsid, "unknown"):
+        page = await at_home.get(f"/game/done?gsid={gsid}")
+        assert (page.status_code, OVER in page.text) == (404, True)
+
+
+async def test_the_phone_gets_the_same_link(service: Service, at_home: Visitor) -> None:
+    game = await register(service)
+    assert qr_code(game.told["url"]) in (await asked(at_home, game)).text

@@ -1,0 +1,509 @@
+"""The WebSocket of a game session: who is let in, what it hears, and what its end means (interface §6, R4)."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gatehouse.audit.model import Refusal
+from gatehouse.gamesessions.model import GameSession, PollMark
+from gatehouse.kernel.errors import Unavailable
+from tests.support.game import ELSEWHERE, Game, confirm, held, register
+from tests.support.rawhttp import raw_connection
+from tests.support.service import Service, running_service
+from tests.support.signing import public_key, signed
+from tests.support.visitor import Visitor
+from tests.support.websockets import (
+    PATH,
+    PATIENCE,
+    bare_socket,
+    closing,
+    hears_nothing,
+    in_step,
+    present,
+    refused,
+    settled,
+    socket_at,
+    socket_of,
+    told,
+)
+
+GRACE: Final = 2
+CLIENTS: Final = ("httpx2", "httpcore2", "websockets.client")  # whose logs are not ours
+NOBODYS: Final = "7d4f0f0e-3c1b-4f6e-9d6a-0b8f7b1c2a3d"
+
+
+async def row(game: Game) -> GameSession:
+    found = await game.service.house.storage.game_sessions.find(game.gsid, game.service.clock.now())
+    assert found is not None
+    return found
+
+
+async def reason_of(service: Service, record_id: str) -> str:
+    found = await service.house.storage.audit.find(record_id)
+    assert isinstance(found, Refusal), record_id
+    return found.reason
+
+
+async def lasting(game: Game) -> None:
+    """As if it were polled all the time: it ends at the ceiling only."""
+    session = await row(game)
+    mark = PollMark(gsid=game.gsid, number=1, polled_at=session.created_at, ends_at=session.latest_end)
+    await game.service.house.storage.game_sessions.mark([mark], "elsewhere")
+
+
+# -- who is let in -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gsid", [NOBODYS, "x", "a%2Fb", "..%2Fx", "%00", f"{NOBODYS}%0A", "%FF", "x" * 7_000, ""])
+async def test_ws_01_a_gsid_that_is_none_is_told_so_and_closed_at_once(service: Service, gsid: str) -> None:
+    async with asyncio.timeout(1), socket_at(service, gsid) as socket:
+        last = await told(socket)
+        assert (last["status"], last["ts"]) == ("ERROR", service.clock.now())
+        assert await closing(socket) == (4404, "no such session")
+    assert await reason_of(service, last["error"]) == "no such session"
+
+
+async def test_ws_01_ten_kilobytes_of_gsid_are_refused_as_too_long(service: Service) -> None:
+    assert await refused(socket_at(service, "x" * 10_000)) == 414
+    assert (
+        await refused(socket_at(service, "x" * (8_192 - len(PATH)))) == 414
+    )  # within our limit, beyond the library's
+
+
+async def test_ws_01_a_session_whose_time_is_over_is_unknown(service: Service) -> None:
+    game = await register(service)
+    await service.clock.advance(120)
+    async with socket_of(game) as socket:
+        assert (await told(socket))["gsid"] == game.gsid
+        assert (await closing(socket))[0] == 4404
+
+
+async def test_ws_01_a_session_that_came_to_nothing_is_over_for_the_reason_polls_are_told(service: Service) -> None:
+    game = await register(service)
+    await game.close("Error")
+    async with socket_of(game) as socket:
+        assert (await told(socket))["error"] == (await game.poll()).json()["error"]
+        assert await closing(socket) == (4410, "the session is over")
+
+
+async def test_ws_01_when_we_fail_it_is_closed_as_our_fault(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise Unavailable
+
+    game = await register(service)
+    monkeypatch.setattr(type(service.house.storage.game_sessions), "find", fails)
+    async with socket_of(game) as socket:
+        assert (await told(socket)).keys() == {"status", "error", "gsid", "ts"}
+        assert await closing(socket) == (1011, "server error")
+
+
+@pytest.mark.parametrize("suffix", [".evil.example", "/", "0"])
+async def test_ws_02_another_origin_than_ours_is_refused(service: Service, suffix: str) -> None:
+    game = await register(service)
+    for origin in ("https://evil.example", "null", service.base_url + suffix):
+        assert await refused(socket_at(service, f"{game.gsid}?location={game.location}", Origin=origin)) == 403
+    assert (await row(game)).last_seen == 0
+
+
+async def test_ws_02_no_origin_and_our_own_are_let_in(service: Service) -> None:
+    game = await register(service)
+    async with socket_at(service, game.gsid), socket_at(service, game.gsid, Origin=service.base_url):
+        await present(service, 2)
+
+
+async def test_a_stranger_is_told_what_an_unknown_gsid_is_told(service: Service) -> None:
+    game = await register(service)
+    strangers = [
+        socket_at(service, f"{game.gsid}?location={game.location}x"),
+        socket_at(service, game.gsid, address=ELSEWHERE),
+        socket_at(service, game.gsid, X_Forwarded_For="127.0.0.1"),
+    ]
+    reasons = []
+    for opening in strangers:
+        async with opening as socket:
+            reasons.append(await reason_of(service, (await told(socket))["error"]))
+            assert await closing(socket) == (4404, "no such session")
+    assert reasons == ["wrong location", "another address", "the address proves nothing"]
+    assert (await row(game)).last_seen == 0
+
+
+async def test_the_location_counts_from_anywhere_and_in_every_form(service: Service) -> None:
+    game = await register(service)
+    whole = f"/proxy/api/gameSession/getGsidResult?location={game.location}"
+    async with (
+        socket_at(service, f"{game.gsid}?location={game.location}", address=ELSEWHERE),
+        socket_at(service, game.gsid, address=ELSEWHERE, Location=whole),
+        socket_at(service, game.gsid, address=ELSEWHERE, Authorization=f"Location {game.location}"),
+    ):
+        await present(service, 3)
+
+
+async def test_two_locations_cannot_be_read(service: Service) -> None:
+    game = await register(service)
+    assert await refused(socket_at(service, f"{game.gsid}?location={game.location}&location=x")) == 400
+
+
+async def test_with_a_key_the_signature_over_the_gsid_makes_the_owner(service: Service) -> None:
+    game = await register(service, public_key=public_key())
+    signature = signed(game.gsid.encode())
+    async with socket_at(service, game.gsid, address=ELSEWHERE, Request_Sign=signature) as socket:
+        await service.game.occasion.open(game.gsid)
+        assert await told(socket) == {"event": "opened"}
+        polling = asyncio.create_task(poll_signed(game))
+        await held(service)
+    await present(service, 0)
+    await service.clock.advance(GRACE)
+    assert (await polling) == "CANCELLED"
+
+
+async def test_with_a_key_a_socket_without_proof_is_seen_and_neither_hears_nor_cancels(service: Service) -> None:
+    game = await register(service, public_key=public_key())
+    polling = asyncio.create_task(poll_signed(game))
+    await held(service)
+    wrong = signed(b"another gsid")
+    async with socket_at(service, game.gsid, Request_Sign=wrong) as other, socket_of(game) as socket:
+        await present(service, 2)
+        await service.clock.advance(1)
+        await until_seen(game, service.clock.now() - 1)
+        await service.game.occasion.open(game.gsid)
+        service.game.waiters.hear(game.gsid)  # whether or not the notice has come by now
+        await settled(service)
+        await hears_nothing(other)
+        await hears_nothing(socket)
+    await present(service, 0)
+    await service.clock.advance(GRACE + 1)
+    await settled(service)
+    assert (await row(game)).cancels == 0
+    polling.cancel()
+
+
+async def until_seen(game: Game, at: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (await row(game)).last_seen < at:  # noqa: ASYNC110 - a row has no event to wait for
+            await asyncio.sleep(0)
+
+
+async def poll_signed(game: Game) -> str:
+    body = b'{"gsid":"%b"}' % game.gsid.encode()
+    headers = {"Request-Sign": signed(body), "Content-Type": "application/json"}
+    path = "/proxy/api/gameSession/getGsidResult"
+    answer = await game.service.client.post(path, content=body, headers=headers, timeout=60)
+    status: str = answer.json()["status"]
+    return status
+
+
+# -- what it hears -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("anna")
+async def test_the_owner_hears_how_far_the_person_has_come(service: Service, visitor: Visitor) -> None:
+    game = await register(service)
+    async with socket_of(game) as socket, socket_of(game) as second:
+        await present(service, 2)
+        await confirm(visitor, game)
+        heard = [await told(socket) for _ in range(3)]
+        assert [frame["event"] for frame in heard] == ["opened", "signing_in", "confirmed"]
+        assert [await told(second) for _ in range(3)] == heard
+        assert (await game.poll()).json()["status"] == "OK"
+        await in_step(socket)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: Service, visitor: Visitor) -> None:
+    game = await register(service)
+    async with socket_of(game) as socket:
+        await confirm(visitor, game, decision="cancel")
+        heard = [await told(socket) for _ in range(4)]
+        assert [frame.get("event") for frame in heard] == ["opened", "signing_in", "cancelled", None]
+        assert heard[3]["error"] == (await game.poll()).json()["error"]
+        assert await closing(socket) == (4410, "the session is over")
+    await service.clock.advance(GRACE)
+    await settled(service)
+    assert (await row(game)).cancels == 0
+
+
+async def test_whoever_connects_late_hears_where_things_stand(service: Service) -> None:
+    game = await register(service)
+    await service.game.occasion.open(game.gsid)
+    async with socket_of(game) as socket:
+        assert await told(socket) == {"event": "opened"}
+
+
+async def test_the_same_is_not_told_twice(service: Service) -> None:
+    game = await register(service)
+    async with socket_of(game) as socket:
+        await service.game.occasion.open(game.gsid)
+        assert await told(socket) == {"event": "opened"}
+        service.game.waiters.hear("")  # notices may have been missed
+        await service.game.occasion.open(game.gsid)
+        await game.close("Error")
+        assert await told(socket) == {"event": "cancelled"}
+
+
+# -- what its end means ------------------------------------------------------------------------------------
+
+
+async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: Service) -> None:
+    game = await register(service)
+    polling = game.polling()
+    await held(service)
+    async with socket_of(game) as first:
+        async with socket_of(game):
+            await present(service, 2)
+        await present(service, 1)
+        await service.clock.advance(GRACE + 3)
+        await settled(service)
+        assert (await row(game)).cancels == 0
+        await in_step(first)
+    await present(service, 0)
+    await service.clock.advance(GRACE)
+    answer = (await polling).json()
+    assert (answer["status"], answer["gsid"]) == ("CANCELLED", game.gsid)
+    again = game.polling()  # it is pending still, and may be polled
+    await held(service)
+    again.cancel()
+
+
+async def test_whoever_comes_back_in_time_cancels_nothing(service: Service) -> None:
+    game = await register(service)
+    polling = game.polling()
+    await held(service)
+    for _ in range(3):
+        async with socket_of(game):
+            await present(service, 1)
+        await present(service, 0)
+        await service.clock.advance(GRACE - 0.1)
+    async with socket_of(game):
+        await service.clock.advance(GRACE)
+        await settled(service)
+        assert (await row(game)).cancels == 0
+        assert not polling.done()
+    polling.cancel()
+
+
+async def test_a_connection_that_is_reset_is_lost(service: Service) -> None:
+    game = await register(service)
+    polling = game.polling()
+    await held(service)
+    target = f"{PATH}{game.gsid}?location={game.location}".encode()
+    async with bare_socket(int(service.client.base_url.port or 0), target) as connection:
+        await present(service, 1)
+        connection.leave()
+        await present(service, 0)
+    await service.clock.advance(GRACE)
+    assert (await polling).json()["status"] == "CANCELLED"
+
+
+async def test_ws_05_a_client_that_vanished_is_noticed_within_fifteen_seconds(service: Service) -> None:
+    game = await register(service)
+    polling = game.polling()
+    await held(service)
+    target = f"{PATH}{game.gsid}?location={game.location}".encode()
+    async with bare_socket(int(service.client.base_url.port or 0), target):
+        await present(service, 1)
+        await service.clock.advance(9.9)
+        assert len(service.game.presence) == 1
+        await service.clock.advance(2.7)
+        await present(service, 0)
+        await service.clock.advance(GRACE)
+        assert (await polling).json()["status"] == "CANCELLED"
+
+
+async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_minutes(service: Service) -> None:
+    game = await register(service)
+    await lasting(game)
+    await service.clock.advance(1_100)
+    async with socket_of(game) as socket:
+        for _ in range(38):
+            await service.clock.advance(2.5)
+            await in_step(socket)
+            await until_seen(game, service.clock.now() - 7)
+            await service.game.pulse.flush()
+        await service.clock.advance(12)
+        last = await told(socket)
+        assert await closing(socket) == (4410, "the session is over")
+    assert await reason_of(service, last["error"]) == "the session's time is over"
+
+
+async def test_ws_08_an_open_socket_does_not_keep_a_session_that_nobody_polls(service: Service) -> None:
+    game = await register(service)
+    async with socket_of(game) as socket:
+        for _ in range(23):
+            await service.clock.advance(5)
+            await in_step(socket)
+        await service.clock.advance(12)
+        assert (await told(socket))["gsid"] == game.gsid
+        assert (await closing(socket))[0] == 4410
+
+
+class Counted:
+    """A store that notes which sessions were written to when."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.written: list[tuple[int, tuple[str, ...]]] = []
+
+    async def seen(self, gsids: Collection[str], node: str, now: int) -> None:
+        self.written.append((now, tuple(sorted(gsids))))
+        await self._service.house.storage.game_sessions.seen(gsids, node, now)
+
+
+async def test_ws_08_last_seen_moves_every_five_seconds_in_one_write_for_all(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = [await register(service) for _ in range(3)]
+    counted = Counted(service)
+    monkeypatch.setattr(service.game.pulse, "_store", counted)
+    async with AsyncExitStack() as stack:
+        sockets = [await stack.enter_async_context(socket_of(game)) for game in games for _ in range(2)]
+        await present(service, 6)
+        begin = service.clock.now()
+        for second in range(1, 61):
+            await service.clock.advance(1)
+            await in_step(*sockets)
+            for game in games:
+                await until_seen(game, begin + (second - 1) // 5 * 5)
+    everyone = tuple(sorted(game.gsid for game in games))
+    assert [gsids for _, gsids in counted.written] == [everyone] * len(counted.written)
+    assert 11 <= len(counted.written) <= 12
+    assert min(b - a for (a, _), (b, _) in zip(counted.written, counted.written[1:], strict=False)) >= 5
+
+
+# -- how many ----------------------------------------------------------------------------------------------
+
+
+async def test_ws_06_a_session_has_so_many_sockets_and_strangers_do_not_take_the_owners(service: Service) -> None:
+    most = service.house.settings.game.sockets_per_session
+    game = await register(service, public_key=public_key())
+    proof = signed(game.gsid.encode())
+    async with AsyncExitStack() as stack:
+        for _ in range(most):
+            await stack.enter_async_context(socket_at(service, game.gsid))
+        assert await refused(socket_at(service, game.gsid)) == 429
+        for _ in range(most):
+            await stack.enter_async_context(socket_at(service, game.gsid, Request_Sign=proof))
+        assert await refused(socket_at(service, game.gsid, Request_Sign=proof)) == 429
+    await present(service, 0)
+    async with socket_at(service, game.gsid, Request_Sign=proof):
+        await present(service, 1)
+
+
+async def test_ws_06_a_source_has_so_many_sockets_whatever_becomes_of_them(migrated_url: str, tmp_path: Path) -> None:
+    environment = {"GATEHOUSE__GAME__SOCKETS_PER_SOURCE": "3"}
+    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+        game = await register(service)
+        port = int(service.client.base_url.port or 0)
+        async with bare_socket(port, PATH.encode() + b"unknown"), socket_of(game), socket_of(game):
+            assert await refused(socket_of(game)) == 429  # the first was ended, but its client does not let go
+            async with socket_at(service, f"{game.gsid}?location={game.location}", address=ELSEWHERE):
+                await present(service, 3)
+        await present(service, 0)
+        async with socket_of(game):
+            await present(service, 1)
+
+
+async def test_sockets_that_come_too_often_are_put_off(migrated_url: str, tmp_path: Path) -> None:
+    async with running_service(migrated_url, tmp_path, environment={"GATEHOUSE__RATES__POLL": "60"}) as service:
+        game = await register(service)
+        for _ in range(59):
+            async with socket_of(game):
+                pass
+        assert await refused(socket_of(game)) == 429
+
+
+# -- more nodes, restarts, logs ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def nodes(migrated_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, Service]]:
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(running_service(migrated_postgres_url, tmp_path))
+        second = await stack.enter_async_context(running_service(migrated_postgres_url, tmp_path, clock=first.clock))
+        yield first, second
+
+
+def at(node: Service, game: Game) -> Game:
+    return Game(service=node, gsid=game.gsid, location=game.location, told=game.told)
+
+
+async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[Service, Service]) -> None:
+    here, there = nodes
+    game = await register(here)
+    polling = at(there, game).polling()
+    await held(there)
+    async with socket_of(game) as socket:
+        await present(here, 1)
+        await there.game.occasion.open(game.gsid)
+        assert await told(socket) == {"event": "opened"}
+    await present(here, 0)
+    await here.clock.advance(GRACE)
+    assert (await polling).json()["status"] == "CANCELLED"
+
+
+async def test_ws_04_the_owner_may_be_at_two_nodes(nodes: tuple[Service, Service]) -> None:
+    here, there = nodes
+    game = await register(here)
+    polling = at(there, game).polling()
+    await held(there)
+    async with socket_of(at(there, game)) as last:
+        async with socket_of(game):
+            await present(here, 1)
+        await present(here, 0)
+        for _ in range(4):  # longer than a node's word is good for
+            await here.clock.advance(5)
+            await in_step(last)
+        await settled(here)
+        assert (await row(game)).cancels == 0
+    await present(there, 0)
+    await here.clock.advance(GRACE)
+    assert (await polling).json()["status"] == "CANCELLED"
+
+
+async def test_a_restart_closes_sockets_and_cancels_nothing(
+    migrated_postgres_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_service(migrated_postgres_url, tmp_path) as there:
+        async with running_service(migrated_postgres_url, tmp_path, clock=there.clock) as here:
+            game = await register(here)
+            polling = at(there, game).polling()
+            await held(there)
+            leaving = await socket_of(game)
+            staying = await socket_of(await register(here))
+            await leaving.close()
+            await present(here, 1)
+        assert (await closing(staying))[0] == 1012
+        await there.clock.advance(GRACE + 10)
+        await settled(here)
+        assert (await row(at(there, game))).cancels == 0
+        polling.cancel()
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_gs_32_neither_gsid_nor_location_gets_into_a_log(
+    service: Service, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    game = await register(service)
+    async with socket_of(game) as socket:
+        await in_step(socket)
+    async with socket_at(service, f"{NOBODYS}?location={game.location}") as socket:
+        await told(socket)
+    await refused(socket_at(service, f"{game.gsid}?location={game.location}", Origin="https://evil.example"))
+    ours = "".join(record.getMessage() for record in caplog.records if not record.name.startswith(CLIENTS))
+    logged = ours + "".join(capsys.readouterr())
+    for secret in (game.gsid, game.location, NOBODYS):
+        assert secret not in logged
+
+
+async def test_the_path_is_nothing_without_a_handshake(service: Service) -> None:
+    assert (await service.client.get(PATH + NOBODYS)).status_code == 404
+    async with raw_connection(int(service.client.base_url.port or 0)) as connection:
+        connection.send(b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        assert (await connection.answer()).status in (400, 403)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gatehouse.app.callers import Proofs, open_endpoints, proofs
 from gatehouse.app.house import House
+from gatehouse.app.lastings import lastings
 from gatehouse.app.questions import question_endpoints
 from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.commands.access_keys import AccessKeys
@@ -89,6 +90,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
             schemas=user_schemas,
             desk=rooms.desk,
             clock=clock,
+            lastings=lastings(house),
             max_age=house.settings.permissions.max_age_seconds,
         ).endpoints(),
         *ProjectEndpoints(

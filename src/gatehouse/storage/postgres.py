@@ -82,6 +82,9 @@ class PostgresRunner:
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:  # noqa: ARG002 - other nodes write too
         return await self.look(make)
 
+    def moment(self) -> int | None:
+        return None
+
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         async with (
             self._connection() as connection,

@@ -32,6 +32,9 @@ class Runner(Protocol):
         Only a database in this process can tell that for less than the look costs. `key` says what was asked.
         """
 
+    def moment(self) -> int | None:
+        """Another number after every commit, by whomever; None where only a round trip could tell."""
+
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         """Run a long read on one consistent snapshot, away from the event loop."""
 

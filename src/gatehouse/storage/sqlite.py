@@ -203,8 +203,7 @@ class SQLiteRunner:
             raise as_storage_error(error) from error
 
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
-        # Moves with every commit of another connection, and whoever writes has another one.
-        version = self._reader.execute("PRAGMA data_version").get
+        version = self._version()
         if version != self._recalled_of or len(self._recalled) >= RECALLED_MOST:
             self._recalled.clear()
             self._recalled_of = version
@@ -212,6 +211,16 @@ class SQLiteRunner:
         if answer is None:
             answer = self._recalled[key] = await self.look(make)
         return answer
+
+    def moment(self) -> int | None:
+        try:
+            return self._version()
+        except apsw.Error:  # whoever needs the database is told
+            return None
+
+    def _version(self) -> int:
+        """Moves with every commit of another connection, and whoever writes has another one."""
+        return int(self._reader.execute("PRAGMA data_version").get)
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._surveyors, self._survey, make)

@@ -44,6 +44,9 @@ class UndoingRunner(Generic[A]):
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.recall(key, make)
 
+    def moment(self) -> int | None:
+        return self._runner.moment()
+
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.survey(make)
 

@@ -15,6 +15,7 @@ from typing import Final
 from gatehouse.kernel.clock import Clock
 
 SOURCES_MOST: Final = 50_000
+MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class VolumeLimit:
 
     @property
     def interval(self) -> float:
-        return 60 / self.per_minute
+        return MINUTE / self.per_minute
 
 
 class Volume:
@@ -33,6 +34,14 @@ class Volume:
         self._most = sources_most
         self._empty_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
+    def has_room(self, rate_class: str, source: str) -> bool:
+        """Whether one more would be admitted; counts nothing."""
+        limit = self._limits.get(rate_class)
+        if limit is None:
+            return True
+        now = self._clock.monotonic()
+        return max(now, self._empty_at.get((rate_class, source), now)) + limit.interval - now <= MINUTE
+
     def admit(self, rate_class: str, source: str) -> int:
         """Count one request: 0 when it may go on, else the seconds after which the next one may."""
         limit = self._limits.get(rate_class)
@@ -41,10 +50,25 @@ class Volume:
         now = self._clock.monotonic()
         key = (rate_class, source)
         empty_at = max(now, self._empty_at.pop(key, now)) + limit.interval
-        full_for = empty_at - now - 60
+        full_for = empty_at - now - MINUTE
         if full_for > 0:
             empty_at -= limit.interval  # a refused request does not fill the bucket further
         self._empty_at[key] = empty_at
         if len(self._empty_at) > self._most:
             self._empty_at.popitem(last=False)
         return max(0, math.ceil(full_for))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One source's part of what a table counts."""
+
+    volume: Volume
+    rate_class: str
+    source: str
+
+    def has_room(self) -> bool:
+        return self.volume.has_room(self.rate_class, self.source)
+
+    def take(self) -> int:
+        return self.volume.admit(self.rate_class, self.source)

@@ -20,8 +20,10 @@ from uvicorn.server import ServerState
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.web.limits import Deadline, ProtocolLimits
-from gatehouse.web.ready import ReadyAnswers
+from gatehouse.web.line import Line
+from gatehouse.web.ready import ReadyAnswers, Spoken
 from gatehouse.web.refusal import RequestRefused, bare_answer, refusal_behind
+from gatehouse.web.repeated import Said
 from gatehouse.web.request_head import RequestHead, check
 
 LINE: Final = "gatehouse.line"  # where a request finds its connection in the scope
@@ -38,24 +40,6 @@ class Phase(Enum):
     BETWEEN = auto()
 
 
-class Line(asyncio.Transport):
-    """The transport as one request's answer sees it: closing it leaves the client time to read."""
-
-    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
-        super().__init__()
-        self._transport = transport
-        self._close = close
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._transport.write(data)
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def close(self) -> None:
-        self._close()
-
-
 class GuardedProtocol(HttpToolsProtocol):
     def __init__(
         self,
@@ -70,7 +54,8 @@ class GuardedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._ready = ready
-        self._at_hand: bytes | None = None  # the answer to the request whose head was just read
+        self._at_hand: Spoken | None = None  # the answer to the request whose head was just read
+        self._said: Said | None = None  # what was answered last from what is at hand
         self._limits = limits
         self._client_owes = Deadline(clock)
         self._client_reads = Deadline(clock)
@@ -199,24 +184,32 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unreported = 0
         super().on_body(body)
 
-    def _ready_answer(self) -> bytes | None:
+    def _ready_answer(self) -> Spoken | None:
         """The answer that is at hand, for a request that waits for no other and whose answer need not wait either."""
         parser = self.parser
         if self._ready is None or parser.get_method() != b"GET" or parser.get_http_version() != "1.1":
             return None
-        if self._answering is not None or self.pipeline or self.flow.write_paused:
+        if not self._is_free():
             return None
         return self._ready.answer(self.url, self.client, self.headers, self.server_state.default_headers)
 
     def on_message_complete(self) -> None:
         if self._at_hand is not None:
-            self.transport.write(self._at_hand)
+            self._said, answer = self._at_hand
             self._at_hand = None
-            self.server_state.total_requests += 1
-            self._phase = Phase.BETWEEN
+            self._answer_at_once(answer)
         elif not self._upgrade_is_ignored:
             super().on_message_complete()
             self._phase = Phase.BETWEEN
+
+    def _is_free(self) -> bool:
+        """Whether an answer may go to the line at once: none is owed before it, and the last one has been taken."""
+        return self._answering is None and not self.pipeline and not self.flow.write_paused
+
+    def _answer_at_once(self, answer: bytes) -> None:
+        self.transport.write(answer)
+        self.server_state.total_requests += 1
+        self._phase = Phase.BETWEEN
 
     def _head(self) -> RequestHead:
         return RequestHead(

@@ -3,17 +3,20 @@
 The public keys and the metadata are asked for by every service that verifies a token, all day. What is ordinary about
 such a request is answered here, and costs a quarter; whatever is not goes the long way round, which gives the same
 answer. Counted, limited and logged it is either way.
+
+Beside it what was answered before to the very same bytes (web/repeated.py), whatever it was.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from gatehouse.kernel.ids import new_request_id
+from gatehouse.web.lasting import Lasting
 from gatehouse.web.middleware.access_log import AccessLog
 from gatehouse.web.middleware.answers import Header
 from gatehouse.web.middleware.client_address import ClientAddress
 from gatehouse.web.middleware.forwarding import UnreadableChain
 from gatehouse.web.middleware.security_headers import SecurityHeaders
+from gatehouse.web.repeated import RepeatedAnswers, Said
 from gatehouse.web.responses import entity_tag
 from gatehouse.web.routes.table import AtHand, Endpoint, VolumeLimiter
 
@@ -25,6 +28,8 @@ EXTRAORDINARY: Final = frozenset(
     {b"if-none-match", b"content-length", b"transfer-encoding", b"expect", b"connection", b"upgrade"}
 )
 KEPT_OPEN: Final = (b"connection", b"keep-alive")  # which HTTP/1.1 does anyway
+
+Spoken = tuple[Said, bytes]  # what was said, and how it goes to the line this time
 
 
 def is_ordinary(header: Header) -> bool:
@@ -41,51 +46,50 @@ class ReadyAnswers:
         dressing: SecurityHeaders,
         log: AccessLog,
     ) -> None:
+        table = tuple(table)
+        self.repeated = RepeatedAnswers(table, limiter=limiter, log=log)
         self._documents = {
             endpoint.path.encode(): (endpoint, endpoint.at_hand) for endpoint in table if endpoint.at_hand is not None
         }
         self._addresses = addresses
-        self._limiter = limiter
         self._dressing = dressing
-        self._log = log
-        self._made: dict[bytes, tuple[bytes, bytes]] = {}  # by path: the head, without its end, and its body
+        self._made: dict[bytes, tuple[bytes, bytes]] = {}  # by path: the lines of the head, and the body
 
     def answer(
         self, target: bytes, client: tuple[str, int] | None, headers: Sequence[Header], added: Sequence[Header]
-    ) -> bytes | None:
-        """The answer to a GET of this target, head and body; None when it has to go the long way round."""
+    ) -> Spoken | None:
+        """The answer to a GET of this target; None when it has to go the long way round."""
         found = self._documents.get(target)
         if found is None or not all(map(is_ordinary, headers)):
             return None
         endpoint, document = found
-        begun = self._log.begin()
         try:
             caller = self._addresses.caller({"client": client, "headers": headers})
         except UnreadableChain:
             return None
-        if self._limiter.admit(endpoint.rate_class, caller.source):
-            return None  # the long way round says so
-        request_id = new_request_id()
-        head, body = self._made_of(target, document)
-        changing = b"".join(b"%b: %b\r\n" % header for header in (*added, (b"x-request-id", request_id.encode())))
-        self._log.tell(
+        lines, body = self._made_of(target, document)
+        said = Said(
             endpoint=endpoint.name,
+            rate_class=endpoint.rate_class,
             method="GET",
             status=OK,
-            begun=begun,
             source=caller.source,
-            request_id=request_id,
+            status_line=STATUS_LINE,
+            headers=lines,
+            body=body,
+            lasting=Lasting(holds=lambda: document.body() is body),
         )
-        return b"".join((head, changing, b"\r\n", body))
+        answer = self.repeated.again(said, added)
+        return None if answer is None else (said, answer)
 
     def _made_of(self, target: bytes, document: AtHand) -> tuple[bytes, bytes]:
         body = document.body()
         made = self._made.get(target)
         if made is None or made[1] is not body:
-            made = self._made[target] = (self._head(document, body), body)
+            made = self._made[target] = (self._lines(document, body), body)
         return made
 
-    def _head(self, document: AtHand, body: bytes) -> bytes:
+    def _lines(self, document: AtHand, body: bytes) -> bytes:
         own: list[Header] = [
             (b"cache-control", document.cache_control.encode()),
             (b"etag", entity_tag(body).encode()),
@@ -93,4 +97,4 @@ class ReadyAnswers:
             (b"content-type", JSON),
             (b"access-control-allow-origin", b"*"),
         ]
-        return STATUS_LINE + b"".join(b"%b: %b\r\n" % header for header in (*own, *self._dressing.missing(own)))
+        return b"".join(b"%b: %b\r\n" % header for header in (*own, *self._dressing.missing(own)))

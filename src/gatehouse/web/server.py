@@ -19,8 +19,8 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.web.limits import ProtocolLimits
-from gatehouse.web.protocol import GuardedProtocol
 from gatehouse.web.ready import ReadyAnswers
+from gatehouse.web.repeating import RepeatingProtocol
 from gatehouse.web.upgrades import Upgrades
 
 DRAIN: Final = 30  # seconds that requests in flight may take to finish after a signal
@@ -109,7 +109,7 @@ def make_server(
         port=port,
         interface="asgi3",
         lifespan="on",  # "auto" would serve on after a start-up that failed
-        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, limits=limits, clock=clock, ready=ready)),
+        http=cast("type[asyncio.Protocol]", partial(RepeatingProtocol, limits=limits, clock=clock, ready=ready)),
         ws=ws or cast("type[asyncio.Protocol]", Upgrades(clock)),
         ws_per_message_deflate=False,
         ws_ping_interval=None,  # web/websocket.py has its own

@@ -4,7 +4,7 @@ import pytest
 
 from gatehouse.audit.model import Origin
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose
-from gatehouse.web.ready import ReadyAnswers
+from gatehouse.web.ready import ReadyAnswers, Spoken
 from tests.support.rawhttp import exchange, raw_connection
 from tests.support.service import Service, running_service
 
@@ -32,7 +32,7 @@ def at_hand(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     found = ReadyAnswers.answer
 
-    def noting(ready: ReadyAnswers, *asked: object) -> bytes | None:
+    def noting(ready: ReadyAnswers, *asked: object) -> Spoken | None:
         answer = found(ready, *asked)  # type: ignore[arg-type]
         if asked[0] in {path.encode() for path in PATHS}:
             seen.append(answer is not None)

@@ -137,6 +137,11 @@ class Effective:
         ends = (end for one in self._held.values() for end in (*one.gathered.ends, one.gathered.closes))
         return min((end.expired for end in ends if end.expired and not end.ttl), default=0)
 
+    @cached_property
+    def slides(self) -> bool:
+        """Whether an end that is told is another with every second: one that lies so far ahead of whoever asks."""
+        return any(end.ttl for one in self._held.values() for end in (*one.gathered.ends, one.gathered.closes))
+
     def rules(self, scope: Scope) -> ScopeHeld:
         """Those that are true exactly there."""
         return self._held.get(scope, EMPTY)

@@ -13,7 +13,7 @@ from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.documents.records import first_end, record_document
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound, ProjectNotFound
-from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.effective import FOREVER, Effective
 from gatehouse.permissions.evaluation.reading import Case, Reading
 from gatehouse.permissions.evaluation.shapes import EVERYWHERE, NOWHERE, Shape, ShapeOptions, asked_scopes, render
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -67,6 +67,7 @@ class View:
     user_id: str
     expired: int
     version: int
+    until: int = 0  # when time alone may change it, in Unix seconds; 0 when that is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,7 @@ class Views:
             user_id=facts.subject.user_id,
             expired=told_end(sight, held, kind, shape, now),
             version=record.version,
+            until=shown_until(sight, held, kind, options),
         )
 
     async def _shape_options(self, sight: Sight, kind: ViewType, options: ViewOptions) -> ShapeOptions:
@@ -258,6 +260,14 @@ def told_end(sight: Sight, held: Effective, kind: ViewType, shape: ShapeOptions,
     else:
         ends = (now + left for scope in scopes for left in lefts_shown(held, scope, shape, now))
     return min((end for end in ends if end), default=0)
+
+
+def shown_until(sight: Sight, held: Effective, kind: ViewType, options: ViewOptions) -> int:
+    """Known of the lists and roles that somebody sees of himself: no rights of his own end meanwhile."""
+    his_own = sight.case.facts.subject.user_id == sight.caller.user_id
+    if not his_own or held.slides or kind is ViewType.TREE or options.with_exp or options.with_apps_data:
+        return 0
+    return held.until or FOREVER
 
 
 def lefts_shown(held: Effective, scope: Scope, shape: ShapeOptions, now: int) -> Iterable[int]:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.web.dialects import Dialect
+from gatehouse.web.lasting import Lastings
 from gatehouse.web.oauth.credentials import access_token_of
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
@@ -25,11 +26,15 @@ class UserInfoAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserInfoEndpoint:
-    def __init__(self, userinfo: UserInfo) -> None:
+    def __init__(self, userinfo: UserInfo, *, lastings: Lastings) -> None:
         self._userinfo = userinfo
+        self._lastings = lastings
 
     async def tell(self, request: Request) -> Response:
-        return json_answer(await self._userinfo.about(await access_token_of(request)))
+        moment = self._lastings.moment()
+        told = await self._userinfo.about(await access_token_of(request))
+        self._lastings.mark(request, moment, until=told.until)
+        return json_answer(told.claims)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

@@ -1,0 +1,28 @@
+"""What the application's answers are written to."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+NOTED: Final = len(("head", "body"))  # writes of an answer that is kept; one more tells that it is a longer one
+
+
+class Line(asyncio.Transport):
+    """The transport as one request's answer sees it: closing it leaves the client time to read."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        super().__init__()
+        self._transport = transport
+        self._close = close
+        self.written: list[bytes] | None = None  # the beginning of an answer, where somebody asks for it
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.written is not None and len(self.written) <= NOTED:
+            self.written.append(bytes(data))
+        self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        self._close()

@@ -49,16 +49,22 @@ class KeySetPublisher:
     def __init__(self, *, keyring: Keyring, clock: Clock) -> None:
         self._keyring = keyring
         self._clock = clock
+        self._published: tuple[SigningKey, ...] = ()
         self._kids: tuple[str, ...] = ()
         self._document = document_of(())
 
     def document(self) -> JwksDocument:
         published = self._keyring.published(self._clock.now())
+        if published is not self._published:
+            self._published = published
+            self._take(published)
+        return self._document
+
+    def _take(self, published: tuple[SigningKey, ...]) -> None:
         kids = tuple(key.kid for key in published)
         if kids != self._kids:
             self._document = document_of(published)
             self._kids = kids
-        return self._document
 
 
 def document_of(keys: Iterable[SigningKey]) -> JwksDocument:

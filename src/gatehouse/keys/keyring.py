@@ -18,6 +18,7 @@ from gatehouse.keys.store import KeyStore
 RELOAD_EVERY: Final = 5.0  # seconds: how often an unknown kid may make us look again (checklist UI-25)
 
 Identity = tuple[str, bytes, bytes]  # what must be the same for an opened key to be kept
+NOTHING_PUBLISHED: Final[tuple[int, tuple[SigningKey, ...]]] = (-1, ())  # the second it is of, and the records
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +38,7 @@ class Keyring:
         self._masters = masters
         self._clock = clock
         self._opened: dict[str, OpenedKey] = {}
+        self._published = NOTHING_PUBLISHED
         self._refused: frozenset[Identity] = frozenset()
         self._reading = asyncio.Lock()
         self._may_look_at = float("-inf")
@@ -65,10 +67,12 @@ class Keyring:
         return 0 if key is None else key.record.verifies_until or sys.maxsize
 
     def published(self, now: int) -> tuple[SigningKey, ...]:
-        """The records of the public key set, oldest first."""
-        records = (key.record for key in self._opened.values())
-        shown = (key for key in records if key.purpose is Purpose.TOKENS and state(key, now) is not State.RETIRED)
-        return tuple(sorted(shown, key=lambda key: (key.created_at, key.kid)))
+        """The records of the public key set, oldest first; the very same tuple within one second."""
+        if self._published[0] != now:
+            records = (key.record for key in self._opened.values())
+            shown = (key for key in records if key.purpose is Purpose.TOKENS and state(key, now) is not State.RETIRED)
+            self._published = (now, tuple(sorted(shown, key=lambda key: (key.created_at, key.kid))))
+        return self._published[1]
 
     async def catch_up(self, version: int) -> None:
         """Reload if the store was seen at another version than this view (a lower one after a restore)."""
@@ -99,6 +103,7 @@ class Keyring:
         opened = {record.kid: key for record in live if (key := self._open(record)) is not None}
         self._refused = frozenset(identity(record) for record in live if record.kid not in opened)
         self._opened = opened
+        self._published = NOTHING_PUBLISHED
 
     def _open(self, record: SigningKey) -> OpenedKey | None:
         """Open a key, or sound the alarm once and go on without it: the others serve (faults R-25)."""

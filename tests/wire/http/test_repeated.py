@@ -31,6 +31,7 @@ from tests.support.studio_people import give, rules
 
 USERINFO = "/proxy/oauth/userinfo"
 RECORD = "/api/permissions/meta/data"
+CHECK = "/api/permissions/check"
 KEYS = "/proxy/oauth/keys"
 OF_THIS_REQUEST = {"x-request-id", "date"}
 ANNA = "anna@studio.example"
@@ -116,7 +117,8 @@ async def ask(line: RawConnection, request: bytes) -> Answer:
 
 
 def told(answer: Answer) -> object:
-    return (answer.status, json.loads(answer.body))
+    assert answer.status == 200, answer.body
+    return json.loads(answer.body)["data"]
 
 
 # -- the same answer ----------------------------------------------------------------------------------
@@ -142,6 +144,21 @@ async def test_lists_are_told_again_in_the_same_words(
     assert again == [False, kept]
     assert (first.status, first.body) == (200, second.body)
     assert first.header("etag") == second.header("etag")
+
+
+async def test_what_somebody_may_is_told_again_until_it_changes(
+    service: Service, line: RawConnection, studio: Studio, again: list[bool], *, kept: bool
+) -> None:
+    shop = studio.shop.application_id
+    body = {"application_id": shop, "data": {"checks": [{"rule": "door.open"}]}}
+    request = a_request("POST", CHECK, studio.visitor.headers, json.dumps(body).encode())
+    before = [told(await ask(line, request)) for _ in range(2)]
+    end = service.clock.now() + 20
+    await give(studio, studio.visitor, shop, scopes={ROOT: rules("door.open", end=End(expired=end))})
+    held = told(await ask(line, request))
+    await service.clock.advance(20)
+    assert [*before, held, told(await ask(line, request))] == [[False], [False], [True], [False]]
+    assert again == [False, kept, False, False]
 
 
 async def test_not_modified_is_told_again_as_well(
@@ -232,7 +249,7 @@ async def test_a_rule_ends_on_its_second(
     lists = []
     for seconds in (0, 19, 1):
         await service.clock.advance(seconds)
-        lists.append(json.loads((await ask(line, a_list(studio))).body)["data"])
+        lists.append(told(await ask(line, a_list(studio))))
     assert lists == [["private_data.door.open"], ["private_data.door.open"], []]
     assert again == [False, kept, False]
 
@@ -246,7 +263,7 @@ async def test_seconds_that_are_left_are_counted_anew(
     lists = []
     for seconds in (0, 5):
         await service.clock.advance(seconds)
-        lists.append(json.loads((await ask(line, a_list(studio, with_exp=True))).body)["data"])
+        lists.append(told(await ask(line, a_list(studio, with_exp=True))))
     assert lists == [["private_data.door.open:20"], ["private_data.door.open:15"]]
     assert again == [False, False]
 

@@ -1,7 +1,7 @@
 """`check`: many questions about one person, yes or no each (R6)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -43,6 +43,7 @@ class Checked:
     user_id: str
     allowed: tuple[bool, ...]  # in the order of the questions
     expired: int  # the earliest end of anything in the scopes asked about
+    until: int = 0  # when time alone may change it, in Unix seconds; 0 when that is not known
 
 
 class Checks:
@@ -54,7 +55,10 @@ class Checks:
     async def check(self, caller: Caller, user_id: str, questions: Sequence[Question]) -> Checked:
         case = await self._sights.case(caller, user_id)
         application_id = caller.application_id or 0
-        return decided(case, self._reading.effective(case, application_id, NOWHERE), questions, self._clock.now())
+        held = self._reading.effective(case, application_id, NOWHERE)
+        checked = decided(case, held, questions, self._clock.now())
+        # Of others he is told by rights of his own, which may end before.
+        return replace(checked, until=held.told_until if user_id == caller.user_id else 0)
 
 
 def decided(case: Case, held: Effective, questions: Sequence[Question], now: int) -> Checked:

@@ -13,7 +13,7 @@ from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.documents.records import first_end, record_document
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound, ProjectNotFound
-from gatehouse.permissions.evaluation.effective import FOREVER, Effective
+from gatehouse.permissions.evaluation.effective import Effective
 from gatehouse.permissions.evaluation.reading import Case, Reading
 from gatehouse.permissions.evaluation.shapes import EVERYWHERE, NOWHERE, Shape, ShapeOptions, asked_scopes, render
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -265,9 +265,9 @@ def told_end(sight: Sight, held: Effective, kind: ViewType, shape: ShapeOptions,
 def shown_until(sight: Sight, held: Effective, kind: ViewType, options: ViewOptions) -> int:
     """Known of the lists and roles that somebody sees of himself: no rights of his own end meanwhile."""
     his_own = sight.case.facts.subject.user_id == sight.caller.user_id
-    if not his_own or held.slides or kind is ViewType.TREE or options.with_exp or options.with_apps_data:
+    if not his_own or kind is ViewType.TREE or options.with_exp or options.with_apps_data:
         return 0
-    return held.until or FOREVER
+    return held.told_until
 
 
 def lefts_shown(held: Effective, scope: Scope, shape: ShapeOptions, now: int) -> Iterable[int]:

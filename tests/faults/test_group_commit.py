@@ -14,10 +14,13 @@ import pytest
 from sqlalchemy import text
 
 from gatehouse.accounts.errors import LoginTaken
+from gatehouse.accounts.model import User
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage.accounts import create
 from gatehouse.storage.audit import record
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.sqlite import SYNCHRONOUS_FULL, connect, path_of
+from gatehouse.storage.sqlite import path_of
+from gatehouse.storage.sqlite_file import SYNCHRONOUS_FULL, connect
 from gatehouse.storage.statements import Notice, Statement, Verb
 from tests.faults.disk import PATIENCE, Disk
 from tests.support import racers
@@ -90,6 +93,20 @@ async def test_no_listener_hears_of_it_either(disk: Disk, storage: Storage) -> N
     assert heard == ["news"]
 
 
+async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage) -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context["exception"]))
+
+    def fail(_payload: str) -> None:
+        raise RuntimeError("not today")
+
+    storage.runner.listen("things", fail)
+    async with asyncio.timeout(PATIENCE):
+        await storage.runner.act(write_and_wake)
+        await storage.accounts.note(a_record())
+    assert [str(one) for one in complaints] == ["not today"]
+
+
 async def test_what_waits_together_is_synced_once(disk: Disk, storage: Storage) -> None:
     acts = [storage.accounts.create(a_user(), a_record()) for _ in range(20)]
     async with one_group(disk, storage, *acts) as waiting:
@@ -120,6 +137,71 @@ async def test_when_the_commit_fails_nobody_in_the_group_is_told_anything_else(
     assert [one.event for one in await storage.audit.unsealed(10)] == ["user.created"]  # the earlier write's
     disk.write_failure = None
     await storage.accounts.create(a_user(login="anna@studio.example"), a_record())
+
+
+def brief(storage: Storage, user: User) -> Act:
+    """As what is done on the event loop up to its commit."""
+    return storage.runner.act(partial(create, user, a_record()), brief=True)
+
+
+async def test_no_answer_to_a_brief_verb_leaves_before_its_sync_either(disk: Disk, storage: Storage) -> None:
+    with disk.held():
+        answer = asyncio.create_task(brief(storage, a_user()))
+        await asyncio.to_thread(disk.wait_until_syncing)
+        await settle()
+        assert not answer.done()
+    await answer
+    assert disk.done[-1] == "sync db-wal"
+
+
+async def test_brief_verbs_share_a_group_with_long_ones_and_a_refusal_is_nobody_elses(
+    disk: Disk, storage: Storage
+) -> None:
+    anna, again, bob = (a_user(login=login) for login in ("anna@a.example", "anna@a.example", "bob@a.example"))
+    acts = [brief(storage, anna), brief(storage, again), storage.accounts.create(bob, a_record())]
+    async with one_group(disk, storage, *acts) as waiting:
+        disk.done.clear()
+    assert await outcomes(waiting) == [NoneType, LoginTaken, NoneType]
+    assert disk.done.count("sync db-wal") == 2
+    async with one_group(disk, storage, brief(storage, again), brief(storage, a_user())) as waiting:
+        pass
+    assert await outcomes(waiting) == [LoginTaken, NoneType]
+
+
+@pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
+async def test_when_the_commit_of_brief_verbs_fails_all_are_told_so(
+    disk: Disk, storage: Storage, failure: type[apsw.Error]
+) -> None:
+    user = a_user()
+    async with one_group(disk, storage, brief(storage, user), brief(storage, a_user())) as waiting:
+        disk.write_failure = failure
+    assert await outcomes(waiting) == [Unavailable] * 2
+    disk.write_failure = None
+    await brief(storage, user)
+
+
+async def test_a_brief_verb_waits_for_the_command_line_without_holding_up_the_loop(
+    storage: Storage, migrated_sqlite_url: str
+) -> None:
+    beside = connect(path_of(migrated_sqlite_url))
+    beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
+    answer = asyncio.create_task(brief(storage, a_user()))
+    await settle()
+    assert not answer.done()  # and here we are
+    beside.execute("COMMIT")
+    async with asyncio.timeout(PATIENCE):
+        await answer
+    beside.close()
+
+
+async def test_closing_finishes_what_waits(migrated_sqlite_url: str) -> None:
+    users = [a_user() for _ in range(3)]
+    async with open_storage(migrated_sqlite_url, migrate=False) as storage:
+        acts = [asyncio.create_task(brief(storage, user)) for user in users]
+        await asyncio.sleep(0)
+    assert await outcomes(acts) == [NoneType] * 3
+    async with open_storage(migrated_sqlite_url, migrate=False) as storage:
+        assert [await storage.accounts.user(user.user_id) for user in users] == users
 
 
 async def test_a_caller_who_leaves_takes_nobody_along(disk: Disk, storage: Storage) -> None:

@@ -18,7 +18,7 @@ from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.inspection import postgres_state, sqlite_state
 from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.opening import Storage
-from gatehouse.storage.sqlite import SYNCHRONOUS_FULL
+from gatehouse.storage.sqlite_file import SYNCHRONOUS_FULL
 
 UNSEALED_FOR = 60  # seconds after which a record should have found its place
 

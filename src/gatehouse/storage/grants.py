@@ -14,7 +14,7 @@ from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
 from gatehouse.storage.oauth import KnownClients, client_of
-from gatehouse.storage.runner import Runner, Stored, act
+from gatehouse.storage.runner import Runner, Stored, act, brief_act
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables import clients, consents, grants, once, sessions, users
 
@@ -239,13 +239,13 @@ class GrantStorage(Stored):
     async def by_id(self, grant_id: str, now: int) -> Holder | None:
         return await self.runner.look(lambda: by_id(grant_id, now, self._known))
 
-    begin = act(begin)
-    take_code = act(take_code)
-    fail_code = act(fail_code)
-    turn = act(turn)
-    revoke = act(revoke)
+    begin = brief_act(begin)
+    take_code = brief_act(take_code)
+    fail_code = brief_act(fail_code)
+    turn = brief_act(turn)
+    revoke = brief_act(revoke)
     revoke_client = act(revoke_client)
-    spend_assertion = act(spend_assertion)
+    spend_assertion = brief_act(spend_assertion)
 
 
 def _turned(turn: Turn, row: Row) -> Turned:

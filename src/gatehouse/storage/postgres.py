@@ -66,7 +66,7 @@ class PostgresRunner:
         await refuse_old_server(pool)
         return cls(pool, limits, listen_url or url)
 
-    async def act(self, make: Callable[[], Verb[T]]) -> T:
+    async def act(self, make: Callable[[], Verb[T]], *, brief: bool = False) -> T:  # noqa: ARG002 - it waits for each
         for _ in range(ATTEMPTS):
             try:
                 async with self._connection() as connection, connection.transaction():

@@ -1,4 +1,4 @@
-"""Drives a verb: asynchronously on PostgreSQL, in the writer thread on SQLite.
+"""Drives a verb: asynchronously on PostgreSQL, without ever waiting on SQLite.
 
 A verb is a generator that yields statements and receives their rows. Inside `act` it is one
 transaction: **raising rolls back, returning commits**. A verb that must keep something and refuse
@@ -20,8 +20,11 @@ Listener = Callable[[str], object]
 class Runner(Protocol):
     """What both databases can do with a verb."""
 
-    async def act(self, make: Callable[[], Verb[T]]) -> T:
-        """Run the verb as one transaction; it is run again from the start when the database asks for it."""
+    async def act(self, make: Callable[[], Verb[T]], *, brief: bool = False) -> T:
+        """Run the verb as one transaction; it is run again from the start when the database asks for it.
+
+        `brief` promises a few rows by key and nothing that grows: what a database in this process may do at once.
+        """
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
         """Run a short read: key look-ups only, each statement seeing the newest committed state."""
@@ -71,6 +74,16 @@ def act(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     @wraps(verb)
     async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await stored.runner.act(partial(verb, *args, **kwargs))
+
+    return run
+
+
+def brief_act(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+    """For hot writes of a few rows by key."""
+
+    @wraps(verb)
+    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await stored.runner.act(partial(verb, *args, **kwargs), brief=True)
 
     return run
 

@@ -14,7 +14,7 @@ from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
 from gatehouse.storage.logout_calls import end_session_grants, end_user_grants
 from gatehouse.storage.mail import queue
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.runner import Stored, act, brief_act, look
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import login_tokens, sessions, users
 
@@ -135,7 +135,7 @@ def raise_rev(user_id: str, *, keep: bytes | None, now: int) -> Verb[int]:
 class SessionStorage(Stored):
     open = act(open_session)
     find = look(find)
-    seen = act(seen)
+    seen = brief_act(seen)
     end = act(end)
     of_user = look(of_user)
     revoke = act(revoke)

@@ -27,7 +27,7 @@ class UndoingRunner(Generic[A]):
         self._afterwards = afterwards
         self.seen: A | None = None
 
-    async def act(self, make: Callable[[], Verb[T]]) -> T:
+    async def act(self, make: Callable[[], Verb[T]], *, brief: bool = False) -> T:  # noqa: ARG002 - a save is not
         def undone() -> Verb[T]:
             answer = yield from make()
             raise _Undone((answer, (yield from self._afterwards())))

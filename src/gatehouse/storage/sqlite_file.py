@@ -1,0 +1,51 @@
+"""A connection to an SQLite file, set up as we need it, and statements run on it."""
+
+from typing import Final
+
+import apsw
+
+from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
+from gatehouse.storage.statements import Many, Notice, Row, Step
+
+BUSY_MILLISECONDS: Final = 5_000  # how long a write waits for the command line's
+WAL_KEPT_BYTES: Final = 64 * 2**20
+SYNCHRONOUS_FULL: Final = 2
+
+
+def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    try:
+        connection = apsw.Connection(path, flags=flags, statementcachesize=500)
+    except apsw.CantOpenError as error:
+        raise Misconfigured(f"cannot open the database {path}: {error}") from error
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    if not read_only:
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
+    connection.pragma("synchronous", "full")  # NORMAL loses acknowledged commits on power loss
+    connection.pragma("foreign_keys", True)
+    connection.pragma("trusted_schema", False)
+    # Else whatever is compared with < or > is planned anew at each execution, for the very values bound: 20 times the
+    # cost of running it. Our look-ups go by key; no plan should depend on a value.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    return connection
+
+
+def execute(connection: apsw.Connection, step: Step) -> list[Row]:
+    if isinstance(step, Notice):
+        raise TypeError("a read wakes nobody")
+    compiled = step.statement.for_sqlite
+    if isinstance(step, Many):
+        connection.executemany(compiled.sql, [compiled.values(row) for row in step.rows])
+        return []
+    cursor = connection.execute(compiled.sql, compiled.values(step.parameters))
+    return [compiled.decode(row) for row in cursor]
+
+
+def as_storage_error(error: Exception) -> Exception:
+    """Tell a database that cannot write now (503, try again) from a mistake of ours (500)."""
+    if isinstance(error, apsw.FullError | apsw.IOError | apsw.BusyError | apsw.LockedError | apsw.CantOpenError):
+        return Unavailable(f"SQLite: {error}")
+    if isinstance(error, apsw.ConstraintError):
+        return Conflict(str(error))
+    return error

@@ -1,0 +1,200 @@
+"""The one who writes to SQLite, with group commit (docs/decisions/0004-group-commit.md).
+
+Whatever waits while a commit is being made durable goes into the next one together: each verb in a savepoint of its
+own, one fsync for all, and every answer released only after COMMIT.
+
+Statements cost microseconds and the commit waits for the disk. So brief verbs are carried out on the event loop, and
+a thread commits them: each hand-over between two Python threads costs more than a statement. A group with a verb in
+it that may take long is the thread's altogether.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import apsw
+import structlog
+
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage.notices import Listeners
+from gatehouse.storage.runner import drive
+from gatehouse.storage.sqlite_file import BUSY_MILLISECONDS, as_storage_error, connect, execute
+from gatehouse.storage.statements import Notice, Row, Step, Verb
+
+log = structlog.get_logger()
+
+GROUP_SIZE: Final = 256
+IDLE_LOOK_SECONDS: Final = 0.5  # how soon a write by the command line is noticed when nothing is written here
+
+
+@dataclass(slots=True)
+class Work:
+    """One verb on its way through the writer; `answer` is filled before the commit, told after it."""
+
+    make: Callable[[], Verb[Any]]
+    future: asyncio.Future[Any]
+    brief: bool
+    answer: Any = None
+    error: BaseException | None = None
+    notices: list[Notice] = field(default_factory=list)
+
+    def tell(self) -> None:
+        if self.future.done():  # the caller went away; what was written stays
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.answer)
+
+
+class Writer:
+    """One transaction at a time. The connection is the loop's, and the thread's while it has a task."""
+
+    def __init__(self, path: str, loop: asyncio.AbstractEventLoop, listeners: Listeners) -> None:
+        self._connection = connect(path)
+        self._loop = loop
+        self._listeners = listeners
+        self._waiting: list[Work] = []
+        self._rest: asyncio.Future[None] | None = None  # while a group is under way: what ends with the last one
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._seen = self._data_version()
+        self._idle_look = loop.call_later(IDLE_LOOK_SECONDS, self._look_while_idle)
+        self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, work: Work) -> None:
+        self._waiting.append(work)
+        if self._rest is None:
+            self._rest = self._loop.create_future()
+            self._loop.call_soon(self._next_group)  # not now: others may come along
+
+    async def stop(self) -> None:
+        """Finish what waits, and let the file go."""
+        if self._rest is not None:
+            await self._rest
+        self._idle_look.cancel()
+        self._tasks.put(None)
+        # Not on the loop, for the last connection that may write empties the -wal file into the database as it
+        # leaves: of a service that was stopped, the one file is the whole.
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._thread.join()
+        self._connection.close()
+
+    def _next_group(self) -> None:
+        group, self._waiting = self._waiting[:GROUP_SIZE], self._waiting[GROUP_SIZE:]
+        if not all(work.brief for work in group) or not self._begins_at_once():
+            self._tasks.put(partial(self._do_all, group))
+        elif self._is_carried_out(group):
+            self._tasks.put(partial(self._commit, group))
+        else:
+            self._release(group)
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+
+    def _do_all(self, group: list[Work]) -> None:
+        try:
+            self._begin(patience=BUSY_MILLISECONDS)
+            self._carry_out(group)
+            self._connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
+            self._fail(group, error)
+        self._loop.call_soon_threadsafe(self._release, group)
+
+    def _commit(self, group: list[Work]) -> None:
+        try:
+            self._connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(group, error)
+        self._loop.call_soon_threadsafe(self._release, group)
+
+    def _begins_at_once(self) -> bool:
+        """False when the command line is writing, which only the thread has the time to wait for."""
+        try:
+            self._begin(patience=0)
+        except apsw.Error:  # whatever else it is, the thread will meet it too
+            return False
+        return True
+
+    def _begin(self, *, patience: int) -> None:
+        self._connection.set_busy_timeout(patience)
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def _is_carried_out(self, group: list[Work]) -> bool:
+        try:
+            self._carry_out(group)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(group, error)
+            return False
+        return True
+
+    def _carry_out(self, group: list[Work]) -> None:
+        self._notice_other_writers()
+        for work in group:
+            self._in_savepoint(work)
+
+    def _in_savepoint(self, work: Work) -> None:
+        self._connection.execute("SAVEPOINT verb")
+        try:
+            work.answer = drive(work.make(), lambda step: self._execute(work, step))
+        except Exception as error:
+            if not self._connection.in_transaction:
+                # SQLite has rolled the whole transaction back (disk full, input or output error):
+                # what came before in this group is gone too.
+                raise
+            self._connection.execute("ROLLBACK TO verb")
+            work.error = as_storage_error(error)
+            work.notices.clear()
+        self._connection.execute("RELEASE verb")
+
+    def _execute(self, work: Work, step: Step) -> list[Row]:
+        if isinstance(step, Notice):
+            work.notices.append(step)
+            return []
+        return execute(self._connection, step)
+
+    def _fail(self, group: list[Work], error: Exception) -> None:
+        log.error("storage.commit_failed", reason=str(error), verbs=len(group))
+        with suppress(apsw.Error):  # a disk that fails here too must not end the thread everybody waits for
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        for work in group:
+            work.error = Unavailable(f"the commit failed: {error}")
+            work.notices.clear()
+
+    def _release(self, group: list[Work]) -> None:
+        self._go_on()  # before anybody is told: a listener that raises must not stop the writer
+        for work in group:
+            work.tell()
+            for notice in work.notices:
+                self._listeners.tell(notice)
+
+    def _go_on(self) -> None:
+        if self._waiting:
+            self._loop.call_soon(self._next_group)
+        elif self._rest is not None:
+            self._rest.set_result(None)
+            self._rest = None
+
+    def _look_while_idle(self) -> None:
+        self._idle_look = self._loop.call_later(IDLE_LOOK_SECONDS, self._look_while_idle)
+        if self._rest is None:
+            with suppress(apsw.Error):  # a disk that fails now is told to whoever writes next
+                self._notice_other_writers()
+
+    def _notice_other_writers(self) -> None:
+        seen = self._data_version()
+        if seen != self._seen:
+            self._seen = seen
+            self._loop.call_soon_threadsafe(self._listeners.tell_all_to_look_again)
+
+    def _data_version(self) -> int:
+        return int(self._connection.execute("PRAGMA data_version").get)

@@ -331,5 +331,6 @@ def whole_user(fields: dict[str, Any]) -> User:
     """The account from the columns of WHOLE_USER."""
     del fields["login_key"]
     fields["kind"] = Kind(fields["kind"])
-    fields |= {name: lines_of(fields[name]) for name in ("tags", "purchases")}
+    fields["tags"] = lines_of(fields["tags"])
+    fields["purchases"] = lines_of(fields["purchases"])
     return User(**fields)

@@ -1,6 +1,5 @@
 """Keeps devices that wait for a person (oauth/store.py)."""
 
-from dataclasses import asdict
 from typing import Final
 
 from sqlalchemy import and_, bindparam, delete, select, update
@@ -10,6 +9,7 @@ from gatehouse.audit.model import Record
 from gatehouse.oauth.model import DeviceRequest, DeviceState, Grant, Holder
 from gatehouse.storage.audit import record
 from gatehouse.storage.grants import STILL_GOOD, add_grant, by_id, is_allowed
+from gatehouse.storage.rows import columns_of
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables import device_requests, grants
@@ -51,7 +51,7 @@ LONGER: Final = 5  # seconds more between two polls after one that came too earl
 
 
 def ask(request: DeviceRequest) -> Verb[bool]:
-    return bool((yield ASK(**asdict(request))))
+    return bool((yield ASK(**columns_of(request))))
 
 
 def by_user_code(user_code: str, now: int) -> Verb[DeviceRequest | None]:

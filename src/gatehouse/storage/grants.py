@@ -1,8 +1,6 @@
 """Keeps grants: one row for each sign-in to a client (oauth/store.py)."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from itertools import islice
+from collections.abc import Callable
 from typing import Any, Final
 
 from sqlalchemy import and_, bindparam, case, delete, exists, not_, or_, select, update
@@ -14,15 +12,12 @@ from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
 from gatehouse.storage.oauth import KnownClients, client_of
+from gatehouse.storage.rows import Part, columns_of
 from gatehouse.storage.runner import Runner, Stored, act, brief_act
-from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.statements import Ask, Row, Statement, Verb
 from gatehouse.storage.tables import clients, consents, grants, once, sessions, users
 
 ASSERTION: Final = "client_assertion"  # the kind of single-use thing the id of a private_key_jwt is
-# The columns of each part of a holder; a row has them one after the other.
-PARTS: Final = tuple(
-    tuple(str(column.key) for column in columns) for columns in (WHOLE_USER.exported_columns, grants.c)
-)
 
 _LASTS = and_(grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
 _SAME_PERSON = exists().where(
@@ -38,8 +33,15 @@ STILL_GOOD = Statement(
     .with_for_update(read=True)  # a revocation under way waits, or has won already
 )
 
-STILL_SIGNED_IN = Statement(
-    select(sessions.c.session_id).where(sessions.c.session_id == bindparam("session")).with_for_update(read=True)
+STILL_SIGNED_IN = Statement(  # the same person, and this session
+    select(users.c.user_id, sessions.c.session_id)
+    .where(
+        users.c.user_id == bindparam("of"),
+        users.c.rev == bindparam("rev"),
+        users.c.blocked.is_(False),
+        sessions.c.session_id == bindparam("session"),
+    )
+    .with_for_update(read=True)
 )
 ALLOWED = Statement(
     select(consents.c.scopes)
@@ -49,7 +51,7 @@ ALLOWED = Statement(
 
 
 def _holders() -> Any:  # noqa: ANN401 - a select of everything
-    """The grant, its user and the version of its client in one round trip, in the order of PARTS."""
+    """The grant, its user and the version of its client in one round trip."""
     return (
         WHOLE_USER.join(grants, grants.c.user_id == users.c.user_id)
         .join(clients, clients.c.client_id == grants.c.client_id)
@@ -138,15 +140,19 @@ SWEEP = Statement(
 
 
 def begin(grant: Grant, entry: Record, *, in_session: bool = False, consented: bool = False) -> Verb[bool]:
-    if not (yield STILL_GOOD(of=grant.user_id, rev=grant.rev)):
-        return False
-    if in_session and not (yield STILL_SIGNED_IN(session=grant.session_id)):
+    if not (yield still_good(grant, in_session=in_session)):
         return False
     if consented and not (yield from is_allowed(grant)):
         return False
     yield from add_grant(grant)
     yield from record(entry)
     return True
+
+
+def still_good(grant: Grant, *, in_session: bool) -> Ask:
+    if in_session:
+        return STILL_SIGNED_IN(of=grant.user_id, rev=grant.rev, session=grant.session_id)
+    return STILL_GOOD(of=grant.user_id, rev=grant.rev)
 
 
 def is_allowed(grant: Grant) -> Verb[bool]:
@@ -156,7 +162,7 @@ def is_allowed(grant: Grant) -> Verb[bool]:
 
 def add_grant(grant: Grant) -> Verb[None]:
     """Part of every verb that makes a grant."""
-    yield INSERT(**asdict(grant))
+    yield INSERT(**columns_of(grant))
 
 
 def by_code(code: bytes, known: KnownClients) -> Verb[Holder | None]:
@@ -253,17 +259,17 @@ def _turned(turn: Turn, row: Row) -> Turned:
 
 
 def _holder(row: Row, known: KnownClients | None) -> Verb[Holder]:
-    user, grant = parts_of(row)
-    client_id = grant["client_id"]
+    grant = GRANT_PART.of(row)
+    client_id = grant.client_id
     client = yield from known.at(client_id, row.client_version) if known else client_of(client_id)
-    return Holder(grant=whole_grant(grant), client=client, user=whole_user(user))
+    return Holder(grant=grant, client=client, user=USER_PART.of(row))
 
 
-def parts_of(row: Row) -> Iterator[dict[str, Any]]:
-    values = iter(row)
-    for names in PARTS:
-        yield dict(zip(names, islice(values, len(names)), strict=True))
+def whole_grant(fields: dict[str, Any]) -> Grant:
+    fields["scopes"] = tuple(fields["scopes"])
+    fields["wanted_claims"] = tuple(fields["wanted_claims"])
+    return Grant(**fields)
 
 
-def whole_grant(columns: dict[str, Any]) -> Grant:
-    return Grant(**{**columns, **{name: tuple(columns[name]) for name in ("scopes", "wanted_claims")}})
+USER_PART: Final = Part(whole_user, WHOLE_USER.exported_columns)
+GRANT_PART: Final = Part(whole_grant, grants.c, after=USER_PART)

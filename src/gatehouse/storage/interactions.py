@@ -1,6 +1,6 @@
 """Keeps sign-ins under way (interaction/store.py)."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
@@ -8,6 +8,7 @@ from gatehouse.audit.model import Record
 from gatehouse.interaction.errors import InteractionMoved
 from gatehouse.interaction.model import Interaction, Step
 from gatehouse.storage.audit import record
+from gatehouse.storage.rows import columns_of
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables import interactions
@@ -30,7 +31,7 @@ FINISH = Statement(delete(interactions).where(_THIS, _LIVE).returning(*interacti
 
 
 def begin(interaction: Interaction) -> Verb[None]:
-    yield BEGIN(**asdict(interaction))
+    yield BEGIN(**columns_of(interaction))
 
 
 def find(digest: bytes, now: int) -> Verb[Interaction | None]:

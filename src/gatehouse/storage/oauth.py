@@ -181,7 +181,7 @@ class OAuthStorage(Stored):
         self._known = known
 
     async def client(self, client_id: str) -> Client:
-        return await self.runner.look(lambda: self._known.client(client_id))
+        return await self.runner.recall((KnownClients, client_id), lambda: self._known.client(client_id))
 
     create = act(create)
     clients = survey(all_clients)

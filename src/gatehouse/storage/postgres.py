@@ -144,9 +144,9 @@ async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - a
         return []
     compiled = step.statement.for_postgres
     if isinstance(step, Many):
-        await connection.executemany(compiled.sql, [compiled.positional(row) for row in step.rows])
+        await connection.executemany(compiled.sql, [compiled.values(row) for row in step.rows])
         return []
-    rows = await connection.fetch(compiled.sql, *compiled.positional(step.parameters))
+    rows = await connection.fetch(compiled.sql, *compiled.values(step.parameters))
     return [compiled.decode(row) for row in rows]
 
 

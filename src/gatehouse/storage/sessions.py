@@ -1,7 +1,7 @@
 """Keeps browser sessions (accounts/sessions.py)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import and_, bindparam, case, delete, insert, select, update
@@ -14,11 +14,10 @@ from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
 from gatehouse.storage.logout_calls import end_session_grants, end_user_grants
 from gatehouse.storage.mail import queue
+from gatehouse.storage.rows import Part, columns_of
 from gatehouse.storage.runner import Stored, act, brief_act, look
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import login_tokens, sessions, users
-
-PREFIX: Final = "session_of_"
 
 _LIVE = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
 
@@ -29,7 +28,7 @@ END = Statement(
     .returning(sessions.c.session_id, sessions.c.user_id, sessions.c.rev)
 )
 FIND = Statement(  # the session and the whole account in one round trip
-    WHOLE_USER.add_columns(*(column.label(f"{PREFIX}{column.name}") for column in sessions.c))
+    WHOLE_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
     .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
     .where(sessions.c.digest == bindparam("of"), _LIVE, users.c.blocked.is_(False))
 )
@@ -71,7 +70,7 @@ def open_session(
 ) -> Verb[Session]:
     if replaces is not None:
         session = yield from _in_place_of(replaces, session)
-    yield INSERT(**asdict(session))
+    yield INSERT(**columns_of(session))
     yield from queue(mails, session.user_id)
     yield from record(entry)
     return session
@@ -90,9 +89,7 @@ def find(digest: bytes, now: int) -> Verb[SignedIn | None]:
     rows = yield FIND(of=digest, now=now)
     if not rows:
         return None
-    fields = rows[0]._asdict()
-    own = {name.removeprefix(PREFIX): fields.pop(name) for name in tuple(fields) if name.startswith(PREFIX)}
-    return SignedIn(session=_session(own), user=whole_user(fields))
+    return SignedIn(session=SESSION_PART.of(rows[0]), user=USER_PART.of(rows[0]))
 
 
 def seen(digest: bytes, now: int, idle_ends_at: int) -> Verb[None]:
@@ -142,4 +139,10 @@ class SessionStorage(Stored):
 
 
 def _session(fields: dict[str, Any]) -> Session:
-    return Session(**{**fields, "auth": Auth(fields["auth"]), "strength": Strength(fields["strength"])})
+    fields["auth"] = Auth(fields["auth"])
+    fields["strength"] = Strength(fields["strength"])
+    return Session(**fields)
+
+
+USER_PART: Final = Part(whole_user, WHOLE_USER.exported_columns)
+SESSION_PART: Final = Part(_session, sessions.c, after=USER_PART)

@@ -38,8 +38,7 @@ def execute(connection: apsw.Connection, step: Step) -> list[Row]:
     if isinstance(step, Many):
         connection.executemany(compiled.sql, [compiled.values(row) for row in step.rows])
         return []
-    cursor = connection.execute(compiled.sql, compiled.values(step.parameters))
-    return [compiled.decode(row) for row in cursor]
+    return list(map(compiled.decode, connection.execute(compiled.sql, compiled.values(step.parameters))))
 
 
 def as_storage_error(error: Exception) -> Exception:

@@ -142,7 +142,7 @@ class Dialects(Enum):
 
 
 DIALECTS: Final[Mapping[Dialects, Dialect]] = {
-    Dialects.SQLITE: sqlite.dialect(paramstyle="named"),
+    Dialects.SQLITE: sqlite.dialect(paramstyle="qmark"),
     Dialects.POSTGRES: asyncpg_dialect(),  # type: ignore[no-untyped-call]
 }
 
@@ -178,23 +178,21 @@ Verb: TypeAlias = Generator[Step, list[Row], T]
 @dataclass(frozen=True, slots=True)
 class Compiled:
     sql: str
-    names: tuple[str, ...]
+    places: tuple[str, ...]  # the parameter that stands at each
+    parameters: int  # how many there are
     constants: Mapping[str, object]
     encoders: Mapping[str, Callable[[object], object]]
     decode: Callable[[Sequence[object]], Row]
 
-    def values(self, parameters: Mapping[str, object]) -> dict[str, object]:
+    def values(self, parameters: Mapping[str, object]) -> list[object]:
         """The parameters as the driver takes them; a missing or unknown one is a bug and raises."""
-        given = {**self.constants, **parameters}
-        if len(given) != len(self.names):
-            raise KeyError(f"parameters {sorted(given)} do not match {sorted(self.names)}")
-        for name, encode in self.encoders.items():
-            given[name] = encode(given[name])
-        return given
-
-    def positional(self, parameters: Mapping[str, object]) -> list[object]:
-        given = self.values(parameters)
-        return [given[name] for name in self.names]
+        given = {**self.constants, **parameters} if self.constants else parameters
+        if len(given) != self.parameters:
+            raise KeyError(f"parameters {sorted(given)} do not match {sorted(set(self.places))}")
+        if not self.encoders:
+            return [given[name] for name in self.places]
+        encoded = {name: encode(given[name]) for name, encode in self.encoders.items()}
+        return [encoded[name] if name in encoded else given[name] for name in self.places]
 
 
 class Statement:
@@ -221,11 +219,13 @@ class Statement:
         compiled = self._element.compile(dialect=DIALECTS[target])
         assert isinstance(compiled, SQLCompiler)  # noqa: S101 - narrows the type
         binds = {name: bind for bind, name in compiled.bind_names.items()}
-        # A parameter used twice is listed twice, but numbered and given once.
-        names = tuple(dict.fromkeys(compiled.positiontup or binds))
+        names = tuple(binds)
+        places = tuple(compiled.positiontup or ())
         return Compiled(
             sql=compiled.string,
-            names=names,
+            # On PostgreSQL a parameter used twice is listed twice, but numbered and given once.
+            places=places if target is Dialects.SQLITE else tuple(dict.fromkeys(places)),
+            parameters=len(names),
             constants={name: binds[name].value for name in names if _is_constant(binds[name])},
             encoders={name: _encode for name in names if isinstance(binds[name].type, Document)},
             decode=self._decoder(target),

@@ -1,0 +1,45 @@
+"""Between records and rows, without copies: the busiest verbs do little else."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from functools import cache
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import ColumnElement
+
+from gatehouse.storage.statements import Row
+
+T = TypeVar("T")
+
+
+def columns_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
+    """The fields of a record by name, each value as it is, where `asdict` would copy it and all that is in it."""
+    names, read = _reader(record.__class__)
+    return dict(zip(names, read(record), strict=True))
+
+
+@cache
+def _reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]:
+    names = tuple(field.name for field in fields(kind))
+    return names, attrgetter(*names)
+
+
+class Part(Generic[T]):
+    """One of several records that a row holds, one after the other."""
+
+    def __init__(
+        self,
+        make: Callable[[dict[str, Any]], T],
+        columns: Iterable[ColumnElement[Any]],
+        *,
+        after: "Part[Any] | None" = None,
+    ) -> None:
+        self._make = make
+        self._names = tuple(str(column.key) for column in columns)
+        first: int = after.ends if after else 0
+        self.ends: int = first + len(self._names)
+        self._place = slice(first, self.ends)
+
+    def of(self, row: Row) -> T:
+        return self._make(dict(zip(self._names, row[self._place], strict=True)))

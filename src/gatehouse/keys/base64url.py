@@ -4,16 +4,20 @@ The standard decoder drops characters it does not know and ignores loose bits at
 signature has many spellings; a round trip leaves exactly one (RFC 7515 §2).
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import a2b_base64, b2a_base64
+from typing import Final
+
+TO_URL: Final = bytes.maketrans(b"+/", b"-_")
+FROM_URL: Final = bytes.maketrans(b"-_", b"+/")
 
 
 def encode_base64url(raw: bytes) -> bytes:
-    return urlsafe_b64encode(raw).rstrip(b"=")
+    return b2a_base64(raw, newline=False).translate(TO_URL).rstrip(b"=")
 
 
 def decode_base64url(text: bytes) -> bytes:
     """Return the bytes; raise ValueError for padding, junk or loose bits."""
-    raw = urlsafe_b64decode(text + b"=" * (-len(text) % 4))
+    raw = a2b_base64(text.translate(FROM_URL) + b"=" * (-len(text) % 4))
     if encode_base64url(raw) != text:
         raise ValueError("not canonical base64url")
     return raw

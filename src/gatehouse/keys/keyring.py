@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,7 +11,7 @@ import structlog
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.errors import NoSigningKey, Tampered, WrongMasterKey
 from gatehouse.keys.material import PrivateKey, PublicKey, load_private, public_der
-from gatehouse.keys.model import Algorithm, KeyLine, Purpose, SigningKey, State, state
+from gatehouse.keys.model import Algorithm, Purpose, SigningKey, State, state
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.keys.store import KeyStore
 
@@ -30,6 +30,9 @@ class OpenedKey:
     public: PublicKey
 
 
+Lines = Mapping[tuple[Purpose, Algorithm], Sequence[OpenedKey]]
+
+
 class Keyring:
     """`reload` before first use, at every notice of a change, and well within the publishing lead time."""
 
@@ -39,17 +42,17 @@ class Keyring:
         self._clock = clock
         self._opened: dict[str, OpenedKey] = {}
         self._published = NOTHING_PUBLISHED
+        self._lines: Lines = {}
         self._refused: frozenset[Identity] = frozenset()
         self._reading = asyncio.Lock()
         self._may_look_at = float("-inf")
         self.version = -1  # of the stored keys this view was made from
 
     def signing(self, purpose: Purpose, alg: Algorithm, now: int) -> OpenedKey:
-        line = KeyLine(purpose, alg)
-        able = [key for key in self._of(line) if state(key.record, now) is State.SIGNING]
-        if not able:
-            raise NoSigningKey(f"no usable {alg} key for {purpose}")
-        return max(able, key=lambda key: (key.record.signs_from, key.record.created_at))
+        for key in self._lines.get((purpose, alg), ()):
+            if state(key.record, now) is State.SIGNING:
+                return key
+        raise NoSigningKey(f"no usable {alg} key for {purpose}")
 
     async def verifying(self, kid: str, now: int) -> OpenedKey | None:
         """Return the key of that name unless it is retired.
@@ -104,6 +107,7 @@ class Keyring:
         self._refused = frozenset(identity(record) for record in live if record.kid not in opened)
         self._opened = opened
         self._published = NOTHING_PUBLISHED
+        self._lines = by_line(opened.values())
 
     def _open(self, record: SigningKey) -> OpenedKey | None:
         """Open a key, or sound the alarm once and go on without it: the others serve (faults R-25)."""
@@ -117,8 +121,13 @@ class Keyring:
                 log.critical("signing key refused", kid=record.kid, reason=error.detail)
             return None
 
-    def _of(self, line: KeyLine) -> list[OpenedKey]:
-        return [key for key in self._opened.values() if key.record.line == line]
+
+def by_line(keys: Iterable[OpenedKey]) -> Lines:
+    """The newest of each line first."""
+    lines: dict[tuple[Purpose, Algorithm], list[OpenedKey]] = {}
+    for key in sorted(keys, key=lambda key: (key.record.signs_from, key.record.created_at), reverse=True):
+        lines.setdefault((key.record.purpose, key.record.alg), []).append(key)
+    return lines
 
 
 def identity(record: SigningKey) -> Identity:

@@ -37,19 +37,19 @@ class Prompt:
 PROMPTS: Final = (Prompt.NONE, Prompt.LOGIN, Prompt.CONSENT, Prompt.SELECT_ACCOUNT)
 
 
-class Parameters:
-    """What came in, by name. One without a value counts as not given (RFC 6749 §3.1)."""
+class Parameters(dict[str, str]):
+    """What came in, by name. One without a value counts as not given (RFC 6749 §3.1), and one not given is empty."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        self._given: dict[str, str] = {}
+        super().__init__()
         self.repeated: set[str] = set()
         for name, value in pairs:
-            if name in self._given:
+            if name in self:
                 self.repeated.add(name)
-            self._given[name] = value
+            self[name] = value
 
-    def __getitem__(self, name: str) -> str:
-        return self._given.get(name, "")
+    def __missing__(self, name: str) -> str:
+        return ""
 
     @property
     def state(self) -> str:

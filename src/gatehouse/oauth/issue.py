@@ -1,7 +1,7 @@
 """The tokens of a grant: whoever calls has taken what they are given for (R2, interface §2.1)."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,10 +18,10 @@ from gatehouse.tokens.signing import Signer
 
 ID_TOKEN_SECONDS: Final = 3_600  # interface §8
 # The hash function of the signature: Ed25519 has SHA-512 inside (OpenID Connect Core §3.1.3.6, RFC 8032).
-HASHES: Final[Mapping[Algorithm, str]] = {
-    Algorithm.RS256: "sha256",
-    Algorithm.ES256: "sha256",
-    Algorithm.EDDSA: "sha512",
+HASHES: Final = {
+    Algorithm.RS256: hashlib.sha256,
+    Algorithm.ES256: hashlib.sha256,
+    Algorithm.EDDSA: hashlib.sha512,
 }
 
 
@@ -57,7 +57,8 @@ class Issue:
     ) -> TokenSet:
         """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
         now = self._clock.now()
-        scopes = tuple(scope for scope in scopes if scope in holder.scopes)
+        held = holder.scopes
+        scopes = tuple(scope for scope in scopes if scope in held)
         ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
         access_token = self._access_tokens.make(holder.grant.grant_id, scopes, ends_at)
         return TokenSet(
@@ -95,5 +96,5 @@ class Issue:
 
 
 def at_hash(access_token: str, alg: Algorithm) -> str:
-    digest = hashlib.new(HASHES[alg], access_token.encode()).digest()
+    digest = HASHES[alg](access_token.encode()).digest()
     return encode_base64url(digest[: len(digest) // 2]).decode()

@@ -127,7 +127,8 @@ class Holder:
     @property
     def scopes(self) -> tuple[str, ...]:
         """Those of the grant that the client may still have: it may have been narrowed since."""
-        return tuple(scope for scope in self.grant.scopes if scope in self.client.scopes)
+        allowed = self.client.scopes
+        return tuple(scope for scope in self.grant.scopes if scope in allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

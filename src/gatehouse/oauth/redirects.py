@@ -6,7 +6,7 @@ Never a general URL parser: those forgive what browsers read differently.
 import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from gatehouse.oauth.model import Client
 
@@ -103,6 +103,9 @@ def source_of(uri: str) -> str:
 
 
 def with_query(uri: str, parameters: Mapping[str, str]) -> str:
-    """Add an answer to a redirect URI that has been found registered, keeping the query it has."""
+    """Add an answer to a redirect URI that has been found registered, keeping the query it has.
+
+    The names are ours, and plain; the values may be anything.
+    """
     joint = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
-    return f"{uri}{joint}{urlencode(parameters, quote_via=quote)}"
+    return f"{uri}{joint}" + "&".join([f"{name}={quote(value, safe='')}" for name, value in parameters.items()])

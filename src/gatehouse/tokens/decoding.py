@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Never
 
 import msgspec
@@ -13,6 +15,7 @@ from gatehouse.tokens.errors import InvalidToken
 MAX_TOKEN: Final = 16_384  # characters (S-05)
 # Any other asks us to do something: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
 HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
+HEADERS_REMEMBERED: Final = 256  # each key has one, and all its tokens the same
 KID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -33,8 +36,7 @@ def take_apart(token: str) -> Jws:
         raise InvalidToken("not a compact JWS")
     signing_input, _, signature = token.encode().rpartition(b".")
     first, _, second = signing_input.partition(b".")
-    header, payload = decode_object(decode_segment(first)), decode_object(decode_segment(second))
-    refuse_header(header)
+    header, payload = read_header(first), decode_object(decode_segment(second))
     return Jws(
         alg=str(header.get("alg")),
         kid=kid_of(header, payload),
@@ -44,14 +46,18 @@ def take_apart(token: str) -> Jws:
     )
 
 
-def refuse_header(header: dict[str, object]) -> None:
+@lru_cache(maxsize=HEADERS_REMEMBERED)
+def read_header(segment: bytes) -> Mapping[str, object]:
+    """Raise InvalidToken for a header that asks for more than we do."""
+    header = decode_object(decode_segment(segment))
     if not header.keys() <= HEADER_MEMBERS:
         raise InvalidToken("a header member that is never accepted")
     if header.get("typ", "JWT") != "JWT":
         raise InvalidToken("the header's typ is not JWT")
+    return header
 
 
-def kid_of(header: dict[str, object], payload: dict[str, object]) -> str:
+def kid_of(header: Mapping[str, object], payload: dict[str, object]) -> str:
     """From the header, else from the payload (R2); when both have one they must agree."""
     kid = header.get("kid", payload.get("kid"))
     if not isinstance(kid, str) or KID.fullmatch(kid) is None:

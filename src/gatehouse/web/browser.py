@@ -23,6 +23,7 @@ SESSION: Final = "gh_session"
 DEVICE: Final = "gh_device"
 YEAR: Final = 365 * 86_400
 COOKIE_LONGEST: Final = 256
+PURPOSES: Final = (b"sec-purpose", b"purpose", b"x-moz")
 
 
 class FormExpired(Refused):
@@ -112,5 +113,5 @@ def is_full(signed_in: SignedIn | None) -> TypeGuard[SignedIn]:
 
 def is_prefetch(request: Request) -> bool:
     """A browser that reads ahead is not a person who goes there (AZ-30)."""
-    purposes = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-moz"))
-    return any("prefetch" in purpose.lower() for purpose in purposes)
+    headers: list[tuple[bytes, bytes]] = request.scope["headers"]
+    return any(name in PURPOSES and b"prefetch" in purpose.lower() for name, purpose in headers)

@@ -69,7 +69,7 @@ async def test_we_never_sign_in_the_name_of_an_application(desk: Desk) -> None:
 
 
 async def test_without_a_key_there_is_no_token(desk: Desk) -> None:
-    desk.keyring._opened.clear()
+    desk.keyring._take(())
     with pytest.raises(NoSigningKey):
         await desk.signer.sign(example(UserClaims))
 

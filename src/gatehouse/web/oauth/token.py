@@ -11,7 +11,6 @@ from gatehouse.oauth.token_endpoint import TokenEndpoint, TokenRequest
 from gatehouse.oauth.vocabulary import TOKEN_PATH
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
-from gatehouse.web.origin import origin_of
 from gatehouse.web.parse import JSON_OR_FORM, read_body
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
@@ -45,6 +44,7 @@ class TokenEndpoints:
     async def give(self, request: Request) -> Response:
         refuse_query(request, TokenFields)
         asked = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
+        credentials = credentials_of(request, asked)
         given = await self._tokens.answer(
             TokenRequest(
                 grant_type=asked.grant_type,
@@ -54,8 +54,8 @@ class TokenEndpoints:
                 refresh_token=asked.refresh_token,
                 scope=asked.scope,
                 device_code=asked.device_code,
-                credentials=credentials_of(request, asked),
-                origin=origin_of(request, "client"),
+                credentials=credentials,
+                origin=credentials.origin,
             )
         )
         return json_answer(answer_of(given), headers=NO_CACHE)

@@ -2,11 +2,13 @@
 
 import asyncio
 import ctypes
+import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
 import uvicorn
@@ -24,6 +26,8 @@ from gatehouse.settings import Loaded, Purpose
 from gatehouse.storage.sqlite import path_of, serving_alone
 from gatehouse.web.health import operations_app
 from gatehouse.web.server import Stopping, make_server, serving
+
+YOUNG_MOST: Final = 7_000  # objects made and not let go since the last look for cycles; 700 is the interpreter's own
 
 
 @click.command()
@@ -74,10 +78,19 @@ async def run(loaded: Loaded, *, worker: int | None) -> None:
 
 
 def tell_ready(base_url: str) -> None:
+    settle_memory()
+    click.echo(f"ready {base_url}")
+
+
+def settle_memory() -> None:
+    """What the start has made either stays for good, and need not be looked through again and again, or goes."""
+    gc.collect()
+    gc.freeze()
+    # Requests leave few cycles behind: looking for them ten times more seldom saves a tenth of a request's time.
+    gc.set_threshold(YOUNG_MOST)
     give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
     if give_back is not None:
         give_back(0)  # what only the start needed goes back to the system
-    click.echo(f"ready {base_url}")
 
 
 def alone(url: str) -> AbstractContextManager[None]:

@@ -9,9 +9,11 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import Event
 from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import Conflict
 from gatehouse.oauth.model import SCOPES, Consent, Grant
 from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.opening import Storage, open_storage
+from tests.conformance.test_sessions import a_session
 from tests.support import racers
 from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
 from tests.support.oauth import DAY, a_grant
@@ -104,6 +106,47 @@ async def test_a_grant_that_needs_consent_is_kept_while_all_of_it_is_allowed(sto
     grant = a_grant(scopes=("openid",), code=b"another")
     assert not await begin()
     assert (await events(storage)).count(Event.GRANT_MADE.value) == 1
+
+
+async def signed_in_and_allowed(storage: Storage, anna: User) -> None:
+    await storage.sessions.open(a_session(anna, b"cookie", session_id="s1"), a_record(), replaces=None)
+    await storage.consents.give(Consent(user_id=ANNA, client_id="web", scopes=SCOPES, given_at=NOW), a_record())
+
+
+WHATEVER_IS_ASKED = [{}, {"in_session": True}, {"consented": True}, {"in_session": True, "consented": True}]
+
+
+@pytest.mark.parametrize("asked", WHATEVER_IS_ASKED)
+async def test_a_grant_is_kept_with_its_record_or_not_at_all(
+    storage: Storage, anna: User, asked: dict[str, bool]
+) -> None:
+    await signed_in_and_allowed(storage, anna)
+    grant = a_grant(session_id="s1", nonce="n", wanted_claims=("email",))
+    entry = a_record(Event.GRANT_MADE)
+    assert await storage.grants.begin(grant, entry, **asked)
+    found = await storage.grants.by_id(grant.grant_id, NOW)
+    assert found is not None
+    assert found.grant == grant
+    assert await storage.audit.find(entry.record_id) == entry
+    with pytest.raises(Conflict):  # a record of that id is there already
+        await storage.grants.begin(a_grant(session_id="s1", code=b"other"), entry, **asked)
+    assert await storage.grants.by_code(b"other") is None
+
+
+@pytest.mark.parametrize("asked", WHATEVER_IS_ASKED)
+async def test_a_grant_that_has_lost_its_ground_is_not_kept_nor_recorded(
+    storage: Storage, anna: User, asked: dict[str, bool]
+) -> None:
+    await signed_in_and_allowed(storage, anna)
+    lost = [a_grant(session_id="s1", rev=anna.rev + 1)]
+    if "in_session" in asked:
+        lost.append(a_grant(session_id="s2"))
+    if "consented" in asked:
+        lost.append(a_grant(session_id="s1", client_id="other"))
+    for grant in lost:
+        assert not await storage.grants.begin(grant, a_record(Event.GRANT_MADE), **asked)
+        assert await storage.grants.by_code(b"code") is None
+    assert Event.GRANT_MADE.value not in await events(storage)
 
 
 @pytest.mark.usefixtures("anna")

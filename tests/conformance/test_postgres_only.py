@@ -5,11 +5,13 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.storage import postgres
@@ -18,6 +20,7 @@ from gatehouse.storage.notices import LOOK_AGAIN
 from gatehouse.storage.opening import open_storage
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.statements import Notice, Statement, Verb
+from gatehouse.storage.tables import installation
 from tests.conformance import test_accounts
 from tests.support.builders import a_record, a_user
 from tests.support.clock import settle
@@ -32,10 +35,16 @@ from tests.support.tcp_proxy import without_endings
 LOCK: Final = 7
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
 WAIT_FOR_LOCK = Statement(select(func.pg_advisory_xact_lock(LOCK).label("locked")))
+INSERT_FACT = Statement(insert(installation).on_conflict_do_nothing().returning(installation.c.name))
 PROMISES: Final = {name: promise for name, promise in vars(test_accounts).items() if name.startswith("test_")}
 
 
 def wait_for_lock() -> Verb[None]:
+    yield WAIT_FOR_LOCK()
+
+
+def write_and_wait() -> Verb[None]:
+    yield INSERT_FACT(name="cut short", value="1")
     yield WAIT_FOR_LOCK()
 
 
@@ -91,6 +100,61 @@ async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres
         await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(40)))
         async with session(migrated_postgres_url) as watcher:
             assert await watcher.fetchval(f"SELECT count(*) {OURS}") == 3
+
+
+def note_once(name: str, *more: str, trouble: Exception | None = None) -> Verb[str]:
+    """One fact; if it is there already, more."""
+    if (yield INSERT_FACT(name=name, value="1")):
+        return "at once"
+    for another in more:
+        yield INSERT_FACT(name=another, value="1")
+    if trouble is not None:
+        raise trouble
+    return "after all"
+
+
+def note_twice() -> Verb[None]:
+    yield INSERT_FACT(name="first", value="1")
+    yield INSERT_FACT(name="second", value="1")
+
+
+async def test_a_first_statement_that_does_everything_is_committed_by_itself(migrated_postgres_url: str) -> None:
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+
+        async def act(*more: str, trouble: Exception | None = None) -> str:
+            verb = partial(note_once, "first", *more, trouble=trouble)
+            return await storage.runner.act(verb, at_once=verb)
+
+        assert await act() == "at once"
+        assert await storage.installation.fact("first") == "1"
+        with pytest.raises(ValueError, match="second thoughts"):
+            await act("a", "b", trouble=ValueError("second thoughts"))
+        assert await storage.installation.fact("a") is None
+        assert await act("a", "b") == "after all"
+        assert await storage.installation.fact("b") == "1"
+
+
+async def test_a_verb_that_goes_on_after_such_a_statement_is_a_mistake_of_ours(migrated_postgres_url: str) -> None:
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+        with pytest.raises(RuntimeError, match="went on"):
+            await storage.runner.act(note_twice, at_once=note_twice)
+
+
+async def test_a_connection_that_comes_back_brings_no_transaction_along(migrated_postgres_url: str) -> None:
+    """We leave it as it is; but what was cut short in the middle is rolled back."""
+    async with (
+        session(migrated_postgres_url) as holder,
+        open_storage(migrated_postgres_url, migrate=False, limits=PoolLimits(most=1)) as storage,
+    ):
+        await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
+        waiting = asyncio.create_task(storage.runner.act(write_and_wait))
+        await until_somebody_waits(holder)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert await storage.installation.fact("cut short") is None
+        assert await storage.runner.act(partial(note_once, "whole")) == "at once"
+        await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
+        assert await holder.fetchval("SELECT value FROM installation WHERE name = 'whole'") == "1"
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from gatehouse.oauth.model import Grant, Holder
 from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
+from gatehouse.storage.grant_at_once import begin_at_once
 from gatehouse.storage.oauth import KnownClients, client_of
 from gatehouse.storage.rows import Part, columns_of
 from gatehouse.storage.runner import Runner, Stored, act, brief_act
@@ -245,13 +246,13 @@ class GrantStorage(Stored):
     async def by_id(self, grant_id: str, now: int) -> Holder | None:
         return await self.runner.look(lambda: by_id(grant_id, now, self._known))
 
-    begin = brief_act(begin)
-    take_code = brief_act(take_code)
+    begin = brief_act(begin, at_once=begin_at_once)
+    take_code = brief_act(take_code, at_once=take_code)
     fail_code = brief_act(fail_code)
-    turn = brief_act(turn)
+    turn = brief_act(turn, at_once=turn)
     revoke = brief_act(revoke)
     revoke_client = act(revoke_client)
-    spend_assertion = brief_act(spend_assertion)
+    spend_assertion = brief_act(spend_assertion, at_once=spend_assertion)
 
 
 def _turned(turn: Turn, row: Row) -> Turned:

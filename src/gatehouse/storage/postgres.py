@@ -7,6 +7,7 @@ broken connections are dropped, and new ones find the primary.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import asyncpg
@@ -15,7 +16,7 @@ import structlog
 from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
 from gatehouse.storage.notices import Listeners
 from gatehouse.storage.pool_limits import PoolLimits
-from gatehouse.storage.runner import Listener, drive_async
+from gatehouse.storage.runner import Listener, Make, drive_async
 from gatehouse.storage.statements import Many, Notice, Row, Step, Verb
 
 T = TypeVar("T")
@@ -60,24 +61,28 @@ class PostgresRunner:
                 command_timeout=COMMAND_SECONDS,
                 statement_cache_size=1000 if limits.statement_cache else 0,
                 server_settings={"application_name": "gatehouse"},
+                reset=leave_as_it_is,
             )
         except (*UNREACHABLE, asyncpg.PostgresError) as error:
             raise Unavailable(f"cannot reach PostgreSQL: {error}") from error
         await refuse_old_server(pool)
         return cls(pool, limits, listen_url or url)
 
-    async def act(self, make: Callable[[], Verb[T]], *, brief: bool = False) -> T:  # noqa: ARG002 - it waits for each
+    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002 - every statement waits
         for _ in range(ATTEMPTS):
             try:
-                async with self._connection() as connection, connection.transaction():
-                    return await drive_async(make(), lambda step: execute(connection, step))
+                async with self._connection() as connection:
+                    if at_once is not None:
+                        return await act_at_once(connection, at_once())
+                    async with connection.transaction():
+                        return await drive_async(make(), partial(execute, connection))
             except AGAIN as error:
                 again = error
         raise Unavailable(f"gave up after {ATTEMPTS} attempts: {again}")
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
         async with self._connection() as connection:
-            return await drive_async(make(), lambda step: execute(connection, step))
+            return await drive_async(make(), partial(execute, connection))
 
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:  # noqa: ARG002 - other nodes write too
         return await self.look(make)
@@ -90,7 +95,7 @@ class PostgresRunner:
             self._connection() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            return await drive_async(make(), lambda step: execute(connection, step))
+            return await drive_async(make(), partial(execute, connection))
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
@@ -133,6 +138,13 @@ class PostgresRunner:
                 await self._pool.close()
 
 
+async def leave_as_it_is(connection: object) -> None:
+    """What asyncpg does to a connection that comes back costs a round trip each time, and we leave nothing behind.
+
+    No session of ours listens, locks by hand, or sets anything; an open transaction it rolls back all the same.
+    """
+
+
 def is_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
@@ -148,6 +160,21 @@ async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - a
         return []
     rows = await connection.fetch(compiled.sql, *compiled.values(step.parameters))
     return [compiled.decode(row) for row in rows]
+
+
+async def act_at_once(connection: Any, verb: Verb[T]) -> T:  # noqa: ANN401 - as above
+    """The first statement by itself, which PostgreSQL commits with its answer; a transaction for what may follow."""
+    ask = partial(execute, connection)
+    rows = await ask(next(verb))
+    if not rows:
+        async with connection.transaction():
+            return await drive_async(verb, ask, answer=rows)
+    try:
+        verb.send(rows)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    raise RuntimeError("a verb went on after the statement that did everything")
 
 
 async def refuse_old_server(pool: asyncpg.Pool) -> None:

@@ -8,7 +8,7 @@ it depends on.
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from gatehouse.storage.statements import Row, Step, Verb
 
@@ -17,13 +17,18 @@ T = TypeVar("T")
 Listener = Callable[[str], object]
 
 
+Make: TypeAlias = Callable[[], Verb[T]]
+
+
 class Runner(Protocol):
     """What both databases can do with a verb."""
 
-    async def act(self, make: Callable[[], Verb[T]], *, brief: bool = False) -> T:
+    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:
         """Run the verb as one transaction; it is run again from the start when the database asks for it.
 
-        `brief` promises a few rows by key and nothing that grows: what a database in this process may do at once.
+        `brief` promises a few rows by key and nothing that grows: a database in this process does that on the loop.
+        `at_once` is the same verb, or its twin, for a database that is a round trip away: its first statement does
+        everything and answers a row, or answers none and has changed nothing. So that one needs no transaction.
         """
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
@@ -78,12 +83,13 @@ def act(verb: Callable[P, Verb[T]]) -> Method[P, T]:
     return run
 
 
-def brief_act(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+def brief_act(verb: Callable[P, Verb[T]], *, at_once: Callable[P, Verb[T]] | None = None) -> Method[P, T]:
     """For hot writes of a few rows by key."""
 
     @wraps(verb)
     async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await stored.runner.act(partial(verb, *args, **kwargs), brief=True)
+        twin = None if at_once is None else partial(at_once, *args, **kwargs)
+        return await stored.runner.act(partial(verb, *args, **kwargs), brief=True, at_once=twin)
 
     return run
 
@@ -126,13 +132,16 @@ def drive(verb: Verb[T], execute: Callable[[Step], list[Row]]) -> T:
         verb.close()
 
 
-async def drive_async(verb: Verb[T], execute: Callable[[Step], Awaitable[list[Row]]]) -> T:
+async def drive_async(
+    verb: Verb[T], execute: Callable[[Step], Awaitable[list[Row]]], *, answer: list[Row] | None = None
+) -> T:
+    """From the start, or from the answer that the verb waits for."""
     try:
-        step = next(verb)
+        step = next(verb) if answer is None else verb.send(answer)
         while True:
             step = verb.send(await execute(step))
     except StopIteration as end:
-        answer: T = end.value
-        return answer
+        answered: T = end.value
+        return answered
     finally:
         verb.close()

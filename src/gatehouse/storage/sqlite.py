@@ -16,7 +16,7 @@ import apsw
 
 from gatehouse.kernel.errors import Misconfigured, Unavailable
 from gatehouse.storage.notices import Listeners
-from gatehouse.storage.runner import Listener, drive
+from gatehouse.storage.runner import Listener, Make, drive
 from gatehouse.storage.sqlite_file import as_storage_error, connect, execute
 from gatehouse.storage.sqlite_writer import Work, Writer
 from gatehouse.storage.statements import Verb
@@ -38,7 +38,7 @@ class SQLiteRunner:
         self._recalled_of = -1
         self._closed = False
 
-    async def act(self, make: Callable[[], Verb[T]], *, brief: bool = False) -> T:
+    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002 - no round trips
         if self._closed:
             raise Unavailable("the database was closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()

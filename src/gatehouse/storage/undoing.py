@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from gatehouse.storage.runner import Listener, Runner
+from gatehouse.storage.runner import Listener, Make, Runner
 from gatehouse.storage.statements import Verb
 
 T = TypeVar("T")
@@ -27,7 +27,9 @@ class UndoingRunner(Generic[A]):
         self._afterwards = afterwards
         self.seen: A | None = None
 
-    async def act(self, make: Callable[[], Verb[T]], *, brief: bool = False) -> T:  # noqa: ARG002 - a save is not
+    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002
+        """Never at once: that could not be undone."""
+
         def undone() -> Verb[T]:
             answer = yield from make()
             raise _Undone((answer, (yield from self._afterwards())))

@@ -24,6 +24,11 @@ CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # what S256 alway
 SECONDS: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
 NONCE_LONGEST: Final = 2_048
 HINT_LONGEST: Final = 254
+NEVER_READ: Final[Mapping[str, type[AuthorizeRefused]]] = {
+    "request": RequestUnsupported,
+    "request_uri": RequestUriUnsupported,
+    "registration": RegistrationUnsupported,
+}
 CLAIMS_HONOURED: Final = ("auth_time", "email", "nickname")
 
 
@@ -93,12 +98,7 @@ def nothing_is_repeated(asked: Parameters, _client: Client) -> None:
 
 def request_is_in_the_open(asked: Parameters, _client: Client) -> None:
     """Request objects are not read, and no address in a request is ever called (checklist AZ-26)."""
-    refusals: Mapping[str, type[AuthorizeRefused]] = {
-        "request": RequestUnsupported,
-        "request_uri": RequestUriUnsupported,
-        "registration": RegistrationUnsupported,
-    }
-    for name, refusal in refusals.items():
+    for name, refusal in NEVER_READ.items():
         if asked[name]:
             raise refusal
 

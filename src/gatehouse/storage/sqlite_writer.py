@@ -137,23 +137,37 @@ class Writer:
         return True
 
     def _carry_out(self, group: list[Work]) -> None:
+        """All together; when one of them raises, which is rare, all anew and each in a savepoint of its own."""
         self._notice_other_writers()
-        for work in group:
-            self._in_savepoint(work)
+        self._connection.execute("SAVEPOINT everyone")
+        try:
+            for work in group:
+                self._do(work)
+        except Exception as error:  # noqa: BLE001 - it will be raised again, to whom it concerns
+            self._roll_back_to("everyone", error)
+            for work in group:
+                self._in_savepoint(work)
 
     def _in_savepoint(self, work: Work) -> None:
         self._connection.execute("SAVEPOINT verb")
         try:
-            work.answer = drive(work.make(), lambda step: self._execute(work, step))
-        except Exception as error:
-            if not self._connection.in_transaction:
-                # SQLite has rolled the whole transaction back (disk full, input or output error):
-                # what came before in this group is gone too.
-                raise
-            self._connection.execute("ROLLBACK TO verb")
+            self._do(work)
+        except Exception as error:  # noqa: BLE001 - it is the caller's
+            self._roll_back_to("verb", error)
             work.error = as_storage_error(error)
             work.notices.clear()
         self._connection.execute("RELEASE verb")
+
+    def _roll_back_to(self, savepoint: str, error: Exception) -> None:
+        if not self._connection.in_transaction:
+            # SQLite has rolled the whole transaction back (disk full, input or output error): what came before in
+            # this group is gone too.
+            raise error
+        self._connection.execute(f"ROLLBACK TO {savepoint}")
+
+    def _do(self, work: Work) -> None:
+        work.notices.clear()
+        work.answer = drive(work.make(), lambda step: self._execute(work, step))
 
     def _execute(self, work: Work, step: Step) -> list[Row]:
         if isinstance(step, Notice):

@@ -20,6 +20,7 @@ from tests.support.visitor import hidden_fields
 
 AT_ONCE: Final = 50
 SAMPLE: Final = 100
+COMING: Final = 14.0  # seconds
 REGISTER: Final = (
     b"POST /proxy/api/gameSession/getGsid HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     b'Content-Length: 14\r\nConnection: close\r\n\r\n{"factor":"f"}'
@@ -93,8 +94,10 @@ async def poll(port: int, gsid: str, location: str) -> Poller:
 
 
 async def hold(port: int, sessions: list[tuple[str, str]]) -> list[Poller]:
+    """They come one after the other, as games do: all together fill half of the time a poll is held."""
     held = []
     for start in range(0, len(sessions), AT_ONCE):
+        await asyncio.sleep(AT_ONCE / len(sessions) * COMING)
         held += await asyncio.gather(*(poll(port, *one) for one in sessions[start : start + AT_ONCE]))
     return held
 

@@ -1,7 +1,7 @@
 """A poll: held until somebody has answered in the browser, and answered once (interface §3, §4.3, R4)."""
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cachetools import LRUCache
@@ -51,8 +51,11 @@ class Poll:
     waiter: Waiter
     line: Line
     origin: Origin
-    cancels: int  # of the session when it began: one more means that its owner's last socket went away
     told: Stage | None  # what the game last heard, when it wants to hear of every stage
+    cancels: int = 0  # of the session when it began: one more means that its owner's last socket went away
+
+    def __post_init__(self) -> None:
+        self.cancels = self.session.cancels
 
 
 class Polls:
@@ -92,10 +95,14 @@ class Polls:
         line.when_lost(lambda: waiter.wake(Woken.LEFT))
         unwritten = self._pulse.newest(gsid)  # before the look: it may be written, and forgotten here, meanwhile
         try:
-            session = await self._admitted(gsid, presented, origin)
-            await self._begin(session, waiter, unwritten)
-            told = self._told.get(gsid, Stage.WAITING) if states else None
-            poll = Poll(session=session, waiter=waiter, line=line, origin=origin, cancels=session.cancels, told=told)
+            poll = Poll(
+                session=await self._admitted(gsid, presented, origin),
+                waiter=waiter,
+                line=line,
+                origin=origin,
+                told=self._told.get(gsid, Stage.WAITING) if states else None,
+            )
+            await self._begin(poll.session, waiter, unwritten)
             return await self._held(poll)
         finally:
             self._waiters.leave(gsid, waiter)
@@ -132,6 +139,7 @@ class Polls:
         timer = self._clock.call_later(hold, lambda: poll.waiter.wake(Woken.TIME_OUT))
         try:
             answer = await self._answer(poll)
+            poll.session = without_secrets(poll.session)
             while answer is None:
                 answer = await self._woken(poll, await poll.waiter.wait())
             return answer
@@ -218,3 +226,8 @@ def comer_of(session: GameSession, presented: Presented) -> Comer:
         subject=f"{presented.source} {session.gsid}",
         source=presented.source if is_by_address(session, presented) else None,
     )
+
+
+def without_secrets(session: GameSession) -> GameSession:
+    """All that a poll needs while it is held: ten thousand of them are in memory at a time."""
+    return replace(session, options=b"", location=b"", public_key="")

@@ -10,7 +10,7 @@ import select
 from collections.abc import Callable
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httptools
 from uvicorn._types import ASGI3Application
@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.web.light import LightEvent, LightFlow, Queue
 from gatehouse.web.limits import Deadline, ProtocolLimits
 from gatehouse.web.line import Line
 from gatehouse.web.ready import ReadyAnswers, Spoken
@@ -41,6 +42,25 @@ class Phase(Enum):
 
 
 class GuardedProtocol(HttpToolsProtocol):
+    __slots__ = (  # the base class has a dict, which stays small without these
+        "_answering",
+        "_at_hand",
+        "_client_owes",
+        "_client_reads",
+        "_leaving",
+        "_limits",
+        "_line",
+        "_phase",
+        "_ready",
+        "_refusal",
+        "_requests",
+        "_said",
+        "_told_when_lost",
+        "_unreported",
+        "_upgrade_is_ignored",
+        "_watched",
+    )
+
     def __init__(
         self,
         config: Config,
@@ -53,6 +73,7 @@ class GuardedProtocol(HttpToolsProtocol):
         ready: ReadyAnswers | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.pipeline = cast("Any", Queue())
         self._ready = ready
         self._at_hand: Spoken | None = None  # the answer to the request whose head was just read
         self._said: Said | None = None  # what was answered last from what is at hand
@@ -73,6 +94,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = LightFlow(transport)
         self._line = Line(transport, self._close_after_answer)
         self._watch()
 
@@ -170,6 +192,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.parser.should_upgrade():
             self._phase = Phase.BODY
             self.cycle.transport = self._line
+            self.cycle.message_event = LightEvent()
             self.headers = []  # trailers go here, not under a running application
 
     def _check_head(self) -> None:

@@ -16,6 +16,8 @@ class RepeatingProtocol(GuardedProtocol):
     Such a one need not even be parsed: its bytes were in order the first time.
     """
 
+    __slots__ = ("_asked",)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the base class
         super().__init__(*args, **kwargs)
         self._asked: Question | None = None  # what the application is answering, if it may be asked again

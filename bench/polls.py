@@ -18,9 +18,11 @@ from bench.served import Program, Server
 from bench.sockets import go_on, line, processor_seconds, said
 
 POLLS: Final = 10_000
+SOON: Final = 8  # seconds in which the polls come: all before the first is over
+EVENLY: Final = 28  # as long as a poll is held
 SETTLING: Final = 3.0  # seconds: marks are written, and the sockets quiet
-AT_REST: Final = 10.0  # seconds in which nothing happens but time
-LOGINS: Final = 60
+AT_REST: Final = 6.0  # seconds in which nothing happens but time
+LOGINS: Final = 40
 KILOBYTES: Final = 18.0  # of each
 SHARE: Final = 1.0  # % of a core
 WAKE: Final = 10.0  # milliseconds, median
@@ -36,21 +38,34 @@ def held_polls(program: Program, data: Path, url: str, kind: str, number: int = 
     a_player(data, url)
     named = f"{number:,} held polls, {kind}"
     with program.serving(data, url) as server:
-        alone = slowest_login(server.port)
-        with waiting(server.port, number, server.port) as games:
-            said(games, "half")
-            before = server.megabytes()
-            go_on(games)
-            said(games, "held")
-            time.sleep(SETTLING)
-            each = (server.megabytes() - before) * 1024 / (number / 2)
-            busy = at_rest(server)
-            beside = slowest_login(server.port)
-            go_on(games)
-            wakes = json.loads(line(games))
-    yield Figure(name=f"{named}, memory of each", value=each, unit="KB", goal=KILOBYTES)
-    yield Figure(name=f"{named}, of a core", value=busy * 100, unit="%", goal=SHARE)
-    yield from woken(named, wakes, WAKE)
+        yield from at_rest(named, server, number)
+    with program.serving(data, url) as server:
+        yield from at_work(named, server, number)
+
+
+def at_rest(named: str, server: Server, number: int) -> Iterator[Figure]:
+    """All are held, and none is told to come again yet."""
+    with waiting(server.port, number, SOON, server.port) as games:
+        said(games, "half")
+        before = server.megabytes()
+        go_on(games)
+        said(games, "held")
+        time.sleep(SETTLING)
+        each = (server.megabytes() - before) * 1024 / (number / 2)
+        yield Figure(name=f"{named}, memory of each", value=each, unit="KB", goal=KILOBYTES)
+        yield Figure(name=f"{named}, of a core at rest", value=share_of_a_core(server) * 100, unit="%", goal=SHARE)
+
+
+def at_work(named: str, server: Server, number: int) -> Iterator[Figure]:
+    """They come evenly, so that at every moment some are told to come again and some do."""
+    alone = slowest_login(server.port)
+    with waiting(server.port, number, EVENLY, server.port) as games:
+        said(games, "half")
+        go_on(games)
+        said(games, "held")
+        beside = slowest_login(server.port)
+        go_on(games)
+        yield from woken(named, json.loads(line(games)), WAKE)
     yield Figure(name=f"{named}, login p99 by that without", value=beside / alone, unit="x", goal=SLOWER)
 
 
@@ -61,7 +76,7 @@ def held_elsewhere(program: Program, data: Path, url: str, number: int = 1_000) 
         settings = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{here.port}"}
         with (
             program.serving(data, url, pinned=False, settings=settings) as there,
-            waiting(here.port, number, there.port) as games,
+            waiting(here.port, number, SOON, there.port) as games,
         ):
             for word in ("half", "held"):
                 said(games, word)
@@ -96,15 +111,15 @@ def slowest_login(port: int) -> float:
     return sorted(took)[-2]
 
 
-def at_rest(server: Server) -> float:
+def share_of_a_core(server: Server) -> float:
     began, used = time.perf_counter(), processor_seconds(server)
     time.sleep(AT_REST)
     return (processor_seconds(server) - used) / (time.perf_counter() - began)
 
 
 @contextmanager
-def waiting(port: int, number: int, confirm_port: int) -> Iterator[subprocess.Popen[str]]:
-    how = [str(port), str(number), str(confirm_port), LOGIN, PASSWORD]
+def waiting(port: int, number: int, seconds: int, confirm_port: int) -> Iterator[subprocess.Popen[str]]:
+    how = [*map(str, (port, number, seconds, confirm_port)), LOGIN, PASSWORD]
     with on_core(1):
         games = subprocess.Popen(
             [sys.executable, "-m", "bench.waiting", *how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

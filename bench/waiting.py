@@ -1,10 +1,11 @@
 """Games that poll, in a process of their own, and a person who confirms some of them.
 
-    python -m bench.waiting PORT POLLS CONFIRM_PORT LOGIN PASSWORD
+    python -m bench.waiting PORT POLLS SECONDS CONFIRM_PORT LOGIN PASSWORD
 
-registers POLLS sessions at PORT, holds half of the polls and prints `half`; after a line on stdin holds the others
-and prints `held`; after the next line signs in at CONFIRM_PORT, confirms a sample one after the other, and prints the
-milliseconds from each yes to the answer of its poll, as JSON. Whoever is told RETRY polls again after its delay.
+registers POLLS sessions at PORT, whose polls come within SECONDS, holds half of them and prints `half`; after a line
+on stdin holds the others and prints `held`; after the next line signs in at CONFIRM_PORT, confirms some of those that
+are held then, one after the other, and prints the milliseconds from each yes to the answer of its poll, as JSON.
+Whoever is told RETRY polls again after its delay.
 """
 
 import asyncio
@@ -19,8 +20,8 @@ from bench.sitting import HEAD_ENDS, LOOPBACK, heard
 from tests.support.visitor import hidden_fields
 
 AT_ONCE: Final = 50
-SAMPLE: Final = 100
-COMING: Final = 14.0  # seconds
+SAMPLE: Final = 150
+HELD: Final = 25.0  # seconds, of the 30 for which a poll is held
 REGISTER: Final = (
     b"POST /proxy/api/gameSession/getGsid HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     b'Content-Length: 14\r\nConnection: close\r\n\r\n{"factor":"f"}'
@@ -38,6 +39,14 @@ class Poller(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._ask()
+
+    def is_held(self) -> bool:
+        """And will be for some seconds more."""
+        return time.perf_counter() - self._asked_at < HELD
+
+    def _ask(self) -> None:
+        self._asked_at = time.perf_counter()
         self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
@@ -48,7 +57,7 @@ class Poller(asyncio.Protocol):
         self._answer = b""
         told = json.loads(body)
         if told["status"] == "RETRY":
-            asyncio.get_running_loop().call_later(told["delay"], self._transport.write, self._request)
+            asyncio.get_running_loop().call_later(told["delay"], self._ask)
         elif told["status"] == "OK":
             self.answered.set_result(time.perf_counter())
         else:
@@ -93,29 +102,29 @@ async def poll(port: int, gsid: str, location: str) -> Poller:
     return poller
 
 
-async def hold(port: int, sessions: list[tuple[str, str]]) -> list[Poller]:
-    """They come one after the other, as games do: all together fill half of the time a poll is held."""
+async def hold(port: int, sessions: list[tuple[str, str]], seconds: float) -> list[Poller]:
+    """They come one after the other, as games do."""
     held = []
     for start in range(0, len(sessions), AT_ONCE):
-        await asyncio.sleep(AT_ONCE / len(sessions) * COMING)
+        await asyncio.sleep(AT_ONCE / len(sessions) * seconds)
         held += await asyncio.gather(*(poll(port, *one) for one in sessions[start : start + AT_ONCE]))
     return held
 
 
-async def run(port: int, polls: int, confirm_port: int, login: str, password: str) -> None:
+async def run(port: int, polls: int, seconds: int, confirm_port: int, *account: str) -> None:
     sessions = []
     for _ in range(0, polls, AT_ONCE):
         sessions += await asyncio.gather(*(register(port) for _ in range(AT_ONCE)))
-    await hold(port, sessions[: polls // 2])
+    await hold(port, sessions[: polls // 2], seconds / 2)
     await heard("half")
-    pollers = await hold(port, sessions[polls // 2 :])
+    pollers = await hold(port, sessions[polls // 2 :], seconds / 2)
     await heard("held")
     address = f"http://{LOOPBACK}:{confirm_port}"
     async with httpx2.AsyncClient(base_url=address, follow_redirects=True, timeout=30) as client:
         person = Person(client)
-        await person.sign_in(login, password)
-        print(json.dumps([await person.confirm(poller) for poller in pollers[:SAMPLE]]))
+        await person.sign_in(*account)
+        print(json.dumps([await person.confirm(poller) for poller in pollers[-SAMPLE:] if poller.is_held()]))
 
 
 if __name__ == "__main__":
-    uvloop.run(run(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5]))
+    uvloop.run(run(*map(int, sys.argv[1:5]), *sys.argv[5:]))

@@ -37,6 +37,12 @@ class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
     service_jwt: str = ""
     service_application: int = 0  # whose service JWT it was, where that was found out before
 
+    @property
+    def applications(self) -> tuple[int, ...]:
+        """Those it names, the one whose permissions are told first (R4)."""
+        numbers = (self.app_id, self.service_application, self.gapp_id)
+        return tuple(dict.fromkeys(number for number in numbers if number > 0))
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
@@ -114,11 +120,10 @@ class LoginDesk:
 
     async def _named(self, options: LoginOptions) -> Named:
         """Raises InvalidToken for a service JWT that is none: every credential given must be valid (R6)."""
-        service = options.service_application
         if options.service_jwt:
-            service = await self._rules.service_application(options.service_jwt)
-        numbers = (options.app_id, service, options.gapp_id)
-        return Named(tuple(dict.fromkeys(number for number in numbers if number > 0)))
+            application = await self._rules.service_application(options.service_jwt)
+            options = msgspec.structs.replace(options, service_application=application)
+        return Named(options.applications)
 
     def _kept(self, user: User, options: LoginOptions, token: str, stoken: str | None, origin: Origin) -> KeptLogin:
         now = self._clock.now()

@@ -1,6 +1,8 @@
 """The part of the composition root that is about signing in from games."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from gatehouse.accounts.login_data import LoginDesk
 from gatehouse.app.callers import key_proofs
@@ -11,6 +13,7 @@ from gatehouse.gamesessions.desk import GameDesk
 from gatehouse.gamesessions.occasion import GameOccasion
 from gatehouse.gamesessions.pace import Pace, PaceLimits
 from gatehouse.gamesessions.poll import Polls
+from gatehouse.gamesessions.ports import GameTerms
 from gatehouse.gamesessions.presence import Presence
 from gatehouse.gamesessions.pulse import Pulse
 from gatehouse.gamesessions.records import GameRecords
@@ -52,15 +55,19 @@ class GameRoom:
         await store.forget(self.node)
 
 
-class ApplicationNames:
+class ApplicationTerms:
     def __init__(self, applications: ApplicationStore) -> None:
         self._applications = applications
 
-    async def name(self, application_id: int) -> str:
+    async def terms(self, application_id: int) -> GameTerms:
         try:
-            return (await self._applications.application(application_id)).name
+            application = await self._applications.application(application_id)
         except ApplicationNotFound:
-            return ""
+            return GameTerms()
+        said = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
+        return GameTerms(
+            name=application.name, enabled=said.get("enabled", True), code_match=said.get("code_match", False)
+        )
 
 
 def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
@@ -91,7 +98,7 @@ def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
         occasion=GameOccasion(
             store=store,
             accounts=house.storage.accounts,
-            applications=ApplicationNames(house.storage.applications),
+            applications=ApplicationTerms(house.storage.applications),
             rules=rules,
             results=results,
             records=records,
@@ -130,6 +137,8 @@ def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[
             store=store,
             results=room.results,
             service_jwts=room.rules,
+            applications=ApplicationTerms(house.storage.applications),
+            records=room.records,
             crowd=Crowd(store=store, clock=house.clock, most=settings.pending_most),
             clock=house.clock,
             code_match=settings.code_match,

@@ -132,9 +132,7 @@ class GameOccasion:
         return not user.blocked and await self._rules.may_log_in(user, self._named(session))
 
     def _named(self, session: GameSession) -> Sequence[int]:
-        options = self._results.options(session)
-        numbers = (options.app_id, options.service_application, options.gapp_id)
-        return tuple(dict.fromkeys(number for number in numbers if number > 0))
+        return self._results.options(session).applications
 
     def application(self, session: GameSession) -> int:
         """The first application it names; 0 when it names none."""
@@ -143,7 +141,7 @@ class GameOccasion:
     async def name(self, session: GameSession) -> str:
         """Of that application; empty when there is none."""
         number = self.application(session)
-        return await self._applications.name(number) if number else ""
+        return (await self._applications.terms(number)).name if number else ""
 
     async def _fail(self, session: GameSession, origin: Origin, reason: str) -> None:
         refusal = self._records.ended(session.gsid, origin, reason)

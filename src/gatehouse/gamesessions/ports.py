@@ -1,6 +1,7 @@
 """What game sessions ask of others; the composition root hands the answers in."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -14,9 +15,18 @@ class Line(Protocol):
         """Call it once the other end is gone."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameTerms:
+    """What an application says about signing in to it from games."""
+
+    name: str = ""  # what people call it; empty when there is no such application
+    enabled: bool = True
+    code_match: bool = False  # whoever is elsewhere picks the code that the game shows
+
+
 class Applications(Protocol):
-    async def name(self, application_id: int) -> str:
-        """What people call it; empty when there is no such application."""
+    async def terms(self, application_id: int) -> GameTerms:
+        """Those of an application, or the usual ones when there is none."""
 
 
 class ServiceJwts(Protocol):

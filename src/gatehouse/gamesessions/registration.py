@@ -8,9 +8,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from gatehouse.accounts.login_data import LoginOptions
+from gatehouse.audit.model import Origin
 from gatehouse.gamesessions.crowd import Crowd
 from gatehouse.gamesessions.model import LIFETIME, GameSession
-from gatehouse.gamesessions.ports import ServiceJwts
+from gatehouse.gamesessions.ports import Applications, ServiceJwts
+from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.result import Results
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.kernel.addresses import Address
@@ -46,6 +48,8 @@ class Registration:
         store: GameSessionStore,
         results: Results,
         service_jwts: ServiceJwts,
+        applications: Applications,
+        records: GameRecords,
         crowd: Crowd,
         clock: Clock,
         code_match: bool,
@@ -54,16 +58,25 @@ class Registration:
         self._store = store
         self._results = results
         self._service_jwts = service_jwts
+        self._applications = applications
+        self._records = records
         self._crowd = crowd
         self._clock = clock
         self._code_match = code_match
 
-    async def register(self, wish: Wish) -> Registered:
-        """Raises InvalidToken for a service JWT that is none, TooManySessions when there are."""
+    async def register(self, wish: Wish, origin: Origin) -> Registered:
+        """Raises Violation when one of the applications it names has no game login.
+
+        And InvalidToken for a service JWT that is none, TooManySessions when there are too many.
+        """
         options = await self._with_application(wish.options)
+        terms = [await self._applications.terms(number) for number in options.applications]
+        if not all(one.enabled for one in terms):
+            raise await self._records.violation("", origin, "an application has game login switched off")
         await self._crowd.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
-        session = self._session(wish, options, location)
+        with_code = wish.wants_code or self._code_match or any(one.code_match for one in terms)
+        session = self._session(wish, options, location, with_code=with_code)
         await self._store.register(session)
         return Registered(session=session, location=location)
 
@@ -74,7 +87,7 @@ class Registration:
         application = await self._service_jwts.service_application(options.service_jwt)
         return replace(options, service_jwt="", service_application=application)
 
-    def _session(self, wish: Wish, options: LoginOptions, location: str) -> GameSession:
+    def _session(self, wish: Wish, options: LoginOptions, location: str, *, with_code: bool) -> GameSession:
         now = self._clock.now()
         gsid = str(uuid.UUID(bytes=secrets.token_bytes(GSID_BYTES), version=4))
         return GameSession(
@@ -83,7 +96,7 @@ class Registration:
             address=str(wish.address),
             address_proven=wish.address_proven,
             public_key=wish.public_key,
-            code=new_code() if wish.wants_code or self._code_match else "",
+            code=new_code() if with_code else "",
             code_shown=wish.wants_code,
             distr=wish.distr,
             app_id=options.app_id,

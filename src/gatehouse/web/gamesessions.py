@@ -160,7 +160,7 @@ class GameSessionEndpoints:
             address=by.address,
             address_proven=by.proven,
         )
-        given = await self._registration.register(wish)
+        given = await self._registration.register(wish, origin_of(request, ACTOR))
         url = f"{self._base_url}/?gsid={given.session.gsid}"
         answer = GsidAnswer(
             status=OK,

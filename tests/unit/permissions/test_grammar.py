@@ -257,6 +257,7 @@ def test_settings_are_read_back_as_they_were_given() -> None:
             "data_sources": [{"fetch": "https://a.example/f?x=1", "remove": "https://8.8.8.8/r"}],
         },
         "restricted_domains": ["studio.example"],
+        "game": {"enabled": True, "code_match": False},
     }
     assert grammar.check_application_settings(settings, PLACE) == settings
     assert grammar.check_application_settings({}, PLACE) == {}
@@ -273,6 +274,9 @@ def test_settings_are_read_back_as_they_were_given() -> None:
         ({"gdpr": {"char_sources": ["https://a.example"] * 21}}, "data.x.gdpr.char_sources"),
         ({"gdpr": {"data_sources": [{"fetch": "https://a.example"}]}}, "data.x.gdpr.data_sources[0].remove"),
         ({"gdpr": {"data_sources": ["https://a.example"]}}, "data.x.gdpr.data_sources[0]"),
+        ({"game": True}, "data.x.game"),
+        ({"game": {"enabled": 1}}, "data.x.game.enabled"),
+        ({"game": {"on": True}}, "data.x.game.on"),
         ({"restricted_domains": "a.example"}, "data.x.restricted_domains"),
         ({"restricted_domains": ["a.example", "@"]}, "data.x.restricted_domains[1]"),
     ],

@@ -172,6 +172,19 @@ async def test_permissions_of_the_named_application_stand_in_the_jwt(service: Se
     assert claims["perm"] == []
 
 
+async def test_an_application_can_switch_game_login_off(service: Service) -> None:
+    closed = await create_application(service.house.storage, settings={"game": {"enabled": False}})
+    for named in ({"app_id": closed.application_id}, {"gapp_id": closed.application_id}):
+        answer = await service.client.post(GET_GSID, json=named)
+        assert await refusal(service, answer) == "an application has game login switched off"
+
+
+async def test_an_application_can_demand_a_code_of_every_game(service: Service) -> None:
+    strict = await create_application(service.house.storage, settings={"game": {"code_match": True}})
+    told = (await register(service, app_id=strict.application_id)).told
+    assert re.fullmatch(r"[1-9][0-9]", told["code"])
+
+
 async def test_a_service_jwt_names_its_application_and_a_broken_one_is_refused(service: Service, anna: User) -> None:
     studio = await a_studio(service)
     game = await register(service, service_jwt=await studio.service_jwt(), factor="f")

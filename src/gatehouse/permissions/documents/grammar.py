@@ -187,14 +187,25 @@ def check_private_key(value: object, place: str = "data.service_meta.private_key
 
 def check_application_settings(document: object, place: str, allowed: tuple[Network, ...] = ()) -> dict[str, object]:
     """Interface §2.3; `allowed` are the addresses that outbound requests may reach although they are not public."""
-    given = read_members(document, place, ("gdpr", "restricted_domains"))
+    given = read_members(document, place, ("game", "gdpr", "restricted_domains"))
     checked: dict[str, object] = {}
     if given.get("gdpr") is not None:
         checked["gdpr"] = _gdpr(given["gdpr"], f"{place}.gdpr", allowed)
     if given.get("restricted_domains") is not None:
         domains = parse_allowed_domains(given["restricted_domains"], f"{place}.restricted_domains")
         checked["restricted_domains"] = list(domains)
+    if given.get("game") is not None:
+        checked["game"] = _game(given["game"], f"{place}.game")
     return checked
+
+
+def _game(document: object, place: str) -> dict[str, object]:
+    """Whether games sign players in to it at all, and only with a code to pick (R4, S-14)."""
+    given = read_members(document, place, ("enabled", "code_match"))
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise Malformed(f"{place}.{name}: true or false")
+    return dict(given)
 
 
 def _gdpr(document: object, place: str, allowed: tuple[Network, ...]) -> dict[str, object]:

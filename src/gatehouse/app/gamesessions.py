@@ -162,6 +162,7 @@ def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[
             info_allow=settings.session_info_allow,
         ),
         keys=KeySignatures(key_proofs(house)),
+        records=room.records,
         clock=house.clock,
         base_url=house.settings.server.base_url,
     )

@@ -17,6 +17,7 @@ class Origin:
     actor: str
     address: str = ""
     request_id: str = ""
+    proven: bool = True  # False: the address is what somebody says, and proves nothing (R4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,15 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
     for column in table.columns:
         column.overflow = "fold"
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(printable(str(cell)) for cell in row))
     # Values are other people's text: no markup, no emoji codes. Where nobody looks, nothing is folded.
     width = None if sys.stdout.isatty() else UNFOLDED
     Console(markup=False, emoji=False, highlight=False, width=width).print(table)
+
+
+def printable(text: str) -> str:
+    """Other people's text moves no cursor, colours nothing and begins no line of its own (HT-15)."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def print_facts(facts: Mapping[str, object]) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.model import Closing, GameSession
+from gatehouse.gamesessions.model import GSID, Closing, GameSession
 from gatehouse.gamesessions.proof import Presented, fault
 from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.result import Results
@@ -52,7 +52,7 @@ class GameDesk:
             raise await self._records.violation(gsid, origin, "no such session")
 
     async def _found(self, gsid: str, origin: Origin) -> GameSession:
-        session = await self._store.find(gsid, self._clock.now())
+        session = await self._store.find(gsid, self._clock.now()) if GSID.fullmatch(gsid) else None
         if session is None:
             raise await self._records.violation(gsid, origin, "no such session")
         return session

@@ -1,9 +1,11 @@
 """A game session, and what the interface says about its time (§2.2, §8, R4)."""
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+GSID: Final = re.compile(r"[0-9a-f-]{36}", re.ASCII)  # what registration makes; all else is unknown without asking
 LIFETIME: Final = 120  # seconds from the registration, and from each accepted poll
 LONGEST: Final = 1_200  # seconds in all
 HOLD: Final = 30.0  # seconds a poll is held

@@ -85,7 +85,7 @@ class GameOccasion:
             choices=asked_to_pick(session, origin),
             asked_at=session.created_at,
             address=session.address,
-            nearness=nearness(session.address, origin.address),
+            nearness=closeness(session, origin),
             watched=session.gsid,
             is_waited_for=session.is_waited_for(self._clock.now()),
         )
@@ -102,12 +102,12 @@ class GameOccasion:
         if proof.limited:
             raise InteractionGone
         if not await self._lets_in(await self._accounts.user(proof.user_id), session):
-            await self._fail(session, origin, "the application does not let this account in")
+            await self._fail(session, origin, "the application does not let this account in", user_id=proof.user_id)
             return page(DENIED, session.gsid)
         details: Details = {
             "gsid": session.gsid,
             "app_id": session.app_id,
-            "network": nearness(session.address, origin.address).value,
+            "network": closeness(session, origin).value,
         }
         entry = self._recorder.record(Event.GAME_CONFIRMED, origin, subject=proof.user_id, details=details)
         confirmed = await self._store.confirm(
@@ -143,17 +143,22 @@ class GameOccasion:
         number = self.application(session)
         return (await self._applications.terms(number)).name if number else ""
 
-    async def _fail(self, session: GameSession, origin: Origin, reason: str) -> None:
+    async def _fail(self, session: GameSession, origin: Origin, reason: str, *, user_id: str = "") -> None:
         refusal = self._records.ended(session.gsid, origin, reason)
-        if not await self._store.fail(session.gsid, self._clock.now(), refusal, self._records.kept):
+        failed = await self._store.fail(session.gsid, self._clock.now(), refusal, self._records.kept, user_id=user_id)
+        if not failed:
             raise InteractionGone
 
 
 def asked_to_pick(session: GameSession, origin: Origin) -> tuple[str, ...]:
     """The codes to pick from, for somebody who is not known to be in the network the game is in (R4)."""
-    if not session.code or nearness(session.address, origin.address) is Nearness.SAME:
+    if not session.code or closeness(session, origin) is Nearness.SAME:
         return ()
     return choices_of(session)
+
+
+def closeness(session: GameSession, origin: Origin) -> Nearness:
+    return nearness(session.address, origin, proven=session.address_proven)
 
 
 def page(path: str, gsid: str) -> str:

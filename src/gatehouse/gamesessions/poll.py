@@ -8,7 +8,7 @@ from cachetools import LRUCache
 
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.model import HOLD, GameSession, PollMark, Stage, State
+from gatehouse.gamesessions.model import GSID, HOLD, GameSession, PollMark, Stage, State
 from gatehouse.gamesessions.pace import Comer, Pace
 from gatehouse.gamesessions.ports import Line
 from gatehouse.gamesessions.proof import Presented, fault, is_by_address
@@ -108,7 +108,7 @@ class Polls:
             self._waiters.leave(gsid, waiter)
 
     async def _admitted(self, gsid: str, presented: Presented, origin: Origin) -> GameSession:
-        session = await self._store.find(gsid, self._clock.now())
+        session = await self._store.find(gsid, self._clock.now()) if GSID.fullmatch(gsid) else None
         if session is None:
             raise await self._records.violation(gsid, origin, "no such session")
         wrong = fault(session, presented)
@@ -183,6 +183,8 @@ class Polls:
             return await self._failed(poll, "the login was refused")
         if not poll.line.is_open():
             raise ClientGone
+        if poll.waiter.number < max(self._waiters.newest(session.gsid), self._pulse.newest(session.gsid)):
+            return self._retry(session)  # a newer poll came while this was made ready
         now = self._clock.now()
         if await self._store.take(session.gsid, poll.waiter.number, now, prepared.kept, prepared.entry):
             return PollAnswer(status=OK, session=session, data=prepared.data)

@@ -1,11 +1,20 @@
 """Who may ask about a session: by signature, by Location value, or from the same address, in that order (R4)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.digests import same_secret, sha256
-from gatehouse.tokens.request_signatures import is_signed_request, registered
+from gatehouse.tokens.request_signatures import is_same_key, is_signed_request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vouched:
+    """An application gives its word for the address of its client, by a Signature with its access key."""
+
+    application_id: int
+    address: Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +28,13 @@ class Presented:
     signature: str = ""
     public_key: str = ""
     message: bytes = b""  # what the signature is over
+    vouched: Vouched | None = None
+
+    def address_for(self, applications: Collection[int]) -> tuple[Address, bool]:
+        """The address, and whether it proves anything; an application's word counts for sessions that name it."""
+        if self.vouched is not None and self.vouched.application_id in applications:
+            return self.vouched.address, True
+        return self.address, self.proven
 
 
 def fault(session: GameSession, presented: Presented) -> str:
@@ -28,14 +44,15 @@ def fault(session: GameSession, presented: Presented) -> str:
     if presented.location is not None:
         right = same_secret(sha256(presented.location).hex(), session.location.hex())
         return "" if right else "wrong location"
-    if not (session.address_proven and presented.proven):
+    address, proven = presented.address_for((session.app_id, session.gapp_id))
+    if not (session.address_proven and proven):
         return "the address proves nothing"
-    return "" if str(presented.address) == session.address else "another address"
+    return "" if str(address) == session.address else "another address"
 
 
 def signature_fault(session: GameSession, presented: Presented) -> str:
     """The address does not matter. A key sent along is no new one: it must be the one that was registered."""
-    if presented.public_key and registered(presented.public_key) != registered(session.public_key):
+    if presented.public_key and not is_same_key(presented.public_key, session.public_key):
         return "another public key"
     signed = is_signed_request(presented.signature, presented.message, session.public_key)
     return "" if signed else "wrong signature"

@@ -29,8 +29,11 @@ class GameSessionStore(Protocol):
     async def confirm(self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Record) -> bool:
         """Somebody said yes: the first one only, and only while it is pending and his account as it was."""
 
-    async def fail(self, gsid: str, now: int, refusal: Refusal, kept: int) -> bool:
-        """It comes to nothing, for the reason in the refusal; False when it is over already or was delivered."""
+    async def fail(self, gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> bool:
+        """It comes to nothing, for the reason in the refusal; False when it is over already or was delivered.
+
+        `user_id`: whose account was not let in.
+        """
 
     async def take(self, gsid: str, number: int, now: int, login: KeptLogin, entry: Record) -> bool:
         """Mark the answer as delivered and keep what it gives out, in one transaction: once, ever.

@@ -33,8 +33,9 @@ class Waiter:
             self._future.set_result(why)
 
     async def wait(self) -> Woken:
-        why = await self._future
-        if why is Woken.CHANGED:
+        waited_for = self._future
+        why = await waited_for
+        if why is Woken.CHANGED and self._future is waited_for:  # else something more important came meanwhile
             self._future = asyncio.get_running_loop().create_future()
         return why
 

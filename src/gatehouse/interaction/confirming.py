@@ -44,8 +44,9 @@ class Confirmable(Protocol):
         """He said no; returns the address the browser goes to."""
 
 
-def nearness(asked_from: str, here: str) -> Nearness:
-    asked, near = parse_address(asked_from), parse_address(here)
-    if asked is None or near is None or asked.version != near.version:
+def nearness(asked_from: str, origin: Origin, *, proven: bool = True) -> Nearness:
+    """`proven`: whether the address it was asked for from proves anything. Two proxies alike are no closeness."""
+    asked, near = parse_address(asked_from), parse_address(origin.address)
+    if asked is None or near is None or asked.version != near.version or not (proven and origin.proven):
         return Nearness.UNKNOWN
     return Nearness.SAME if source_of(asked) == source_of(near) else Nearness.DIFFERENT

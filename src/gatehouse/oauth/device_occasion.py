@@ -75,7 +75,7 @@ class DeviceOccasion:
             scopes=() if client.first_party else request.scopes,
             asked_at=request.created_at,
             address=request.address,
-            nearness=nearness(request.address, origin.address),
+            nearness=nearness(request.address, origin),
         )
 
     async def check(self, interaction: Interaction, picked: str, origin: Origin) -> str:  # noqa: ARG002

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import Text, and_, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.accounts.model import KeptLogin
@@ -76,7 +76,13 @@ CONFIRM = Statement(
 FAIL = Statement(
     update(game_sessions)
     .where(_THIS, _LASTS, _OPEN)
-    .values(state=State.FAILED.value, failure=bindparam("told"))
+    .values(
+        state=State.FAILED.value,
+        failure=bindparam("told"),
+        user_id=case(
+            (bindparam("whose", type_=Text) != "", bindparam("whose", type_=Text)), else_=game_sessions.c.user_id
+        ),
+    )
     .returning(game_sessions.c.gsid)
 )
 TAKE = Statement(
@@ -163,8 +169,8 @@ def confirm(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Re
     return True
 
 
-def fail(gsid: str, now: int, refusal: Refusal, kept: int) -> Verb[bool]:
-    if not (yield FAIL(of=gsid, now=now, told=refusal.record_id)):
+def fail(gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> Verb[bool]:
+    if not (yield FAIL(of=gsid, now=now, told=refusal.record_id, whose=user_id)):
         return False
     yield from refuse(refusal, kept)
     yield Notice(CHANNEL, gsid)
@@ -182,7 +188,7 @@ def take(gsid: str, number: int, now: int, login: KeptLogin, entry: Record) -> V
 def close(gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> Verb[bool]:
     if not (yield CLOSE(of=gsid, now=now, said=closing.value)):
         return False
-    if (yield FAIL(of=gsid, now=now, told=refusal.record_id)):
+    if (yield FAIL(of=gsid, now=now, told=refusal.record_id, whose="")):
         yield from refuse(refusal, kept)
     yield Notice(CHANNEL, gsid)
     return True

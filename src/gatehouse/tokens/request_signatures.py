@@ -7,7 +7,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from gatehouse.keys.errors import BadPublicKey
-from gatehouse.keys.public_keys import parse_rsa_public_key
+from gatehouse.keys.public_keys import MOST_CHARACTERS, parse_rsa_public_key
 from gatehouse.tokens.signing import RS256_PADDING, SHA_256
 
 
@@ -21,6 +21,16 @@ def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
     except InvalidSignature:
         return False
     return True
+
+
+def is_same_key(given: str, public_key: str) -> bool:
+    """Whether two texts are the same key; nothing of the given one, which anybody may have sent, is remembered."""
+    if len(given) > MOST_CHARACTERS:
+        return False
+    try:
+        return parse_rsa_public_key(given) == registered(public_key)
+    except BadPublicKey:
+        return False
 
 
 @lru_cache(maxsize=1_024)

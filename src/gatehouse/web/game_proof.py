@@ -1,13 +1,14 @@
 """Reads off the wire what a game proves itself with (interface §4.3, R4): headers, query and body."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
+import msgspec
 from starlette.requests import HTTPConnection, Request
 
-from gatehouse.gamesessions.proof import Presented
+from gatehouse.gamesessions.proof import Presented, Vouched
 from gatehouse.kernel.addresses import Address, parse_address, source_of
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web.middleware.client_address import Caller, caller_of
@@ -15,67 +16,92 @@ from gatehouse.web.parse import query_pairs, raw_body
 
 # `Authorization: Location <v>` and a header of that name say the same.
 SCHEME: Final = re.compile(r"(ip|sign|location) +(\S+)", re.ASCII | re.IGNORECASE)
-NAMES: Final = ("authorization", "location", "ip", "sign", "request-sign", "public-key")
+FORMS: Final = {
+    "location": "location",
+    "ip": "ip",
+    "sign": "signature",
+    "request-sign": "signature",
+    "public-key": "public_key",
+}
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the body may carry of a proof."""
+
+    public_key: str = ""
+    ip: str = ""  # this and the next: what a Signature is about (R6)
+    ts: int | str = 0
 
 
 class AccessKeySignatures(Protocol):
-    async def address(self, request: Request) -> Address | None:
-        """The client's address on the word of an application that signed the request; None without a Signature.
-
-        Raises InvalidToken for one that is wrong.
-        """
+    async def vouched(self, request: Request, ip: str, ts: int | str) -> Vouched | None:
+        """What an application says of its client by its Signature; None without one. Raises InvalidToken."""
 
 
-async def presented_by(request: Request, keys: AccessKeySignatures, *, public_key: str = "") -> Presented:
-    """`public_key`: the one in the body."""
-    given = shown_in(request)
-    caller = caller_of(request.scope)
-    signed_for = await keys.address(request)
-    address, proven = address_of(caller, given.get("ip"), signed_for)
+async def presented_by(request: Request, keys: AccessKeySignatures, asked: Asked) -> Presented:
+    """Raises InvalidToken, and BadInput for a proof that is given twice in two ways."""
+    message = await raw_body(request)
+    vouched = await keys.vouched(request, asked.ip, asked.ts)
+    return presented_in(request, message, public_key=asked.public_key, vouched=vouched)
+
+
+def presented_in(
+    connection: HTTPConnection, message: bytes, *, public_key: str = "", vouched: Vouched | None = None
+) -> Presented:
+    given = shown_in(connection, public_key)
+    address, proven = address_of(caller_of(connection.scope), given.get("ip"))
     return Presented(
         address=address,
         source=source_of(address),
         proven=proven,
-        location=location_in(request, given),
-        signature=given.get("request-sign", given.get("sign", "")),
-        public_key=given.get("public-key", public_key),
-        message=await raw_body(request),
+        vouched=vouched,
+        location=given.get("location"),
+        signature=given.get("signature", ""),
+        public_key=given.get("public_key", ""),
+        message=message,
     )
 
 
-def shown_in(request: HTTPConnection) -> Mapping[str, str]:
-    """Each header at most once, whichever of its two forms it has."""
+def alone(connection: HTTPConnection) -> Presented:
+    """Nothing but where it really comes from: for what is open to addresses of the operator's choice."""
+    caller = caller_of(connection.scope)
+    return Presented(address=caller.address, source=caller.source, proven=caller.proven)
+
+
+def shown_in(connection: HTTPConnection, public_key: str = "") -> Mapping[str, str]:
+    """Each thing in whichever of its forms it came; in several, they have to say the same."""
     found: dict[str, str] = {}
-    for name in NAMES:
-        for value in request.headers.getlist(name):
-            named, text = scheme_of(value) if name == "authorization" else (name, value.strip())
-            if named in found:
-                raise BadInput(f"two {named} headers")
-            if named:
-                found[named] = text
+    for name, value in (*forms_in(connection), *((("public_key", public_key),) if public_key else ())):
+        if found.setdefault(name, value) != value:
+            raise BadInput(f"two different values of {name}")
     return found
 
 
-def scheme_of(authorization: str) -> tuple[str, str]:
-    match = SCHEME.fullmatch(authorization.strip())
-    return (match[1].lower(), match[2]) if match else ("", "")
+def forms_in(connection: HTTPConnection) -> Iterator[tuple[str, str]]:
+    for value in connection.headers.getlist("authorization"):
+        if match := SCHEME.fullmatch(value.strip()):
+            yield from named(match[1].lower(), [match[2]])
+    for header in FORMS:
+        yield from named(header, connection.headers.getlist(header))
+    yield from named("location", [value for name, value in query_pairs(connection) if name == "location"])
 
 
-def location_in(request: HTTPConnection, given: Mapping[str, str]) -> str | None:
-    """The opaque value, or the whole text of the header that getGsid answered with."""
-    in_query = [value for name, value in query_pairs(request) if name == "location"]
-    if len(in_query) > 1:
-        raise BadInput("two location parameters")
-    text = in_query[0] if in_query else given.get("location")
-    if text is None:
-        return None
-    inside = dict(parse_qsl(text.partition("?")[2])) if "?" in text else {}
-    return inside.get("location", text)
+def named(form: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for value in values:
+        yield FORMS[form], opaque(value.strip()) if form == "location" else value.strip()
 
 
-def address_of(caller: Caller, claimed: str | None, signed_for: Address | None) -> tuple[Address, bool]:
-    """`Ip` is believed from one of our proxies, or where an access key vouches for it (R4); else it says nothing."""
-    if signed_for is not None:
-        return signed_for, True
-    address = parse_address(claimed) if claimed and caller.by_proxy else None
+def opaque(location: str) -> str:
+    """The value inside the text of the header that getGsid answered with; or it was sent alone."""
+    inside = dict(parse_qsl(location.partition("?")[2])) if "?" in location else {}
+    return inside.get("location", location)
+
+
+def address_of(caller: Caller, claimed: str | None) -> tuple[Address, bool]:
+    """`Ip` is believed from one of our proxies that tells nothing else about its client (R4).
+
+    One that does so names him in the chain; an `Ip` that came through it is then the client's own word.
+    """
+    is_proxys_word = caller.by_proxy and not caller.proven
+    address = parse_address(claimed) if claimed and is_proxys_word else None
     return (address, True) if address is not None else (caller.address, caller.proven)

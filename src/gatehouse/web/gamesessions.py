@@ -11,12 +11,14 @@ from gatehouse.gamesessions.desk import GameDesk
 from gatehouse.gamesessions.model import Closing, GameSession
 from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, Polls
 from gatehouse.gamesessions.ports import Line
+from gatehouse.gamesessions.proof import Presented, Vouched
+from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.registration import Registration, Wish
-from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.key_proofs import KeyProofs
+from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect, Failure
-from gatehouse.web.game_proof import AccessKeySignatures, presented_by
+from gatehouse.web.game_proof import AccessKeySignatures, Asked, alone, presented_by
 from gatehouse.web.login import LoginMeta
 from gatehouse.web.login_options import OFF, ON, LoginFields, check_switches, checked_public_key, options_of
 from gatehouse.web.middleware.body_limit import DEFAULT_LIMIT
@@ -24,7 +26,8 @@ from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.formats import qr_data_uri
 from gatehouse.web.parse import ANY_BODY, raw_body, read_json_or_form
-from gatehouse.web.permissions.credentials import Asked, shown_in, signed_of
+from gatehouse.web.permissions.credentials import Asked as SignedFields
+from gatehouse.web.permissions.credentials import shown_in, signed_of
 from gatehouse.web.protocol import LINE
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import Endpoint, RateClass
@@ -36,6 +39,8 @@ REGISTER_BODY: Final = 2 * 1024 * 1024  # bytes: what is too long in it is told 
 
 class GetGsid(LoginFields, frozen=True, kw_only=True):
     public_key: str = ""
+    ip: str = ""
+    ts: int | str = 0
     qr: str = OFF
     code: str = OFF
 
@@ -50,10 +55,9 @@ class GsidAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str = ""
 
 
-class GetGsidResult(msgspec.Struct, frozen=True, kw_only=True):
+class GetGsidResult(Asked, frozen=True, kw_only=True):
     gsid: str
     states: str = OFF
-    public_key: str = ""
 
 
 class GsidResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -88,10 +92,9 @@ class GsidRequest(msgspec.Struct, frozen=True, kw_only=True):
     gsid: str
 
 
-class CloseGsid(msgspec.Struct, frozen=True, kw_only=True):
+class CloseGsid(Asked, frozen=True, kw_only=True):
     gsid: str
     status: Closing
-    public_key: str = ""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,14 +123,14 @@ class KeySignatures:
     def __init__(self, keys: KeyProofs) -> None:
         self._keys = keys
 
-    async def address(self, request: Request) -> Address | None:
+    async def vouched(self, request: Request, ip: str, ts: int | str) -> Vouched | None:
         if "signature" not in request.headers:
             return None
         given = shown_in(request.scope["headers"])
-        signed = signed_of(request, given, Asked(), await raw_body(request))
+        signed = signed_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
         by = await self._keys.by_signature(signed, source=caller_of(request.scope).source)
         await self._keys.note_use(by.key)
-        return by.address
+        return Vouched(application_id=by.key.application_id, address=by.address)
 
 
 class GameSessionEndpoints:
@@ -138,6 +141,7 @@ class GameSessionEndpoints:
         polls: Polls,
         desk: GameDesk,
         keys: AccessKeySignatures,
+        records: GameRecords,
         clock: Clock,
         base_url: str,
     ) -> None:
@@ -145,20 +149,22 @@ class GameSessionEndpoints:
         self._polls = polls
         self._desk = desk
         self._keys = keys
+        self._records = records
         self._clock = clock
         self._base_url = base_url
 
     async def register(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GetGsid)
         check_switches(ask, "qr", "code")
-        by = await presented_by(request, self._keys, public_key=ask.public_key)
+        by = await self._presented(request, Asked(public_key=ask.public_key, ip=ask.ip, ts=ask.ts))
+        address, proven = by.address_for((ask.app_id, ask.gapp_id))
         wish = Wish(
-            options=options_of(ask, str(by.address)),
+            options=options_of(ask, str(address)),
             public_key=checked_public_key("public_key", by.public_key) or "",
             distr=ask.distr,
             wants_code=ask.code == ON,
-            address=by.address,
-            address_proven=by.proven,
+            address=address,
+            address_proven=proven,
         )
         given = await self._registration.register(wish, origin_of(request, ACTOR))
         url = f"{self._base_url}/?gsid={given.session.gsid}"
@@ -176,7 +182,7 @@ class GameSessionEndpoints:
     async def poll(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GetGsidResult)
         check_switches(ask, "states")
-        presented = await presented_by(request, self._keys, public_key=ask.public_key)
+        presented = await self._presented(request, ask, ask.gsid)
         line: Line = request.scope[LINE]
         try:
             answer = await self._polls.poll(
@@ -208,8 +214,7 @@ class GameSessionEndpoints:
 
     async def info(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GsidRequest)
-        presented = await presented_by(request, self._keys)
-        found = await self._desk.info(ask.gsid, presented, origin_of(request, ACTOR))
+        found = await self._desk.info(ask.gsid, alone(request), origin_of(request, ACTOR))
         session = found.session
         told = SessionInfo(
             distr=session.distr,
@@ -225,9 +230,15 @@ class GameSessionEndpoints:
 
     async def close(self, request: Request) -> Response:
         ask = await read_json_or_form(request, CloseGsid)
-        presented = await presented_by(request, self._keys, public_key=ask.public_key)
+        presented = await self._presented(request, ask, ask.gsid)
         await self._desk.close(ask.gsid, presented, ask.status, origin_of(request, ACTOR))
         return json_answer(Closed())
+
+    async def _presented(self, request: Request, ask: Asked, gsid: str = "") -> Presented:
+        try:
+            return await presented_by(request, self._keys, ask)
+        except InvalidToken as error:
+            raise await self._records.violation(gsid, origin_of(request, ACTOR), f"Signature: {error}") from error
 
     def endpoints(self) -> list[Endpoint]:
         registered = Endpoint(

@@ -1,7 +1,6 @@
 """The WebSocket of a game session: `/ws/gameSession/refresh/<gsid>` (interface §6, R4)."""
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,16 +14,15 @@ from starlette.types import Receive, Scope, Send
 from gatehouse.audit.model import Origin
 from gatehouse.gamesessions.attendance import Ending, SessionFailed
 from gatehouse.gamesessions.errors import Violation
-from gatehouse.gamesessions.model import Stage
+from gatehouse.gamesessions.model import GSID, Stage
 from gatehouse.gamesessions.presence import COME_BACK, Presence
 from gatehouse.gamesessions.proof import Presented
 from gatehouse.gamesessions.records import GameRecords
-from gatehouse.kernel.addresses import source_of
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError, Refused, TooMany
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.errors import ErrorAnswers, problem_of
-from gatehouse.web.game_proof import address_of, location_in, shown_in
+from gatehouse.web.game_proof import presented_in
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.routes.table import RateClass, VolumeLimiter
@@ -32,8 +30,6 @@ from gatehouse.web.sockets import SOCKET, Handover, Socket
 
 ACTOR: Final = "game"
 PREFIX: Final = "/ws/gameSession/refresh/"
-GSID: Final = re.compile(r"[0-9a-f-]{36}", re.ASCII)  # what registration makes; all else is unknown without asking
-SHOWN_MOST: Final = 64  # characters of what is none, in its record
 
 CLOSINGS: Final[Mapping[Ending, tuple[int, str]]] = {
     Ending.UNKNOWN: (4404, "no such session"),
@@ -140,7 +136,8 @@ class GameSockets:
         try:
             visit, presented = self._arrived(HTTPConnection(scope))
         except GatehouseError as error:
-            await self._errors.render(problem_of(error), scope)(scope, receive, send)
+            refused = await self._recorded(error, HTTPConnection(scope))
+            await self._errors.render(problem_of(refused), scope)(scope, receive, send)
             return
         try:
             ending = await self._joined(visit, presented)
@@ -154,6 +151,13 @@ class GameSockets:
         else:
             visit.end(*ending)
 
+    async def _recorded(self, error: GatehouseError, connection: HTTPConnection) -> GatehouseError:
+        """A page of somebody else's is told of by an id that can be looked up, as every violation is."""
+        if not isinstance(error, ForeignOrigin):
+            return error
+        gsid = connection.scope["path"].removeprefix(PREFIX)
+        return await self._records.violation(gsid, origin_of(connection, ACTOR), str(error))
+
     def _arrived(self, connection: HTTPConnection) -> tuple[Visit, Presented]:
         """Raises ForeignOrigin, BadInput, TooMany."""
         origins = connection.headers.getlist("origin")
@@ -164,7 +168,7 @@ class GameSockets:
         if wait:
             raise TooMany(wait, "sockets opened by one source")
         gsid = connection.scope["path"].removeprefix(PREFIX)
-        presented = presented_in(connection, gsid)
+        presented = presented_in(connection, gsid.encode())  # there is no body to sign (R4)
         self._sources.enter(caller.source)
         visit = Visit(
             gsid=gsid,
@@ -180,8 +184,7 @@ class GameSockets:
         """Why not, and the record of it; None when it takes part. Raises TooMany."""
         try:
             if GSID.fullmatch(visit.gsid) is None:
-                shown = "".join(filter(str.isprintable, visit.gsid))[:SHOWN_MOST]
-                raise await self._records.violation(shown, visit.origin, "no such session")
+                raise await self._records.violation(visit.gsid, visit.origin, "no such session")
             await self._presence.join(visit.gsid, presented, visit.origin, visit)
         except SessionFailed as failed:
             return Ending.OVER, failed.record_id
@@ -204,18 +207,3 @@ class GameSockets:
             visit.released()
             raise
         visit.socket = handover.hand_over(visit)
-
-
-def presented_in(connection: HTTPConnection, gsid: str) -> Presented:
-    """There is no body to sign: a Request-Sign is over the gsid (R4)."""
-    given = shown_in(connection)
-    address, proven = address_of(caller_of(connection.scope), given.get("ip"), None)
-    return Presented(
-        address=address,
-        source=source_of(address),
-        proven=proven,
-        location=location_in(connection, given),
-        signature=given.get("request-sign", given.get("sign", "")),
-        public_key=given.get("public-key", ""),
-        message=gsid.encode(),
-    )

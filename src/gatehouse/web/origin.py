@@ -8,8 +8,10 @@ from gatehouse.web.middleware.client_address import caller_of
 
 
 def origin_of(request: HTTPConnection, actor: str) -> Origin:
+    caller = caller_of(request.scope)
     return Origin(
         actor=actor,
-        address=str(caller_of(request.scope).address),
+        address=str(caller.address),
         request_id=request_id_of(request.scope),
+        proven=caller.proven,
     )

@@ -257,6 +257,17 @@ async def test_gs_18_without_a_number_the_page_asks_once_more_and_nobody_is_sign
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
+async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
+    service: Service, at_home: Visitor
+) -> None:
+    """A proxy in front that nobody told us to trust: game and browser have the same address, the proxy's."""
+    game = await register(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
+    at_home.client.headers["X-Forwarded-For"] = "198.51.100.7"
+    page = await asked(at_home, game)
+    assert "from the network you are in" not in page.text
+    assert len(choices_in(page)) == 3
+
+
 async def test_in_the_same_network_no_number_is_asked_for(service: Service, at_home: Visitor) -> None:
     game = await register(service, code="1")
     assert choices_in(await asked(at_home, game)) == []
@@ -397,6 +408,14 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
 
 
 # -- afterwards --
+
+
+async def test_nobody_else_is_told_whom_to_ask(service: Service, at_home: Visitor) -> None:
+    game = await names(service)
+    await game.close("Error")
+    page = await at_home.get(f"/game/denied?gsid={game.gsid}")
+    assert page.status_code == 404
+    assert "Sky Raiders" not in page.text
 
 
 async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(

@@ -133,6 +133,30 @@ async def test_the_newest_poll_displaces_the_one_before(service: Service, anna: 
     assert (await second).json()["status"] == "OK"
 
 
+async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_newer(
+    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, begun, goes_on = service.game.results, asyncio.Event(), asyncio.Event()
+    prepare = type(results).prepare
+
+    async def slowly(self: Any, *given: Any) -> Any:
+        if begun.is_set():
+            goes_on.set()
+        begun.set()
+        await goes_on.wait()
+        return await prepare(self, *given)
+
+    monkeypatch.setattr(type(results), "prepare", slowly)
+    game = await register(service)
+    older = game.polling()
+    await held(service)
+    await approve(game, anna)
+    await begun.wait()
+    newer = game.polling()
+    assert (await newer).json()["status"] == "OK"
+    assert (await older).json()["status"] == "RETRY"
+
+
 async def test_a_socket_that_was_closed_never_takes_the_answer(service: Service, anna: User) -> None:
     game = await register(service)
     async with raw_connection(service.client.base_url.port or 0) as gone:

@@ -1,13 +1,13 @@
 """Who may ask about a session: signature, Location value, address (interface §4.3, R4)."""
 
 import base64
+import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import httpx2
 import pytest
@@ -16,9 +16,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from gatehouse.accounts.model import User
 from gatehouse.kernel.digests import keyed_digest
-from tests.support.game import CLOSE, GET_GSID, INFO, RESULT, Game, approve, held, refusal, register
+from gatehouse.tokens.request_signatures import registered
+from tests.support.game import CLOSE, GET_GSID, INFO, RESULT, Game, approve, game_in, held, refusal, register
 from tests.support.service import Service, running_service
-from tests.support.studio import a_studio
+from tests.support.studio import Studio, a_studio
 
 KEY = rsa.generate_private_key(65537, 2048)
 PUBLIC = base64.b64encode(
@@ -263,6 +264,54 @@ async def test_ip_is_believed_from_a_trusted_proxy_only(migrated_url: str, tmp_p
             assert (found.address, found.address_proven) == ("203.0.113.9", True)
 
 
+@pytest.mark.parametrize("header", ["Ip", "Authorization"])
+async def test_what_a_client_says_of_its_address_through_a_proxy_that_names_it_says_nothing(
+    migrated_url: str, tmp_path: Path, header: str
+) -> None:
+    environment = {
+        "GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32",
+        "GATEHOUSE__GAME__SESSION_INFO_ALLOW": "198.51.100.0/24",
+    }
+    claim = {header: "Ip 198.51.100.7" if header == "Authorization" else "198.51.100.7"}
+    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+        game = await register(service, forwarded("198.51.100.7"), factor="f")
+        thief = replace(game, headers={**forwarded("203.0.113.66"), **claim})
+        assert await refusal(service, await thief.poll(by_address=True)) == "another address"
+        for headers in (thief.headers, claim):
+            answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=headers)
+            assert await refusal(service, answer) == "info is not for this address"
+
+
+async def test_a_proof_in_two_forms_has_to_say_the_same(service: Service) -> None:
+    keyed, game = await register(service, public_key=PUBLIC), await register(service)
+    other = spki(OTHER.public_key())
+    body = json.dumps({"gsid": keyed.gsid, "public_key": other}).encode()
+    mixed = (
+        await service.client.post(GET_GSID, json={"public_key": PUBLIC}, headers={"Public-Key": other}),
+        await ask(service, RESULT, body, {"Request-Sign": signed(body), "Public-Key": PUBLIC}),
+        await ask(service, RESULT, polled(keyed), {"Request-Sign": signed(polled(keyed)), "Sign": "AAAA"}),
+        await ask(service, RESULT, polled(game), {"Location": "wrong"}, location=game.location),
+    )
+    assert [answer.status_code for answer in mixed] == [400] * 4
+
+
+async def test_ht_18_keys_of_strangers_are_not_remembered(service: Service) -> None:
+    game = await register(service, public_key=PUBLIC)
+    before = registered.cache_info().currsize
+    for number in range(5):
+        await service.client.post(RESULT, json={"gsid": game.gsid, "public_key": f"{number}" + "A" * 3_000})
+    assert registered.cache_info().currsize <= before + 1  # the session's own
+
+
+async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: Service) -> None:
+    for gsid in ("x" * 60_000, "a\x1b[31m\n\u202e"):
+        answer = await service.client.post(RESULT, json={"gsid": gsid})
+        kept = await service.house.storage.audit.find(answer.json()["error"])
+        assert kept is not None
+        assert len(kept.subject) <= 64
+        assert kept.subject.isprintable()
+
+
 async def test_ip_from_anybody_else_says_nothing(service: Service) -> None:
     answer = await service.client.post(GET_GSID, headers={"Ip": "203.0.113.9"})
     found = await service.house.storage.game_sessions.find(answer.json()["gsid"], service.clock.now())
@@ -288,21 +337,52 @@ async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
         assert (await polling).json()["status"] == "RETRY"
 
 
-async def test_an_application_vouches_for_the_address_of_its_client(service: Service) -> None:
-    studio = await a_studio(service)
-    key = await studio.access_key()
-    query = urlencode({"ip": "203.0.113.9", "ts": service.clock.now()})
-    message = b"\n".join((b"POST", GET_GSID.encode(), query.encode(), b""))
+def vouching(studio: Studio, key: str, path: str, fields: dict[str, object], ip: str) -> dict[str, Any]:
+    """What to post so that the shop gives its word for the address; `ip` and `ts` stand in the body."""
+    body = json.dumps({**fields, "ip": ip, "ts": studio.service.clock.now()}).encode()
+    message = b"\n".join((b"POST", path.encode(), b"", body))
     headers = {
         "Signature": keyed_digest(key.encode(), message).hex(),
         "Application-Id": str(studio.shop.application_id),
+        "Content-Type": "application/json",
     }
-    answer = await service.client.post(f"{GET_GSID}?{query}", headers=headers)
-    found = await service.house.storage.game_sessions.find(answer.json()["gsid"], service.clock.now())
+    return {"content": body, "headers": headers}
+
+
+async def test_an_application_vouches_for_the_address_of_its_client(service: Service, anna: User) -> None:
+    studio = await a_studio(service)
+    key = await studio.access_key()
+    named: dict[str, object] = {"app_id": studio.shop.application_id}
+    answer = await service.client.post(GET_GSID, **vouching(studio, key, GET_GSID, named, "203.0.113.9"))
+    game = game_in(service, answer)
+    found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
     assert found is not None
     assert (found.address, found.address_proven) == ("203.0.113.9", True)
-    forged = {**headers, "Signature": "0" * 64}
-    assert (await service.client.post(f"{GET_GSID}?{query}", headers=forged)).status_code == 401
+    await approve(game, anna)
+    polled = vouching(studio, key, RESULT, {"gsid": game.gsid}, "203.0.113.9")
+    assert (await service.client.post(RESULT, **polled)).json()["status"] == "OK"
+
+
+async def test_a_wrong_signature_is_a_violation_with_its_record(service: Service) -> None:
+    studio, game = await a_studio(service), await register(service)
+    forged = vouching(studio, "0" * 64, RESULT, {"gsid": game.gsid}, "127.0.0.1")
+    assert (await refusal(service, await service.client.post(RESULT, **forged))).startswith("Signature: ")
+
+
+async def test_an_application_vouches_for_sessions_of_its_own_only_and_never_for_info(
+    service: Service, anna: User
+) -> None:
+    studio = await a_studio(service)
+    key = await studio.access_key()
+    async with elsewhere(service, "127.0.0.9") as far:
+        game = await register(far, app_id=studio.other.application_id, factor="f")
+    await approve(game, anna)
+    stolen = vouching(studio, key, RESULT, {"gsid": game.gsid}, "127.0.0.9")
+    assert await refusal(service, await service.client.post(RESULT, **stolen)) == "another address"
+    async with elsewhere(service, "127.0.0.3") as other:
+        proxied = vouching(studio, key, INFO, {"gsid": game.gsid}, "127.0.0.1")
+        proxied["headers"]["X-Forwarded-For"] = "203.0.113.9"
+        assert await refusal(service, await other.client.post(INFO, **proxied)) == "info is not for this address"
 
 
 async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(service: Service, anna: User) -> None:

@@ -118,9 +118,9 @@ class GamePages:
         """The application does not let this account in: which one, and whom to ask."""
         browser = await self._browsers.read(request)
         session = await self._occasion.standing(read_query(request, GsidQuery).gsid)
-        if session is None or session.state is not State.FAILED or browser.signed_in is None:
+        user = browser.signed_in.user if browser.signed_in else None
+        if session is None or session.state is not State.FAILED or user is None or session.user_id != user.user_id:
             return self._ended(request, GameEnd.OVER)
-        user = browser.signed_in.user
         context = GameDeniedContext(
             application=await self._occasion.name(session),
             login=user.login or "",

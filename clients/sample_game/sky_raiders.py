@@ -10,6 +10,7 @@ All that is about signing in is in `play`; the rest is the show.
 import argparse
 import secrets
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Protocol
@@ -153,6 +154,7 @@ def say(line: str) -> None:
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background had us ignore Ctrl-C
     words = argparse.ArgumentParser(description="A game whose players sign in with Gatehouse.")
     words.add_argument("base_url", help="where Gatehouse is: https://sso.studio.example")
     words.add_argument("--app-id", type=int, default=0, help="the application that stands for this game")

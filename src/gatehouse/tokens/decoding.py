@@ -15,7 +15,7 @@ from gatehouse.tokens.errors import InvalidToken
 MAX_TOKEN: Final = 16_384  # characters (S-05)
 # Any other asks us to do something: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
 HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
-HEADERS_REMEMBERED: Final = 256  # each key has one, and all its tokens the same
+HEADERS_REMEMBERED: Final = 32  # few keys sign at a time; what strangers send soon falls out again
 KID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 

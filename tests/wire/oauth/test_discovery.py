@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gatehouse.app.front import endpoints
+from gatehouse.app.people import people
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.routes.table import Endpoint
 from gatehouse.web.static import Assets
@@ -71,7 +72,10 @@ async def test_both_addresses_answer_alike_to_everyone_and_may_be_kept(service: 
 
 
 async def test_every_address_it_names_is_served(service: Service) -> None:
-    table: list[Endpoint] = endpoints(service.house, pages=Pages(Assets()), assets=Assets())
+    house = service.house
+    table: list[Endpoint] = endpoints(
+        house, people(house), pages=Pages(Assets()), assets=Assets(), stopping=service.stopping
+    )
     served = {endpoint.path for endpoint in table}
     document = await read(service)
     named = {value for name, value in document.items() if name.endswith(("_endpoint", "_uri"))}

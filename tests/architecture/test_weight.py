@@ -11,6 +11,7 @@ HEAVY = (
     "yaml",
     "alembic",
     "maxminddb",
+    "segno",
     "zxcvbn_rs_py",
     "webauthn.helpers.asn1",
     "websockets",

@@ -1,9 +1,9 @@
 """Times, spans, secrets and QR codes as a person reads them."""
 
 from datetime import UTC, datetime
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
-import segno
 from markupsafe import Markup
 
 from gatehouse.web.pages.words import Words
@@ -14,6 +14,7 @@ DAY: Final = 24 * HOUR
 LONG_AGO: Final = 30 * DAY  # seconds after which a date says more than a number of days
 GROUP: Final = 4  # letters of a secret read at one glance
 QUIET_ZONE: Final = 4  # modules; ISO/IEC 18004 §5.3.8
+QR_LIBRARY: Final = "segno"  # loaded with the first code: it takes 3 MB
 
 
 def moment(t: Words, at: int) -> Markup:
@@ -57,8 +58,7 @@ def grouped(secret: str) -> str:
 
 def qr_code(text: str) -> Markup:
     """The text as an inline picture: always dark on light, or scanners fail in the dark theme."""
-    code = segno.make_qr(text, error="m")
-    drawn = code.svg_inline(
+    drawn: str = qr(text).svg_inline(
         border=QUIET_ZONE, dark="#000", light="#fff", omitsize=True, lineclass=None, svgclass="qr"
     )
     return Markup(drawn)  # noqa: S704 - made of our own paths, the text is in their geometry
@@ -66,5 +66,9 @@ def qr_code(text: str) -> Markup:
 
 def qr_data_uri(text: str) -> str:
     """The same as an address that a picture can have, for whoever shows it outside of our pages."""
-    uri: str = segno.make_qr(text, error="m").svg_data_uri(border=QUIET_ZONE, dark="#000", light="#fff")
+    uri: str = qr(text).svg_data_uri(border=QUIET_ZONE, dark="#000", light="#fff")
     return uri
+
+
+def qr(text: str) -> Any:  # noqa: ANN401 - it has no types
+    return import_module(QR_LIBRARY).make_qr(text, error="m")

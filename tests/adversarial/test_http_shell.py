@@ -1,6 +1,5 @@
 """Rows HT-06 to HT-21 and SC-15 of the security checklist, at the edge: no room is behind it."""
 
-import io
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +7,10 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gatehouse import logs
 from gatehouse.kernel.errors import BadInput, Unavailable
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.health import Health, Readiness, bearer_of
@@ -21,6 +18,7 @@ from gatehouse.web.metrics import Metrics
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint, RateClass
 from tests.support.clock import MovableClock
+from tests.support.logs import Stream, caught_logs
 from tests.support.shell import JSON_PATHS, Shell, ask, ask_json, raising, sample_endpoints
 
 FORM = ("Content-Type", "application/x-www-form-urlencoded")
@@ -220,17 +218,15 @@ async def test_ht_14_an_unreachable_database_is_a_503_with_a_time_to_come_back(d
 
 
 @pytest.fixture
-def log_stream() -> Iterator[io.BytesIO]:
-    stream = io.BytesIO()
-    logs.configure(stream=stream)
-    yield stream
-    structlog.reset_defaults()
+def log_stream() -> Iterator[Stream]:
+    with caught_logs() as stream:
+        yield stream
 
 
 @pytest.mark.parametrize(
     "name", ['root\n{"event":"forged"}', "\x1b[2J\x1b[31mroot", "\u2028\u202eroot", "x" * 1_000_000]
 )
-async def test_ht_15_what_a_caller_sent_stays_within_one_bounded_line(log_stream: io.BytesIO, name: str) -> None:
+async def test_ht_15_what_a_caller_sent_stays_within_one_bounded_line(log_stream: Stream, name: str) -> None:
     app = Shell(endpoints=[raising(BadInput(f"login {name} is taken"))]).app()
     await ask(app, "POST", "/fails")
     lines = log_stream.getvalue().splitlines(keepends=True)

@@ -1,39 +1,20 @@
 import io
 import logging
 from collections.abc import Iterator
-from typing import Any
 
-import msgspec
 import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse import logs
-
-
-class Stream(io.BytesIO):
-    def lines(self) -> list[bytes]:
-        return self.getvalue().splitlines()
-
-    def only(self) -> dict[str, Any]:
-        (line,) = self.lines()
-        decoded: dict[str, Any] = msgspec.json.decode(line)
-        return decoded
+from tests.support.logs import Stream, caught_logs
 
 
 @pytest.fixture
 def stream() -> Iterator[Stream]:
-    root = logging.getLogger()
-    kept, level = root.handlers[:], root.level
-    stream = Stream()
-    logs.configure(stream=stream)
-    yield stream
-    structlog.reset_defaults()
-    logs.request_lines.write_to(None)
-    structlog.contextvars.clear_contextvars()
-    root.handlers[:] = kept
-    root.setLevel(level)
+    with caught_logs() as stream:
+        yield stream
 
 
 def test_a_line_is_one_json_object_with_its_time_level_and_logger(stream: Stream) -> None:

@@ -283,7 +283,7 @@ async def test_an_end_that_lies_so_far_ahead_of_whoever_asks_is_told_anew(
         await service.clock.advance(seconds)
         ends.append(json.loads((await ask(line, a_list(studio))).body)["expired"] - service.clock.now())
     assert ends == [600, 600]
-    assert True not in again
+    assert not any(again)
 
 
 async def test_a_key_that_this_process_learns_of_late_counts_from_then_on(

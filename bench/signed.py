@@ -20,7 +20,7 @@ def signature(alg: Algorithm) -> Figure:
     claims = example(UserClaims)
 
     def sign() -> bytes:
-        message = signing_input(claims, alg, key.record.kid)
+        message = signing_input(claims, alg, key.record.kid, {})
         if isinstance(key.private, RSAPrivateKey):
             return key.private.sign(message, RS256_PADDING, SHA_256)
         return quick_signature(key.private, message)

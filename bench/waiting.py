@@ -127,4 +127,5 @@ async def run(port: int, polls: int, seconds: int, confirm_port: int, *account: 
 
 
 if __name__ == "__main__":
-    uvloop.run(run(*map(int, sys.argv[1:5]), *sys.argv[5:]))
+    port, polls, seconds, confirm_port = map(int, sys.argv[1:5])
+    uvloop.run(run(port, polls, seconds, confirm_port, *sys.argv[5:]))

@@ -118,7 +118,8 @@ def build_java_client() -> None:
 
 def check_jars(jars: Path) -> None:
     """Maven locks versions but no bytes; this list does."""
-    wanted = dict(reversed(line.split()) for line in (JAVA_SOURCE / "jars.sha256").read_text().splitlines())
+    lines = (JAVA_SOURCE / "jars.sha256").read_text().splitlines()
+    wanted = {name: digest for digest, name in map(str.split, lines)}
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars.iterdir()}
     if found != wanted:
         raise CouldNotGet("the jars are not the jars they were")

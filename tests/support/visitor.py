@@ -45,7 +45,7 @@ class Visitor:
 
 
 def hidden_fields(page: str) -> dict[str, str]:
-    fields = {}
+    fields: dict[str, str] = {}
     for tag in FIELD.findall(page):
         attributes = dict(ATTRIBUTE.findall(tag))
         fields.setdefault(unescape(attributes["name"]), unescape(attributes.get("value", "")))

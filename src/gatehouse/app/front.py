@@ -1,6 +1,8 @@
 """What the listeners serve: the rooms of the house wired to HTTP."""
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Final
 
 from starlette.types import ASGIApp
 
@@ -15,6 +17,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.settings import Settings
 from gatehouse.throttle.volume import Volume, VolumeLimit
+from gatehouse.web.console.door import Door
 from gatehouse.web.docs_page import endpoints as docs_endpoints
 from gatehouse.web.errors import ErrorAnswers
 from gatehouse.web.health import Health, Readiness, bearer_of
@@ -32,6 +35,8 @@ from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, client_paths
 from gatehouse.web.server import Stopping
 from gatehouse.web.static import Assets
+
+CONSOLE: Final = "gatehouse.app.console"  # comes with its first visitor: few processes ever have one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,7 @@ def endpoints(house: House, them: People, *, pages: Pages, assets: Assets, stopp
     setup_page = SetupPage(
         setup=house.setup, guesses=them.guesses, pages=pages, base_url=house.settings.server.base_url
     )
+    rooms = permission_rooms(house)
     return [
         # interface §4.2 and §4.4: keys
         *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
@@ -90,10 +96,11 @@ def endpoints(house: House, them: People, *, pages: Pages, assets: Assets, stopp
         # interface §4.11: the ordinary login operation
         login_endpoint(house, them),
         # interface §4.4 to §4.10: permissions
-        *permission_endpoints(house, permission_rooms(house)),
+        *permission_endpoints(house, rooms),
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages),
+        *Door(lambda: import_module(CONSOLE).console(house, them, rooms=rooms, assets=assets)).endpoints(),
         assets.endpoint(),
     ]
 

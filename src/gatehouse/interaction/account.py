@@ -1,4 +1,4 @@
-"""The plainest occasion: a person signs in to see his own account."""
+"""The plainest occasion: a person signs in to see his own account, or a page of ours that he asked for."""
 
 from typing import Final
 
@@ -6,6 +6,7 @@ from gatehouse.audit.model import Origin
 from gatehouse.interaction.model import Destination, Interaction, Step
 
 KIND: Final = "account"
+TO: Final = "to"  # in `ask`: the page to go on to; written by us alone
 
 
 class AccountOccasion:
@@ -16,4 +17,4 @@ class AccountOccasion:
         return Step.DONE
 
     async def finish(self, interaction: Interaction, origin: Origin) -> str:  # noqa: ARG002
-        return "/account"
+        return interaction.ask.get(TO, "/account")

@@ -23,11 +23,13 @@ NAMES = sorted(
     path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.html") if path.parent.name != "mail"
 )
 TEXTS = load_languages()[FALLBACK].texts
+WITH_CONSOLE = load_languages("console")[FALLBACK].texts
 JINJA = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 TAG = re.compile(r"<[^>]*>", re.DOTALL)
 READ_ALOUD = re.compile(r"\b(?:aria-label|alt|placeholder|title|content)=\"([^\"]*)\"")
 # The few values of `content` that are for the browser.
 FOR_BROWSERS = {"width=device-width, initial-scale=1", "noindex"}
+BEGUN = re.compile(r"[\"']([a-z_0-9]+\.[a-z_0-9]*)[\"'](?:\s*~|\))")
 USED = re.compile(r"\bt\(\s*[\"']([a-z_0-9.]+)[\"']\s*[,)]")
 
 
@@ -40,15 +42,28 @@ def test_no_template_says_anything_itself(name: str) -> None:
 
 
 def test_every_text_a_template_or_module_asks_for_exists() -> None:
-    sources = [TEMPLATES / name for name in NAMES] + list((DIRECTORY.parent / "pages").glob("*.py"))
-    asked = {key for source in sources for key in USED.findall(source.read_text())}
-    assert len(asked) > 100
-    assert {key for key in asked if key not in TEXTS and f"{key}_one" not in TEXTS} == set()
+    assert len(asked_for()) > 100
+    assert {key for key in asked_for() if key not in WITH_CONSOLE and f"{key}_one" not in WITH_CONSOLE} == set()
+
+
+def asked_for() -> set[str]:
+    modules = [path for part in ("pages", "console") for path in (DIRECTORY.parent / part).glob("*.py")]
+    sources = [TEMPLATES / name for name in NAMES] + modules
+    return {key for source in sources for key in USED.findall(source.read_text())}
+
+
+def test_every_text_of_the_console_is_said_somewhere() -> None:
+    """By its whole key, or by the beginning of one that is put together there."""
+    templates = "".join((TEMPLATES / name).read_text() for name in NAMES if name.startswith("console/"))
+    begun = tuple(BEGUN.findall(templates))
+    own = {key.removesuffix("_one").removesuffix("_other") for key in WITH_CONSOLE.keys() - TEXTS.keys()}
+    assert {key for key in own - asked_for() if not key.startswith(begun)} == set()
 
 
 def test_every_template_is_the_page_of_one_context_and_every_context_has_its_page() -> None:
     parts = {"base.html", "parts.html"} | {name for name in NAMES if "/" in name}
-    kinds = {kind.__name__: kind.template for kind in PageContext.__subclasses__()}
+    pages = [kind for kind in PageContext.__subclasses__() if kind.__module__.startswith("gatehouse.web.pages.")]
+    kinds = {kind.__name__: kind.template for kind in pages}
     assert sorted(kinds.values()) == sorted(set(NAMES) - parts)
     assert {context.template for context in STATES.values()} == set(kinds.values())
 

@@ -17,6 +17,7 @@ from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.kernel.errors import TooMany
 from gatehouse.web.browser import Browsers
+from gatehouse.web.console.places import is_own_page
 from gatehouse.web.pages.contexts import ConfirmContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.pages.notices import Notices
@@ -102,7 +103,7 @@ class ConfirmPage:
 
     async def _send_code(self, visit: Visit, goal: str) -> Response:
         await self._email_codes.send(visit.user, origin=visit.origin, device=visit.device)
-        again = self._desk.ask_again(Path(goal) if goal in BACK_TO else Path.ACCOUNT)
+        again = self._desk.ask_again(goal if is_known(goal) else Path.ACCOUNT)
         return self._notices.leave(again, Notice.CODE_SENT)
 
     async def _form(
@@ -115,7 +116,7 @@ class ConfirmPage:
         by_passkey = Factor.PASSKEY in ways.factors
         context = ConfirmContext(
             csrf=self._desk.csrf(visit),
-            interaction=goal if goal in BACK_TO else "",
+            interaction=goal if is_known(goal) else "",
             login=user.login or "",
             has_password=ways.password and ways.can_be_typed,
             methods=tuple(Method(factor) for factor in ways.factors),
@@ -143,8 +144,12 @@ class ConfirmPage:
         ]
 
 
+def is_known(goal: str) -> bool:
+    return goal in BACK_TO or is_own_page(goal)
+
+
 def way_back(goal: str) -> str:
-    return BACK_TO.get(goal, Path.ACCOUNT)
+    return goal if is_own_page(goal) else BACK_TO.get(goal, Path.ACCOUNT)
 
 
 def claimant(visit: Visit) -> Claimant:

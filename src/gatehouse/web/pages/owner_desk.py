@@ -134,7 +134,7 @@ class OwnerDesk:
     def is_fresh(self, visit: Visit) -> bool:
         return self._sessions.is_fresh(visit.session)
 
-    def ask_again(self, path: Path) -> Response:
+    def ask_again(self, path: str) -> Response:
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': path})}")
 
     def csrf(self, visit: Visit) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -34,7 +35,16 @@ CHOICES: Final[Mapping[str, object]] = {
 
 
 class Pages:
-    def __init__(self, assets: Assets, *, https: bool = True, languages: Languages | None = None) -> None:
+    """`choices`: more closed choices that templates compare with."""
+
+    def __init__(
+        self,
+        assets: Assets,
+        *,
+        https: bool = True,
+        languages: Languages | None = None,
+        choices: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         self._languages = languages or load_languages()
         self._looks = Looks(self._languages, https=https)
         self._templates = Environment(
@@ -44,7 +54,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals.update(CHOICES, asset=assets.address)
+        self._templates.globals.update(CHOICES, **choices, asset=assets.address)
         self._templates.filters.update(grouped=formats.grouped, qr_code=formats.qr_code)
 
     def show(
@@ -56,19 +66,23 @@ class Pages:
         account_lang: str = "",
         ui_locales: str = "",
         headers: Mapping[str, str] | None = None,
+        around: Mapping[str, object] = MappingProxyType({}),
     ) -> Response:
-        """The page of that context; a language asked for by `?lang=` is kept for the pages to come."""
+        """The page of that context; a language asked for by `?lang=` is kept for the pages to come.
+
+        `around`: what a frame that many pages stand in has to be told.
+        """
         look = self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales)
-        page = self.text(context, look)
+        page = self.text(context, look, around)
         response = html_answer(page, status=status or context.status, headers=headers)
         response.headers["Content-Language"] = look.lang
         if look.asked_for:
             self._looks.remember(response, lang=look.asked_for)
         return response
 
-    def text(self, context: PageContext, look: Look) -> str:
+    def text(self, context: PageContext, look: Look, around: Mapping[str, object] = MappingProxyType({})) -> str:
         told = {field.name: getattr(context, field.name) for field in fields(context)}
-        return self._templates.get_template(context.template).render(self._surroundings(look), **told)
+        return self._templates.get_template(context.template).render(self._surroundings(look), **around, **told)
 
     def language_of(self, request: Request, *, account_lang: str = "", ui_locales: str = "") -> str:
         """The language a page would be shown in, for the mail or the account that comes of it."""

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from gatehouse.interaction.dispatcher import Interactions, request_in
 from gatehouse.interaction.model import Destination
 from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.console.places import is_own_page
 from gatehouse.web.middleware.security_headers import content_security_policy
 from gatehouse.web.pages.contexts import ExpiredContext, PageContext
 from gatehouse.web.pages.paths import Path
@@ -63,7 +64,7 @@ class Way:
 
 
 def carried(query: bytes) -> str:
-    """The query of an authorization request, or `/?…` of a game's link, as a handle carries it.
+    """The query of an authorization request, `/?…` of a game's link or a page of the console, as a handle carries it.
 
     Nothing when it is too long for that.
     """
@@ -74,7 +75,7 @@ def carried(query: bytes) -> str:
 def start_again(handle: str, *, otherwise: str = Path.SIGN_IN) -> str:
     """An address of ours, whatever the handle holds: anybody may have written it."""
     query = _unpacked(request_in(handle))
-    if query.startswith(f"{Path.HOME}?"):
+    if query.startswith(f"{Path.HOME}?") or is_own_page(query):
         return query
     return f"{Path.AUTHORIZE}?{query}" if query else otherwise
 

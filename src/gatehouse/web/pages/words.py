@@ -6,8 +6,9 @@ put into them is escaped. A text that counts comes as `<key>_one` and `<key>_oth
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Final
 
@@ -68,13 +69,23 @@ class Languages:
         return None if key is None else self._by_lang[lang].texts[key]
 
 
-def load_languages() -> Languages:
-    return Languages({lang: Words(lang, _read(lang)) for lang in LANGUAGES})
+def load_languages(*parts: str) -> Languages:
+    """The texts of every page, and those of the parts named; what a part does not say yet it says in English."""
+    return Languages({lang: Words(lang, _read(lang, parts)) for lang in LANGUAGES})
 
 
-def _read(lang: str) -> dict[str, str]:
-    document = files("gatehouse.web").joinpath("locales", f"{lang}.toml").read_text(encoding="utf-8")
-    return dict(_flat("", tomllib.loads(document)))
+def _read(lang: str, parts: Sequence[str]) -> dict[str, str]:
+    locales = files("gatehouse.web").joinpath("locales")
+    texts = _texts(locales.joinpath(f"{lang}.toml"))
+    for part in parts:
+        texts |= _texts(locales.joinpath(part, f"{FALLBACK}.toml"))
+        translated = locales.joinpath(part, f"{lang}.toml")
+        texts |= _texts(translated) if translated.is_file() else {}
+    return texts
+
+
+def _texts(file: Traversable) -> dict[str, str]:
+    return dict(_flat("", tomllib.loads(file.read_text(encoding="utf-8"))))
 
 
 def _flat(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, str]]:

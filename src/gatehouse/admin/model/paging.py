@@ -1,0 +1,50 @@
+"""Lists a page at a time: what is asked for, and what is found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+PAGE_SIZE: Final = 25
+EXPORT_MOST: Final = 10_000  # rows of a CSV file
+SEARCH_LONGEST: Final = 200
+PAGES_MOST: Final = 400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """`search`: what the rows have somewhere, ignoring case; empty for all."""
+
+    search: str = ""
+    page: int = 1
+    size: int = PAGE_SIZE
+
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * self.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    rows: Sequence[T]
+    total: int
+    number: int = 1
+    size: int = PAGE_SIZE
+
+    @property
+    def last(self) -> int:
+        return max(1, -(-self.total // self.size))
+
+    @property
+    def first_row(self) -> int:
+        return min(self.total, (self.number - 1) * self.size + 1)
+
+    @property
+    def last_row(self) -> int:
+        return min(self.total, self.number * self.size)
+
+
+def wanted(search: str, page: int, *, size: int = PAGE_SIZE) -> Wanted:
+    """Whatever an address says, as something that can be asked."""
+    return Wanted(search=search.strip()[:SEARCH_LONGEST], page=min(max(1, page), PAGES_MOST), size=size)

@@ -1,0 +1,26 @@
+"""What of the installation somebody sees in the console."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    everything: bool = False  # can_administer
+    projects: frozenset[str] = frozenset()  # ids of those he may view
+    managed: frozenset[str] = frozenset()  # of those whose applications he manages
+    applications: frozenset[int] = frozenset()  # ids of those he holds something on
+    groups: frozenset[str] = frozenset()  # ids of those he manages
+    may_publish: bool = False
+    may_create: bool = False  # applications outside a project
+
+    @property
+    def is_anything(self) -> bool:
+        held = self.projects or self.managed or self.applications or self.groups
+        return self.everything or bool(held) or self.may_publish or self.may_create
+
+
+class SightStore(Protocol):
+    async def own_applications(self, user_id: str) -> Collection[int]:
+        """Ids of the applications in which the user's own record has secret_data."""

@@ -1,0 +1,1 @@
+"""Reads for the console (`admin`): searched, counted and paged by the database, away from the event loop."""

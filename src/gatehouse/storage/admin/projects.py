@@ -1,0 +1,79 @@
+"""Lists projects (admin/projects.py)."""
+
+from typing import Final
+
+from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, or_, select
+
+from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.projects import ProjectBreaks, ProjectLine
+from gatehouse.admin.model.sight import Sight
+from gatehouse.storage.admin.searching import Listing, found_in
+from gatehouse.storage.runner import Stored, survey
+from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.tables import applications, groups, projects, role_assignments, scope_records, service_accounts
+
+_ALL: Final = bindparam("everything", type_=Boolean())
+_SEEN: Final = or_(_ALL, AnyOf(projects.c.project_id, "projects"))
+_WHERE: Final = (_SEEN, found_in(projects.c.title, projects.c.project_id, projects.c.description))
+_APPLICATIONS: Final = select(func.count()).where(
+    applications.c.project_id == projects.c.project_id, applications.c.removed.is_(False)
+)
+_GROUPS: Final = select(func.count()).where(groups.c.project_id == projects.c.project_id)
+_THIS: Final = bindparam("project_id", type_=Text())
+_NOW: Final = bindparam("now", type_=BigInteger())
+
+LINES = Listing(
+    select(
+        projects.c.project_id,
+        projects.c.title,
+        projects.c.description,
+        projects.c.removed,
+        projects.c.created_at,
+        _APPLICATIONS.scalar_subquery().label("applications"),
+        _GROUPS.scalar_subquery().label("groups"),
+    )
+    .where(*_WHERE)
+    .order_by(projects.c.removed, projects.c.title_key),
+    counted=select(func.count().label("total")).where(*_WHERE),
+)
+_HOLDERS = (
+    select(role_assignments.c.user_id)
+    .where(
+        role_assignments.c.project_id == _THIS,
+        or_(role_assignments.c.expired == 0, role_assignments.c.expired > _NOW),
+    )
+    .union(select(scope_records.c.user_id).where(scope_records.c.project_id == _THIS))
+    .subquery()
+)
+BREAKS = Statement(
+    select(
+        select(func.count())
+        .where(applications.c.project_id == _THIS, applications.c.removed.is_(False))
+        .scalar_subquery()
+        .label("applications"),
+        select(func.count()).select_from(_HOLDERS).scalar_subquery().label("people"),
+        select(func.count()).where(groups.c.project_id == _THIS).scalar_subquery().label("groups"),
+        select(func.count())
+        .where(service_accounts.c.project_id == _THIS)
+        .scalar_subquery()
+        .label("service_accounts"),
+    )
+)
+
+
+def listed(sight: Sight, wanted: Wanted) -> Verb[Page[ProjectLine]]:
+    return LINES.page(wanted, _line, everything=sight.everything, projects=sorted(sight.projects))
+
+
+def _line(row: Row) -> ProjectLine:
+    return ProjectLine(**row._asdict())
+
+
+def breaks(project_id: str, now: int) -> Verb[ProjectBreaks]:
+    (row,) = yield BREAKS(project_id=project_id, now=now)
+    return ProjectBreaks(**row._asdict())
+
+
+class ProjectListStorage(Stored):
+    projects = survey(listed)
+    breaks = survey(breaks)

@@ -1,0 +1,42 @@
+"""What the lists of the console share: a search in several columns, and a page of what it finds."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, or_
+from sqlalchemy.types import Text
+
+from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.storage.statements import Row, Statement, Verb
+
+T = TypeVar("T")
+
+ESCAPE: Final = "\\"
+SEARCH: Final = bindparam("search", type_=Text())
+OFFSET: Final = bindparam("offset", type_=BigInteger())
+SIZE: Final = bindparam("size", type_=BigInteger())
+
+
+def anywhere(search: str) -> str:
+    """A pattern that finds the text wherever it stands; its own wildcards mean themselves."""
+    for mark in (ESCAPE, "%", "_"):
+        search = search.replace(mark, ESCAPE + mark)
+    return f"%{search.lower()}%"
+
+
+def found_in(*columns: ColumnElement[str]) -> ColumnElement[bool]:
+    return or_(*(func.lower(column).like(SEARCH, escape=ESCAPE) for column in columns))
+
+
+class Listing:
+    """One list: its rows a page at a time, and how many there are in all."""
+
+    def __init__(self, rows: Select[Any], *, counted: Select[Any]) -> None:
+        self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
+        self._count = Statement(counted)
+
+    def page(self, wanted: Wanted, line: Callable[[Row], T], **params: object) -> Verb[Page[T]]:
+        params |= {"search": anywhere(wanted.search)}
+        (counted,) = yield self._count(**params)
+        rows = yield self._rows(**params, offset=wanted.offset, size=wanted.size)
+        return Page(rows=[line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

@@ -1,0 +1,62 @@
+"""What stands around every screen of the console, and the screens that several entries share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from gatehouse.admin.model.sight import Sight
+from gatehouse.web.console.places import Entry
+from gatehouse.web.pages.contexts import PageContext
+
+FOR_EVERYBODY: Final = (Entry.HOME, Entry.PROJECTS, Entry.APPLICATIONS, Entry.ROLES, Entry.ACCESS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    here: Entry
+    entries: tuple[Entry, ...]
+    nick: str
+    user_id: str
+    csrf: str
+    note: str  # what was just done: the end of a key `note.…`, or nothing
+    now: int
+    address: str  # this page's own
+
+
+def entries_for(sight: Sight) -> tuple[Entry, ...]:
+    """Who administers the installation sees all of them; others what their projects and applications have."""
+    return tuple(Entry) if sight.everything else FOR_EVERYBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedContext(PageContext):
+    template = "console/refused.html"
+
+    code: int
+    text: str
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiCall:
+    """What a screen shows, as a call of the API: anything that can be done here can be done by a program."""
+
+    path: str  # below /api/permissions/
+    body: Mapping[str, object]
+
+    @property
+    def json(self) -> str:
+        return msgspec.json.format(msgspec.json.encode(self.body), indent=2).decode()
+
+    @property
+    def curl(self) -> str:
+        """To be pasted into a shell that knows the three names."""
+        quoted = self.json.replace("'", r"'\''")
+        return (
+            f'curl -X POST "$GATEHOUSE/api/permissions/{self.path}" \\\n'
+            '  -H "Authorization: Bearer $JWT" -H "Factor: $FACTOR" \\\n'
+            '  -H "Content-Type: application/json" \\\n'
+            f"  -d '{quoted}'"
+        )

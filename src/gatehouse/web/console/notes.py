@@ -1,0 +1,37 @@
+"""What has just been done in the console, carried to the page that comes next and shown there once.
+
+In a cookie, not in the address: then nobody can send a person a link to a page that claims something.
+"""
+
+import re
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+NAME: Final = "gh_note"
+LIFETIME: Final = 60  # seconds; it is read by the very next request
+A_NOTE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+
+
+class Notes:
+    def __init__(self, *, https: bool) -> None:
+        self._https = https
+        self._name = f"__Host-{NAME}" if https else NAME  # R8: plain names on loopback
+
+    def leave(self, response: Response, note: str) -> Response:
+        self._set(response, note, LIFETIME)
+        return response
+
+    def read(self, request: Request) -> str:
+        note = request.cookies.get(self._name, "")
+        return note if A_NOTE.fullmatch(note) else ""
+
+    def forget(self, response: Response) -> Response:
+        self._set(response, "", 0)
+        return response
+
+    def _set(self, response: Response, value: str, max_age: int) -> None:
+        response.set_cookie(
+            self._name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
+        )

@@ -1,0 +1,33 @@
+"""Where the console's entries stand, and what of an address may be led back to."""
+
+import re
+from enum import StrEnum
+from typing import Final
+
+CONSOLE: Final = "/console"
+# A page of the console and its query, in the few characters that our own links have: nothing that another program
+# could read as another host (checklist LG-04).
+OWN_PAGE: Final = re.compile(r"/console(?:/[A-Za-z0-9_.-]+)*(?:\?[A-Za-z0-9_.=&%+-]*)?", re.ASCII)
+LONGEST: Final = 1_000
+
+
+class Entry(StrEnum):
+    """What the console has; the words are `nav.<value>`."""
+
+    HOME = "home"
+    PEOPLE = "people"
+    PROJECTS = "projects"
+    APPLICATIONS = "applications"
+    ROLES = "roles"
+    ACCESS = "access"
+    GAMES = "games"
+    ACTIVITY = "activity"
+    SETTINGS = "settings"
+
+    @property
+    def path(self) -> str:
+        return CONSOLE if self is Entry.HOME else f"{CONSOLE}/{self}"
+
+
+def is_own_page(address: str) -> bool:
+    return len(address) <= LONGEST and OWN_PAGE.fullmatch(address) is not None

@@ -1,0 +1,47 @@
+"""What a screen of the console is, and how a table of them answers."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import compile_path
+
+from gatehouse.web.console.places import CONSOLE
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """`path` is below /console; what it has in braces is in the request's path_params."""
+
+    method: str
+    path: str
+    handler: Handler
+
+
+class Screens:
+    def __init__(self, screens: Iterable[Screen]) -> None:
+        self._screens = []
+        for screen in screens:
+            pattern, _, convertors = compile_path(f"{CONSOLE}{screen.path}")
+            self._screens.append((pattern, convertors, screen))
+
+    async def answer(self, request: Request) -> Response:
+        """The first screen of that method whose path fits; words stand in the table before what they could be."""
+        path, allowed = request.scope["path"], set()
+        method = "GET" if request.method == "HEAD" else request.method
+        for pattern, convertors, screen in self._screens:
+            found = pattern.match(path)
+            if found is None:
+                continue
+            if screen.method == method:
+                parts = {name: convertors[name].convert(value) for name, value in found.groupdict().items()}
+                request.scope["path_params"] = parts
+                return await screen.handler(request)
+            allowed.add(screen.method)
+        raise HTTPException(
+            405 if allowed else 404, headers={"Allow": ", ".join(sorted(allowed))} if allowed else None
+        )

@@ -1,0 +1,21 @@
+// Small comforts of the console. What is on a page is for htmx or plain forms; this is for keys and menus.
+"use strict";
+
+// On a phone the menu is shut until it is asked for.
+const menu = document.querySelector(".side .menu");
+const wide = window.matchMedia("(min-width: 60rem)");
+const fit = () => {
+  menu.open = wide.matches;
+};
+wide.addEventListener("change", fit);
+fit();
+
+// "/" goes to the search of the page.
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  const search = document.querySelector("input[type=search]");
+  if (event.key !== "/" || typing || !search || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  search.focus();
+  search.select();
+});

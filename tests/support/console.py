@@ -1,0 +1,130 @@
+"""People in the console: a studio with one person of each kind, and a browser of each."""
+
+from string import Template
+from typing import Final
+
+from playwright.async_api import Page
+
+from gatehouse.cli.apply import carry_out
+from gatehouse.provision.document import read_document
+from gatehouse.provision.entries import read_entries
+from gatehouse.provision.given import SecretSources
+from gatehouse.provision.sections.section import Terms
+from gatehouse.provision.sections.table import SECTIONS
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+SHOP: Final = 50001
+WIKI: Final = 50002
+PROJECT: Final = "mind_games"
+ADA: Final = "1000000001"  # administers the installation
+OLGA: Final = "1000000002"  # owns the project
+DEV: Final = "1000000003"  # develops the shop
+MAX: Final = "1000000004"  # manages what people may do in the shop
+PIA: Final = "1000000005"  # plays, and has nothing to administer
+
+STUDIO: Final = """
+users:
+  - {login: ada@studio.example, nick: Ada, password: $password, user_id: "$ada", email_verified: true,
+     administrator: true}
+  - {login: olga@studio.example, nick: Olga, password: $password, user_id: "$olga", email_verified: true}
+  - {login: dev@studio.example, nick: Dev, password: $password, user_id: "$dev", email_verified: true}
+  - {login: max@studio.example, nick: Max, password: $password, user_id: "$max", email_verified: true}
+  - {login: pia@players.example, nick: Pia, password: $password, user_id: "$pia", tags: [beta]}
+projects:
+  - {title: Mind Games, description: Puzzles and more, owners: ["$olga"], administrators: [], aliases: [mg]}
+applications:
+  - application_id: $shop
+    name: Shop
+    description: Where players buy things
+    project_id: $project
+    schema:
+      private_data:
+        user:
+          kick: {value: false, protected: false, description: Throw somebody out}
+          mute: {value: false, protected: false, description: Silence somebody}
+        store:
+          refund: {value: false, protected: false, description: Give money back}
+          edit: {value: false, protected: false, description: Change offers}
+      public_data:
+        badge:
+          gold: {value: false, protected: false, description: Wears the gold badge}
+    roles:
+      moderator:
+        description: Keeps order
+        meta: {private_data: {user: {kick: {value: true}, mute: {value: true}}}}
+      cashier:
+        description: Handles money
+        user_limit: 3
+        meta: {private_data: {store: {refund: {value: true}}}}
+      beta:
+        description: Sees what is new
+        condition: {tag: beta}
+        meta: {public_data: {badge: {gold: {value: true}}}}
+    users: {"$pia": {roles: [moderator]}}
+  - {application_id: $wiki, name: Wiki, project_id: $project}
+groups:
+  - {project_id: $project, title: Testers, users: ["$pia"], conditions: []}
+  - {project_id: $project, title: Staff, users: [], conditions: [{title: Staff, condition: {domain: studio.example}}]}
+memberships:
+  - id: $project
+    users:
+      "$dev": {applications: {"$shop": {roles: [app_developer]}}}
+      "$max": {applications: {"$shop": {roles: [app_users_manager]}}}
+"""
+NAMES: Final = {
+    "password": f'"{PASSWORD}"',
+    "project": PROJECT,
+    "shop": str(SHOP),
+    "wiki": str(WIKI),
+    "ada": ADA,
+    "olga": OLGA,
+    "dev": DEV,
+    "max": MAX,
+    "pia": PIA,
+}
+
+
+async def furnish(service: Service, document: str = STUDIO) -> None:
+    """Make the installation what the document says, as `gatehouse apply` does."""
+    asked = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
+    terms = Terms(secrets=SecretSources(environment={}, read_file=lambda _: b""), allow_weak=True)
+    await carry_out(service.house, asked, terms, dry_run=False)
+
+
+def login_of(user_id: str) -> str:
+    return {
+        ADA: "ada@studio.example",
+        OLGA: "olga@studio.example",
+        DEV: "dev@studio.example",
+        MAX: "max@studio.example",
+        PIA: "pia@players.example",
+    }[user_id]
+
+
+class Visitors:
+    """Browsers without script."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._inside: list[Visitor] = []
+
+    async def __call__(self, user_id: str) -> Visitor:
+        """One more, signed in by that person."""
+        visitor = Visitor(self._service)
+        self._inside.append(visitor)
+        await visitor.sign_in(login_of(user_id))
+        return visitor
+
+    async def leave(self) -> None:
+        for visitor in self._inside:
+            await visitor.client.aclose()
+
+
+async def come_in(service: Service, page: Page, user_id: str, path: str = "/console") -> None:
+    """The same in a real browser, which comes out where it wanted to go."""
+    await page.goto(f"{service.base_url}{path}")
+    await page.get_by_label("E-mail").fill(login_of(user_id))
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in", exact=True).click()
+    await page.wait_for_url(f"**{path}")

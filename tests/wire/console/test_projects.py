@@ -1,0 +1,92 @@
+"""Projects in the console: the same rights and the same commands as at the API."""
+
+from tests.support.console import ADA, OLGA, PIA, PROJECT, Visitors
+from tests.support.service import Service
+
+PAGE = f"/console/projects/{PROJECT}"
+
+
+async def test_a_stranger_signs_in_and_comes_to_the_page_he_asked_for(inside: Visitors) -> None:
+    stranger = await inside(OLGA)
+    stranger.client.cookies.clear()
+    await stranger.get(f"{PAGE}?page=2")
+    page = await stranger.follow()
+    assert page.status_code == 200
+    await stranger.post("/sign-in", login="olga@studio.example", password="correct horse battery staple")
+    assert stranger.page is not None
+    assert stranger.page.headers["location"] == f"{PAGE}?page=2"
+
+
+async def test_everyone_sees_the_projects_his_rights_show_him(inside: Visitors) -> None:
+    for user_id, seen in ((ADA, True), (OLGA, True), (PIA, False)):
+        visitor = await inside(user_id)
+        assert ("Mind Games" in (await visitor.get("/console/projects")).text) is seen
+        assert (await visitor.get(PAGE)).status_code == (200 if seen else 403)
+
+
+async def test_a_project_is_saved_with_what_was_typed(studio: Service, inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    await olga.get(PAGE)
+    await olga.post(PAGE, title="Mind Games", description="New words", aliases="mg\r\nminds", tags="puzzle")
+    page = await olga.follow()
+    assert "Saved." in page.text
+    assert "New words" in page.text
+    stored = (await studio.house.storage.projects.project(PROJECT)).project
+    assert (stored.description, stored.aliases, stored.tags) == ("New words", ("mg", "minds"), ("puzzle",))
+    assert "Saved." not in (await olga.get(PAGE)).text  # said once
+
+
+async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(studio: Service, inside: Visitors) -> None:
+    olga, ada = await inside(OLGA), await inside(ADA)
+    await olga.get(PAGE)
+    await ada.get(PAGE)
+    await ada.post(PAGE, title="Mind Games", description="of Ada", aliases="mg")
+    page = await olga.post(PAGE, title="Mind Games", description="of Olga", aliases="mg")
+    assert page.status_code == 409
+    assert "Somebody else saved this meanwhile" in page.text
+    assert "of Ada" in page.text
+    assert "of Olga" in page.text
+    assert (await studio.house.storage.projects.project(PROJECT)).project.description == "of Ada"
+    await olga.post(PAGE, title="Mind Games", description="of both", aliases="mg")
+    assert (await studio.house.storage.projects.project(PROJECT)).project.description == "of both"
+
+
+async def test_what_a_command_refuses_comes_back_with_what_was_typed(inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    await olga.get(PAGE)
+    page = await olga.post(PAGE, title="Mind Games", description="kept", aliases="no spaces here")
+    assert page.status_code == 400
+    assert "no spaces here" in page.text
+    assert "kept" in page.text
+
+
+async def test_a_form_of_another_browser_is_refused(inside: Visitors) -> None:
+    olga, ada = await inside(OLGA), await inside(ADA)
+    olga.page = await ada.get(PAGE)
+    page = await olga.post(PAGE, title="Stolen")
+    assert page.status_code == 403
+
+
+async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(studio: Service, inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    page = await olga.get(f"{PAGE}/remove")
+    assert "<strong>2</strong> applications are refused" in page.text
+    assert (await olga.post(f"{PAGE}/remove", title="mind games")).status_code == 400
+    await studio.clock.advance(601)
+    stale = await olga.post(f"{PAGE}/remove", title="Mind Games")
+    assert stale.headers["location"] == "/confirm?next=%2Fconsole%2Fprojects%2Fmind_games%2Fremove"
+    assert not (await studio.house.storage.projects.project(PROJECT)).project.removed
+    await olga.follow()
+    await olga.post("/confirm", password="correct horse battery staple")
+    await olga.follow()
+    await olga.post(f"{PAGE}/remove", title="Mind Games")
+    assert (await studio.house.storage.projects.project(PROJECT)).project.removed
+
+
+async def test_a_list_is_a_file_that_no_spreadsheet_runs(inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    await olga.get(PAGE)
+    await olga.post(PAGE, title="Mind Games", description="=1+1", aliases="mg")
+    file = await olga.get("/console/projects?format=csv")
+    assert file.headers["content-type"].startswith("text/csv")
+    assert file.text.splitlines()[1] == "mind_games,Mind Games,'=1+1,2,2,no"

@@ -6,10 +6,12 @@ from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
 from gatehouse.permissions.commands.projects import Projects
 from gatehouse.permissions.commands.publish import Publishing
+from gatehouse.storage.admin.home import HomeStorage
 from gatehouse.storage.admin.projects import ProjectListStorage
 from gatehouse.storage.admin.sight import SightStorage
 from gatehouse.web.console.desk import ConsoleDesk
 from gatehouse.web.console.door import Answer
+from gatehouse.web.console.home import HomeScreens
 from gatehouse.web.console.notes import Notes
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.projects import ProjectScreens
@@ -32,7 +34,17 @@ def console(house: House, them: People, *, rooms: PermissionRooms, assets: Asset
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens([*project_screens(house, desk).screens()]).answer
+    return Screens([*home_screens(house, desk).screens(), *project_screens(house, desk).screens()]).answer
+
+
+def home_screens(house: House, desk: ConsoleDesk) -> HomeScreens:
+    return HomeScreens(
+        store=HomeStorage(house.storage.runner),
+        tallies=house.storage.tallies,
+        desk=desk,
+        clock=house.clock,
+        sends_mail=bool(house.settings.mail.host),
+    )
 
 
 def project_screens(house: House, desk: ConsoleDesk) -> ProjectScreens:

@@ -23,6 +23,7 @@ from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.sealer import Sealer
+from gatehouse.audit.tally import Tally
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.audit_seal import AuditSeal
 from gatehouse.keys.keyring import Keyring
@@ -58,6 +59,7 @@ class House:
     clock: Clock
     masters: MasterKeys
     instance_key: bytes
+    tally: Tally
     recorder: Recorder
     passwords: Passwords
     password_rules: PasswordRules
@@ -122,7 +124,8 @@ async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> S
 
 
 def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes, dev: bool) -> House:
-    recorder = Recorder(mac_key=expand(key, "audit"), clock=clock)
+    tally = Tally(store=storage.tallies, clock=clock)
+    recorder = Recorder(mac_key=expand(key, "audit"), clock=clock, tally=tally)
     passwords = Passwords(
         PasswordCost(
             memory_kib=settings.passwords.memory_kib,
@@ -145,6 +148,7 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         clock=clock,
         masters=masters,
         instance_key=key,
+        tally=tally,
         recorder=recorder,
         passwords=passwords,
         password_rules=rules,

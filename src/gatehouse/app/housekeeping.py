@@ -22,6 +22,7 @@ MAIL_EVERY: Final = 60.0  # how soon a letter that did not get out is tried agai
 DATA_EVERY: Final = 60.0  # how soon an application that did not answer is called again
 LOGOUT_EVERY: Final = 15.0  # how soon a client that could not be told of a sign-out is told again
 SWEEP_EVERY: Final = 600.0
+TALLY_EVERY: Final = 10.0
 
 
 @asynccontextmanager
@@ -42,6 +43,7 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
     duties = [
         asyncio.create_task(repeat(house, SEAL_EVERY, house.sealer.seal_all), name="seal"),
         asyncio.create_task(repeat(house, KEYS_EVERY, lambda: tend_keys(house)), name="keys"),
+        asyncio.create_task(repeat(house, TALLY_EVERY, house.tally.write), name="tally"),
         asyncio.create_task(repeat(house, SWEEP_EVERY, lambda: sweep(house)), name="sweep"),
         asyncio.create_task(repeat(house, MAIL_EVERY, house.postman.run_once), name="retry-mail"),
         asyncio.create_task(do_when_told(house.postman.run_once, mail), name="mail"),
@@ -61,6 +63,7 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)
+        await attempt(house.tally.write)
         await attempt(house.sealer.seal_all)
 
 

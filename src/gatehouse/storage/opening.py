@@ -42,6 +42,7 @@ from gatehouse.storage.second_factors import SecondFactorStorage
 from gatehouse.storage.sessions import SessionStorage
 from gatehouse.storage.sqlite import SQLiteRunner, path_of
 from gatehouse.storage.sweep import sweep
+from gatehouse.storage.tallies import TallyStorage
 from gatehouse.storage.throttle import ThrottleStorage
 
 POSTGRES: Final = "gatehouse.storage.postgres"  # loaded where it is used: asyncpg takes 3 MB
@@ -80,6 +81,7 @@ class Storage:
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
+    tallies: TallyStorage
     throttle: ThrottleStorage
     user_records: UserRecordStorage
 
@@ -149,6 +151,7 @@ def over(runner: Runner) -> Storage:
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),
+        tallies=TallyStorage(runner),
         throttle=ThrottleStorage(runner),
         user_records=UserRecordStorage(runner),
     )

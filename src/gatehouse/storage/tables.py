@@ -142,6 +142,15 @@ audit_refusals = Table(  # capped: the oldest go first
     sqlite_autoincrement=True,
 )
 
+tallies = Table(  # how often people came in, by the hour
+    "tallies",
+    metadata,
+    _time("hour"),
+    _text("what"),
+    _number("times"),
+    PrimaryKeyConstraint("hour", "what"),
+)
+
 # -- keys ---------------------------------------------------------------------------------------------
 
 signing_keys = Table(
@@ -750,5 +759,11 @@ role_assignments = Table(
     UniqueConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id", "position"),
     Index(None, "application_id", "role_key", "user_id"),
     Index(None, "user_id"),
-    Index(None, "project_id", "application_id"),
+    Index(None, "project_id", "application_id"),  # What ends soon: few of many assignments ever do.
+    Index(
+        "ix_role_assignments_ending",
+        "expired",
+        postgresql_where=text("expired > 0"),
+        sqlite_where=text("expired > 0"),
+    ),
 )

@@ -7,6 +7,7 @@ put into them is escaped. A text that counts comes as `<key>_one` and `<key>_oth
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
@@ -68,7 +69,9 @@ class Languages:
         return None if key is None else self._by_lang[lang].texts[key]
 
 
+@cache
 def load_languages() -> Languages:
+    """Read once in a process: they are the package's own, and nothing changes them."""
     return Languages({lang: Words(lang, _read(lang)) for lang in LANGUAGES})
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import httpx2
 
 from tests.support.service import Service
+from tests.support.trust import NOBODY
 
 PASSWORD: Final = "correct horse battery staple"
 FIELD: Final = re.compile(r'<input[^>]*type="hidden"[^>]*>')
@@ -17,7 +18,9 @@ ATTRIBUTE: Final = re.compile(r'(name|value)="([^"]*)"')
 class Visitor:
     def __init__(self, service: Service, *, agent: str = "Mozilla/5.0 (X11; Linux) Firefox/140.0") -> None:
         self._service = service
-        self.client = httpx2.AsyncClient(base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=10)
+        self.client = httpx2.AsyncClient(
+            base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=10, verify=NOBODY
+        )
         self.page: httpx2.Response | None = None
 
     async def get(self, path: str) -> httpx2.Response:

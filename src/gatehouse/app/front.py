@@ -34,7 +34,7 @@ from gatehouse.web.pages.setup import SetupPage
 from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, client_paths
 from gatehouse.web.server import Stopping
-from gatehouse.web.static import Assets
+from gatehouse.web.static import Assets, our_assets
 
 CONSOLE: Final = "gatehouse.app.console"  # comes with its first visitor: few processes ever have one
 
@@ -53,7 +53,7 @@ class Front:
 def front(house: House, *, stopping: Stopping) -> Front:
     """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests."""
     settings = house.settings
-    assets = Assets()
+    assets = our_assets()
     pages = Pages(assets, https=settings.server.base_url.startswith("https:"))
     readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
     them = people(house)

@@ -1,6 +1,7 @@
 """The API documentation as a page that works offline: Swagger UI, vendored, no inline script."""
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from typing import Final
 
@@ -26,7 +27,7 @@ POLICY: Final = content_security_policy(images=["data:"])
 
 def endpoints(table: Sequence[Endpoint], *, assets: Assets, base_url: str, version: str) -> list[Endpoint]:
     """`/openapi.json` of that table, and the page that shows it."""
-    document = openapi.document(table, base_url=base_url, version=version)
+    document = partial(openapi.document, tuple(table), base_url=base_url, version=version)
     page = page_of(assets).encode()
 
     async def serve(request: Request) -> Response:

@@ -20,6 +20,7 @@ from gatehouse.tokens.request_signatures import registered
 from tests.support.game import CLOSE, GET_GSID, INFO, RESULT, Game, approve, game_in, held, refusal, register
 from tests.support.service import Service, running_service
 from tests.support.studio import Studio, a_studio
+from tests.support.trust import NOBODY
 
 KEY = rsa.generate_private_key(65537, 2048)
 PUBLIC = base64.b64encode(
@@ -50,7 +51,7 @@ def polled(game: Game) -> bytes:
 @asynccontextmanager
 async def elsewhere(service: Service, address: str = "127.0.0.2") -> AsyncIterator[Service]:
     """The same service, called from another address."""
-    transport = httpx2.AsyncHTTPTransport(local_address=address)
+    transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NOBODY)
     async with httpx2.AsyncClient(base_url=service.client.base_url, transport=transport, timeout=10) as client:
         yield replace(service, client=client)
 

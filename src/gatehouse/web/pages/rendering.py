@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Final
 
@@ -47,15 +47,8 @@ class Pages:
     ) -> None:
         self._languages = languages or load_languages()
         self._looks = Looks(self._languages, https=https)
-        self._templates = Environment(
-            loader=PackageLoader("gatehouse.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.globals.update(CHOICES, **choices, asset=assets.address)
-        self._templates.filters.update(grouped=formats.grouped, qr_code=formats.qr_code)
+        self._choices = choices
+        self._templates = templates(assets)
 
     def show(
         self,
@@ -111,6 +104,7 @@ class Pages:
     def _surroundings(self, look: Look) -> dict[str, object]:
         t = self._languages[look.lang]
         return {
+            **self._choices,
             "t": t,
             "look": look,
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
@@ -126,6 +120,20 @@ class Pages:
         if problem.what is Trouble.INPUT:
             return t("trouble.input", text=self._languages.said(t.lang, problem.text) or problem.text)
         return t(f"trouble.{problem.what}", wait=formats.wait(t, problem.seconds))
+
+
+@lru_cache(maxsize=1)  # a template is compiled once in a process
+def templates(assets: Assets) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("gatehouse.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(CHOICES, asset=assets.address)
+    environment.filters.update(grouped=formats.grouped, qr_code=formats.qr_code)
+    return environment
 
 
 def _happened(t: Words, event: str) -> str:

@@ -43,6 +43,7 @@ from gatehouse.storage.sessions import SessionStorage
 from gatehouse.storage.sqlite import SQLiteRunner, path_of
 from gatehouse.storage.sweep import sweep
 from gatehouse.storage.throttle import ThrottleStorage
+from gatehouse.storage.webhooks import WebhookStorage
 
 POSTGRES: Final = "gatehouse.storage.postgres"  # loaded where it is used: asyncpg takes 3 MB
 
@@ -82,6 +83,7 @@ class Storage:
     sessions: SessionStorage
     throttle: ThrottleStorage
     user_records: UserRecordStorage
+    webhooks: WebhookStorage
 
     async def sweep(self, now: int) -> None:
         await self.runner.act(partial(sweep, now))
@@ -151,4 +153,5 @@ def over(runner: Runner) -> Storage:
         sessions=SessionStorage(runner),
         throttle=ThrottleStorage(runner),
         user_records=UserRecordStorage(runner),
+        webhooks=WebhookStorage(runner),
     )

@@ -14,7 +14,7 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.permissions.commands.versions import refuse_old_version
-from gatehouse.permissions.documents.fields import read_line, read_list, refuse_repeated, shown
+from gatehouse.permissions.documents.fields import read_line, read_list, shown
 from gatehouse.permissions.documents.grammar import check_outbound_url
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.actor import Actor
@@ -208,10 +208,9 @@ class Webhooks:
 
 
 def topics_of(given: object, place: str) -> tuple[Topic, ...]:
-    names = [one for one in read_list(given, place, len(Topic)) if isinstance(one, str)]
-    if wrong := [one for one in names if one not in list(Topic)]:
+    wanted = read_list(given, place, len(Topic))
+    if wrong := [one for one in wanted if one not in list(Topic)]:
         raise Malformed(f"{place}: {shown(wrong[0])} is none of {', '.join(Topic)}")
-    if not names:
-        raise Malformed(f"{place}: at least one of {', '.join(Topic)}")
-    refuse_repeated(names, place)
-    return tuple(topic for topic in Topic if topic in names)
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise Malformed(f"{place}: {', '.join(Topic)}, at least one and each once")
+    return tuple(topic for topic in Topic if topic in wanted)

@@ -255,20 +255,20 @@ async def test_of_several_nodes_one_makes_each_delivery(town: Town, monkeypatch:
     assert [entry["tries"] for entry in await town.log(hook)] == [1] * 10
 
 
-@pytest.mark.parametrize("inside", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
-async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_where_it_leads(
-    town: Town, inside: str
-) -> None:
+async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_where_it_leads(town: Town) -> None:
     """AP-08 for webhooks: the name is an administrator's choice, where it leads is not ours to trust."""
     hook = await town.hook(url="https://inside.example/")
     await town.someone()
     await town.service.house.sealer.seal_all()
     wire = Wire()
-    poster = Outbound(allowed=(), resolver=Names(inside_example=[[inside]]), connector=wire)
-    await another_node(town, poster=poster).run_once()
+    for tries, inside in enumerate(["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"], 1):
+        poster = Outbound(allowed=(), resolver=Names(inside_example=[[inside]]), connector=wire)
+        await another_node(town, poster=poster).run_once()
+        [entry] = await town.log(hook)
+        assert (entry["state"], entry["tries"]) == ("waiting", tries)
+        assert entry["trouble"] == "The address is not one that may be called."
+        await town.service.clock.advance(3_600)
     assert wire.connected == []
-    [entry] = await town.log(hook)
-    assert (entry["state"], entry["trouble"]) == ("waiting", "The address is not one that may be called.")
 
 
 async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(town: Town) -> None:

@@ -87,10 +87,17 @@ class Deliveries:
             while webhook_id in self._again:
                 self._again.discard(webhook_id)
                 await self._rounds(webhook_id).run_once()
+                await self._read_on(webhook_id)
         except Exception:
             log.exception("webhook: lane failed", webhook=webhook_id)  # tried again with the next round
         finally:
             del self._lanes[webhook_id]
+
+    async def _read_on(self, webhook_id: str) -> None:
+        """There may be room again for what it could not read before."""
+        await self._follower.catch_up()
+        if webhook_id in await self._store.due(self._clock.now()):
+            self._again.add(webhook_id)
 
     def _rounds(self, webhook_id: str, *, only: str = "") -> Rounds[Held]:
         return Rounds(claim=partial(self._claim, webhook_id, only), run=self._deliver, poster=self._poster)

@@ -19,6 +19,7 @@ from gatehouse.accounts.tokens import UserTokens
 from gatehouse.app.backchannel import backchannel_logout
 from gatehouse.app.mailing import postman
 from gatehouse.app.personal_data import data_desk, data_errands
+from gatehouse.app.webhooks import webhook_deliveries
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
@@ -41,6 +42,7 @@ from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.opening import Storage, connected
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.tokens.signing import Signer
+from gatehouse.webhooks.delivering import Deliveries
 
 DAY: Final = 86_400
 INSTANCE_KEY: Final = "instance_key"  # sealed; what the master key opens first, and audit codes are made with
@@ -76,6 +78,7 @@ class House:
     data_desk: DataDesk
     data_errands: DataErrands
     backchannel_logout: BackchannelLogout
+    webhook_deliveries: Deliveries
 
     @property
     def mail_is_shown(self) -> bool:
@@ -185,6 +188,9 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
             signer=signer,
             recorder=recorder,
             clock=clock,
+        ),
+        webhook_deliveries=webhook_deliveries(
+            settings, store=storage.webhooks, log=storage.audit, masters=masters, recorder=recorder, clock=clock
         ),
         sealer=Sealer(
             store=storage.audit,

@@ -32,6 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "test": "gatehouse.cli.test:test",
     "user": "gatehouse.cli.user:user",
     "version": "gatehouse.cli.version:version",
+    "webhook": "gatehouse.cli.webhook:webhook",
 }
 
 

@@ -44,6 +44,7 @@ from gatehouse.storage.sqlite import SQLiteRunner, path_of
 from gatehouse.storage.sweep import sweep
 from gatehouse.storage.tallies import TallyStorage
 from gatehouse.storage.throttle import ThrottleStorage
+from gatehouse.storage.webhooks import WebhookStorage
 
 POSTGRES: Final = "gatehouse.storage.postgres"  # loaded where it is used: asyncpg takes 3 MB
 
@@ -84,6 +85,7 @@ class Storage:
     tallies: TallyStorage
     throttle: ThrottleStorage
     user_records: UserRecordStorage
+    webhooks: WebhookStorage
 
     async def sweep(self, now: int) -> None:
         await self.runner.act(partial(sweep, now))
@@ -154,4 +156,5 @@ def over(runner: Runner) -> Storage:
         tallies=TallyStorage(runner),
         throttle=ThrottleStorage(runner),
         user_records=UserRecordStorage(runner),
+        webhooks=WebhookStorage(runner),
     )

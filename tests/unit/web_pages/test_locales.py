@@ -31,7 +31,7 @@ ALIKE = {"brand", "field.code", "account.codes", "factor.use_passkey", "method.p
 NEVER_ABOUT_A_PERSON = (
     *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),
     *("service_account.", "schema.", "role.saved", "role.default_saved", "role.removed", "project.", "group."),
-    "game_session.",
+    *("game_session.", "webhook."),
 )
 
 

@@ -35,7 +35,7 @@ CHOICES: Final[Mapping[str, object]] = {
 
 
 class Pages:
-    """`choices`: more closed choices that templates compare with."""
+    """`choices`: more closed choices that templates compare with. `demo`: every page says that it is one."""
 
     def __init__(
         self,
@@ -44,7 +44,9 @@ class Pages:
         https: bool = True,
         languages: Languages | None = None,
         choices: Mapping[str, object] = MappingProxyType({}),
+        demo: bool = False,
     ) -> None:
+        self._demo = demo
         self._languages = languages or load_languages()
         self._looks = Looks(self._languages, https=https)
         self._templates = Environment(
@@ -113,6 +115,7 @@ class Pages:
         return {
             "t": t,
             "look": look,
+            "demo": self._demo,
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
             "moment": partial(formats.moment, t),
             "ago": partial(formats.ago, t),

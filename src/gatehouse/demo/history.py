@@ -45,7 +45,6 @@ VISITED: Final[Mapping[str, Sequence[int]]] = {
     "mara": (907, 276, 103),
     "tobias": (449, 112, 16),
     "aiko": (1153, 516, 187),
-    "lucas": (1283,),
 }
 MISTYPED: Final = (("chloe", 1378), ("jonas", 1413), ("emil", 1345), ("rick", 431), ("rick", 430), ("rick", 429))
 

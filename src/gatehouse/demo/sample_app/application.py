@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from gatehouse.client import AccessKey, ClientError, Gatehouse, StandardTransport
+from gatehouse.client import AccessKey, ClientError, Gatehouse, StandardTransport, User
 from gatehouse.demo.sample_app.settings import SampleSettings
 from gatehouse.demo.sample_app.sign_in import CodeFlow, Pending, SignInFailed, Visitor
 
@@ -54,7 +54,7 @@ class SampleApp:
         if visitor is None:
             return self._page(visitor=None)
         try:
-            user = await self._gatehouse.user(visitor.jwt)
+            user = User(user_id=visitor.claims["sub"], jwt=visitor.jwt)  # the code flow has proved who it is
             may = {rule: await self._gatehouse.allows(user, rule) for rule in self._settings.rules}
         except ClientError as error:
             self._visitors.pop(request.cookies.get(COOKIE, ""), None)

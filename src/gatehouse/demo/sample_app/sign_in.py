@@ -75,10 +75,14 @@ class CodeFlow:
         if "code" not in came_back:
             raise SignInFailed(f"Gatehouse said: {came_back.get('error', 'nothing')}.")
         tokens = await self._tokens(came_back["code"], pending.verifier)
-        self._check(claims_in(tokens["id_token"]), pending)
+        proved = claims_in(tokens["id_token"])
+        self._check(proved, pending)
         bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+        told = await self._ask("GET", "userinfo", bearer)
+        if told["sub"] != proved["sub"]:  # Core §5.3.2
+            raise SignInFailed("Gatehouse spoke about somebody else.")
         return Visitor(
-            claims=await self._ask("GET", "userinfo", bearer),
+            claims=told,
             id_token=tokens["id_token"],
             jwt=(await self._ask("POST", "exchangeToken", bearer))["token"],
         )
@@ -100,9 +104,9 @@ class CodeFlow:
 
     def _check(self, claims: Mapping[str, Any], pending: Pending) -> None:
         """It came straight from the service, which proves the signature's part (Core §3.1.3.7, point 6)."""
-        audience = claims.get("aud")
+        audience, own = claims.get("aud"), self._settings.client_id
         audiences = audience if isinstance(audience, list) else [audience]
-        if claims.get("iss") != self._settings.base_url or audiences != [self._settings.client_id]:
+        if claims.get("iss") != self._settings.base_url or own not in audiences or claims.get("azp", own) != own:
             raise SignInFailed("The token is for another application.")
         if claims.get("nonce") != pending.nonce:
             raise SignInFailed("The token belongs to another sign-in.")

@@ -17,11 +17,10 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.projects import ProjectScreens
 from gatehouse.web.console.screens import Screens
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.words import load_languages
-from gatehouse.web.static import Assets
+from gatehouse.web.pages.setup import SampleCommands
 
 
-def console(house: House, them: People, *, rooms: PermissionRooms, assets: Assets) -> Answer:
+def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages, samples: SampleCommands) -> Answer:
     https = house.settings.server.base_url.startswith("https:")
     desk = ConsoleDesk(
         browsers=browsers_of(house, them),
@@ -30,20 +29,21 @@ def console(house: House, them: People, *, rooms: PermissionRooms, assets: Asset
         desk=rooms.desk,
         reading=house.reading,
         sights=Sights(SightStorage(house.storage.runner)),
-        pages=Pages(assets, https=https, languages=load_languages("console"), choices={"Entry": Entry}),
+        pages=pages.extended("console", {"Entry": Entry}),
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens([*home_screens(house, desk).screens(), *project_screens(house, desk).screens()]).answer
+    return Screens([*home_screens(house, desk, samples).screens(), *project_screens(house, desk).screens()]).answer
 
 
-def home_screens(house: House, desk: ConsoleDesk) -> HomeScreens:
+def home_screens(house: House, desk: ConsoleDesk, samples: SampleCommands) -> HomeScreens:
     return HomeScreens(
         store=HomeStorage(house.storage.runner),
         tallies=house.storage.tallies,
         desk=desk,
         clock=house.clock,
         sends_mail=bool(house.settings.mail.host),
+        samples=samples,
     )
 
 

@@ -30,7 +30,7 @@ from gatehouse.web.middleware.client_origins import ClientOrigins
 from gatehouse.web.middleware.request_id import RequestId
 from gatehouse.web.middleware.security_headers import SecurityHeaders
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.setup import SetupPage
+from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands, SetupPage
 from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, client_paths
 from gatehouse.web.server import Stopping
@@ -50,18 +50,21 @@ class Front:
     game: GameRoom
 
 
-def front(house: House, *, stopping: Stopping) -> Front:
-    """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests."""
+def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMPLES, demo: bool = False) -> Front:
+    """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests.
+
+    `samples`: commands that the first administrator is told. `demo`: say on every page that it is one.
+    """
     settings = house.settings
     assets = our_assets()
-    pages = Pages(assets, https=settings.server.base_url.startswith("https:"))
+    pages = Pages(assets, https=settings.server.base_url.startswith("https:"), demo=demo)
     readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
     them = people(house)
-    table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping)
+    table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping, samples=samples)
     metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])
     health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
     table += health.endpoints()
-    table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__)
+    table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
     errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
     limiter = Limiter(settings, house.clock)
     sockets = game_sockets(house, them.game, errors=errors, limiter=limiter, stopping=stopping)
@@ -80,10 +83,22 @@ def front(house: House, *, stopping: Stopping) -> Front:
     )
 
 
-def endpoints(house: House, them: People, *, pages: Pages, assets: Assets, stopping: Stopping) -> list[Endpoint]:
+def endpoints(
+    house: House,
+    them: People,
+    *,
+    pages: Pages,
+    assets: Assets,
+    stopping: Stopping,
+    samples: SampleCommands = NO_SAMPLES,
+) -> list[Endpoint]:
     """Every path of the service, in the order of the interface document."""
     setup_page = SetupPage(
-        setup=house.setup, guesses=them.guesses, pages=pages, base_url=house.settings.server.base_url
+        setup=house.setup,
+        guesses=them.guesses,
+        pages=pages,
+        base_url=house.settings.server.base_url,
+        samples=samples,
     )
     rooms = permission_rooms(house)
     return [
@@ -100,7 +115,9 @@ def endpoints(house: House, them: People, *, pages: Pages, assets: Assets, stopp
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages),
-        *Door(lambda: import_module(CONSOLE).console(house, them, rooms=rooms, assets=assets)).endpoints(),
+        *Door(
+            lambda: import_module(CONSOLE).console(house, them, rooms=rooms, pages=pages, samples=samples)
+        ).endpoints(),
         assets.endpoint(),
     ]
 

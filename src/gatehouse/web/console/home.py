@@ -17,6 +17,7 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.setup import SampleCommands
 
 HOUR: Final = 3_600
 SHOWN_HOURS: Final = 24
@@ -50,6 +51,7 @@ class HomeContext(PageContext):
     amounts: Amounts
     ending: Sequence[EndingSoon]
     tasks: tuple[Task, ...]
+    samples: SampleCommands
 
     @property
     def undone(self) -> int:
@@ -69,11 +71,19 @@ class GreetingContext(PageContext):
 
 
 class HomeScreens:
-    """`sends_mail`: whether letters get out of the house."""
+    """`sends_mail`: whether letters get out of the house. `samples`: how to see a sign-in at work."""
 
     def __init__(
-        self, *, store: HomeStore, tallies: TallyStore, desk: ConsoleDesk, clock: Clock, sends_mail: bool
+        self,
+        *,
+        store: HomeStore,
+        tallies: TallyStore,
+        desk: ConsoleDesk,
+        clock: Clock,
+        sends_mail: bool,
+        samples: SampleCommands,
     ) -> None:
+        self._samples = samples
         self._store = store
         self._tallies = tallies
         self._desk = desk
@@ -104,6 +114,7 @@ class HomeScreens:
                 amounts=amounts,
                 ending=await self._store.ending(now, now + SOON, ENDING_MOST),
                 tasks=tasks(amounts, sends_mail=self._sends_mail),
+                samples=self._samples,
             ),
         )
 

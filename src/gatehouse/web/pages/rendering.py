@@ -35,7 +35,7 @@ CHOICES: Final[Mapping[str, object]] = {
 
 
 class Pages:
-    """`choices`: more closed choices that templates compare with."""
+    """`choices`: more closed choices that templates compare with. `demo`: every page says that it is one."""
 
     def __init__(
         self,
@@ -44,11 +44,21 @@ class Pages:
         https: bool = True,
         languages: Languages | None = None,
         choices: Mapping[str, object] = MappingProxyType({}),
+        demo: bool = False,
     ) -> None:
+        self._assets = assets
+        self._https = https
+        self._demo = demo
         self._languages = languages or load_languages()
         self._looks = Looks(self._languages, https=https)
         self._choices = choices
         self._templates = templates(assets)
+
+    def extended(self, part: str, choices: Mapping[str, object]) -> "Pages":
+        """The same pages with the words of one more part, and its choices."""
+        return Pages(
+            self._assets, https=self._https, languages=load_languages(part), choices=choices, demo=self._demo
+        )
 
     def show(
         self,
@@ -107,6 +117,7 @@ class Pages:
             **self._choices,
             "t": t,
             "look": look,
+            "demo": self._demo,
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
             "moment": partial(formats.moment, t),
             "ago": partial(formats.ago, t),

@@ -11,13 +11,13 @@ from gatehouse.app.gamesessions import GameRoom, game_endpoints, game_sockets
 from gatehouse.app.house import House
 from gatehouse.app.oauth import oauth_endpoints, origins
 from gatehouse.app.people import People, login_endpoint, people, people_pages
-from gatehouse.app.permissions import permission_endpoints, permission_rooms
+from gatehouse.app.permissions import PermissionRooms, permission_endpoints, permission_rooms
 from gatehouse.app.readiness import checks
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.settings import Settings
 from gatehouse.throttle.volume import Volume, VolumeLimit
-from gatehouse.web.console.door import Door
+from gatehouse.web.console.door import Answer, Door
 from gatehouse.web.docs_page import endpoints as docs_endpoints
 from gatehouse.web.errors import ErrorAnswers
 from gatehouse.web.health import Health, Readiness, bearer_of
@@ -36,7 +36,7 @@ from gatehouse.web.routes.table import Endpoint, RateClass, application, body_li
 from gatehouse.web.server import Stopping
 from gatehouse.web.static import Assets, our_assets
 
-CONSOLE: Final = "gatehouse.app.console"  # comes with its first visitor: few processes ever have one
+CONSOLE: Final = "gatehouse.app.console"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +115,15 @@ def endpoints(
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages),
-        *Door(
-            lambda: import_module(CONSOLE).console(house, them, rooms=rooms, pages=pages, samples=samples)
-        ).endpoints(),
+        *Door(lambda: console(house, them, rooms=rooms, pages=pages, samples=samples)).endpoints(),
         assets.endpoint(),
     ]
+
+
+def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages, samples: SampleCommands) -> Answer:
+    """Loaded with its first visitor: few processes ever have one."""
+    furnished: Answer = import_module(CONSOLE).console(house, them, rooms=rooms, pages=pages, samples=samples)
+    return furnished
 
 
 class Limiter:

@@ -4,6 +4,7 @@ from gatehouse.admin.sights import Sights
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
+from gatehouse.app.webhooks import webhooks
 from gatehouse.permissions.commands.projects import Projects
 from gatehouse.permissions.commands.publish import Publishing
 from gatehouse.storage.admin.home import HomeStorage
@@ -16,6 +17,7 @@ from gatehouse.web.console.notes import Notes
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.projects import ProjectScreens
 from gatehouse.web.console.screens import Screens
+from gatehouse.web.console.webhooks import WebhookScreens
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.setup import SampleCommands
 
@@ -33,7 +35,12 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens([*home_screens(house, desk, samples).screens(), *project_screens(house, desk).screens()]).answer
+    screens = [
+        *home_screens(house, desk, samples).screens(),
+        *project_screens(house, desk).screens(),
+        *webhook_screens(house, desk).screens(),
+    ]
+    return Screens(screens).answer
 
 
 def home_screens(house: House, desk: ConsoleDesk, samples: SampleCommands) -> HomeScreens:
@@ -57,4 +64,17 @@ def project_screens(house: House, desk: ConsoleDesk) -> ProjectScreens:
         lists=ProjectListStorage(storage.runner),
         desk=desk,
         clock=house.clock,
+    )
+
+
+def webhook_screens(house: House, desk: ConsoleDesk) -> WebhookScreens:
+    return WebhookScreens(
+        webhooks=webhooks(
+            house.settings,
+            store=house.storage.webhooks,
+            masters=house.masters,
+            recorder=house.recorder,
+            clock=house.clock,
+        ),
+        desk=desk,
     )

@@ -19,7 +19,7 @@ from gatehouse.web.pages.words import load_languages
 from gatehouse.web.static import Assets
 
 
-def console(house: House, them: People, *, rooms: PermissionRooms, assets: Assets) -> Answer:
+def console(house: House, them: People, *, rooms: PermissionRooms, assets: Assets, demo: bool) -> Answer:
     https = house.settings.server.base_url.startswith("https:")
     desk = ConsoleDesk(
         browsers=browsers_of(house, them),
@@ -28,7 +28,7 @@ def console(house: House, them: People, *, rooms: PermissionRooms, assets: Asset
         desk=rooms.desk,
         reading=house.reading,
         sights=Sights(SightStorage(house.storage.runner)),
-        pages=Pages(assets, https=https, languages=load_languages("console"), choices={"Entry": Entry}),
+        pages=Pages(assets, https=https, languages=load_languages("console"), choices={"Entry": Entry}, demo=demo),
         notes=Notes(https=https),
         clock=house.clock,
     )

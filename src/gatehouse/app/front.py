@@ -115,7 +115,9 @@ def endpoints(
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages),
-        *Door(lambda: import_module(CONSOLE).console(house, them, rooms=rooms, assets=assets)).endpoints(),
+        *Door(
+            lambda: import_module(CONSOLE).console(house, them, rooms=rooms, assets=assets, demo=pages.demo)
+        ).endpoints(),
         assets.endpoint(),
     ]
 

@@ -46,7 +46,7 @@ class Pages:
         choices: Mapping[str, object] = MappingProxyType({}),
         demo: bool = False,
     ) -> None:
-        self._demo = demo
+        self.demo: Final = demo
         self._languages = languages or load_languages()
         self._looks = Looks(self._languages, https=https)
         self._templates = Environment(
@@ -115,7 +115,7 @@ class Pages:
         return {
             "t": t,
             "look": look,
-            "demo": self._demo,
+            "demo": self.demo,
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
             "moment": partial(formats.moment, t),
             "ago": partial(formats.ago, t),

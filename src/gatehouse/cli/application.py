@@ -1,17 +1,11 @@
 """`gatehouse application`: applications."""
 
-import secrets
-from typing import Final
-
 import click
 
+from gatehouse.app.callers import email_secrets
 from gatehouse.app.house import House
-from gatehouse.audit.events import Event
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
-from gatehouse.kernel.digests import sha256
-
-SECRET_BYTES: Final = 32
 
 
 @click.group()
@@ -30,10 +24,7 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
     """
 
     async def work(house: House) -> str:
-        secret = secrets.token_urlsafe(SECRET_BYTES)
-        entry = house.recorder.record(Event.EMAIL_SECRET_MADE, operator(), subject=f"application {application_id}")
-        await house.storage.permissions.add_email_secret(application_id, sha256(secret), house.clock.now(), entry)
-        return secret
+        return await email_secrets(house).make(application_id, operator())
 
     secret = in_house(invocation, work)
     if as_json:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeVar
+from typing import Final, TypeVar, assert_never
 
 from gatehouse.permissions.documents.rules import leaves, meta_entries
 from gatehouse.permissions.documents.trees import walk
@@ -17,6 +17,7 @@ from gatehouse.permissions.model.condition import (
     OneOfUsers,
     Test,
 )
+from gatehouse.permissions.model.condition import Leaf as Single
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import Entry, Leaf
@@ -54,22 +55,29 @@ def tallied(found: Iterable[Difference]) -> tuple[Tally, ...]:
 
 def condition_words(test: Test) -> str:
     """A condition as one line."""
+    if isinstance(test, AllOf | AnyOf):
+        joint = " and " if isinstance(test, AllOf) else " or "
+        return joint.join(f"({condition_words(one)})" for one in test.parts)
+    return _leaf_words(test)
+
+
+def _leaf_words(test: Single) -> str:
     match test:
         case Domain(name):
-            return f"domain {name}"
+            words = f"domain {name}"
         case OneOfUsers(user_ids):
-            return f"user {' or '.join(sorted(user_ids))}"
+            words = f"user {' or '.join(sorted(user_ids))}"
         case HasTag(tag):
-            return f"tag {tag}"
+            words = f"tag {tag}"
         case FromNetwork(network):
-            return f"address {network}"
+            words = f"address {network}"
         case HasPurchase(purchase):
-            return f"purchase {purchase}"
+            words = f"purchase {purchase}"
         case Everyone(holds):
-            return "everyone" if holds else "nobody"
-        case AllOf(parts) | AnyOf(parts):
-            joint = " and " if isinstance(test, AllOf) else " or "
-            return joint.join(f"({condition_words(one)})" for one in parts)
+            words = "everyone" if holds else "nobody"
+        case _:
+            assert_never(test)
+    return words
 
 
 def _rules(before: ApplicationModel, after: ApplicationModel) -> Iterator[Difference]:

@@ -105,9 +105,7 @@ def all_models() -> Verb[Mapping[int, ApplicationModel]]:
     return {row.application_id: _model(row) for row in rows}
 
 
-def edit_schema(
-    application_id: int, change: Change[ApplicationModel], *, actor: str = ""
-) -> Verb[ApplicationModel]:
+def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor: str = "") -> Verb[ApplicationModel]:
     """`actor`: who is named as the one who saved where the change has no record of its own."""
     if not (yield HOLD_SCHEMA_ALONE(of=application_id)):
         raise ApplicationNotFound

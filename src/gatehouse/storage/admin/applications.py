@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, cast, func, o
 from gatehouse.admin.model.applications import ApplicationBreaks, ApplicationLine, Home
 from gatehouse.admin.model.paging import Page, Wanted
 from gatehouse.admin.model.sight import Sight
+from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.storage.admin.searching import Listing, found_in
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
@@ -76,6 +77,12 @@ _HOLDERS = (
     .union(
         select(user_records.c.user_id).where(user_records.c.application_id == _THIS),
         select(scope_records.c.user_id).where(scope_records.c.application_id == _THIS),
+        select(role_assignments.c.user_id).where(  # what Central gives on it
+            role_assignments.c.project_id
+            == select(applications.c.project_id).where(applications.c.application_id == _THIS).scalar_subquery(),
+            role_assignments.c.resource_kind == ResourceKind.APPLICATION.value,
+            role_assignments.c.resource_id == cast(_THIS, Text),
+        ),
     )
     .subquery()
 )

@@ -8,7 +8,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.app_schemas import AppSchemas, role_document, schema_document
+from gatehouse.permissions.commands.app_schemas import AppSchemas
+from gatehouse.permissions.commands.schema_documents import whole_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.actor import Actor
@@ -56,7 +57,7 @@ class SchemaFiles:
         model = guest.standing.opened(Operation.SCHEMA_GET)
         name = f"schema-{model.application.application_id}-{model.schema.version}.json"
         headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}"'}
-        return Response(written(document_of(model)), 200, headers, media_type="application/json")
+        return Response(written(whole_document(model)), 200, headers, media_type="application/json")
 
     async def ask(self, request: Request, guest: Guest) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
@@ -107,18 +108,6 @@ class SchemaFiles:
             desk.shown(f"{path}/import", self.ask),
             desk.posted(f"{path}/import", ImportForm, self.put_back, again=self.again),
         ]
-
-
-def document_of(model: ApplicationModel) -> dict[str, object]:
-    """As meta/schema answers it (interface §4.10)."""
-    roles = sorted(model.roles.values(), key=lambda role: role.key)
-    return {
-        "application_id": model.application.application_id,
-        **schema_document(model.schema),
-        "roles": {role.name: role_document(role) for role in roles},
-        "version": model.schema.version,
-        "updated_at": model.schema.updated_at,
-    }
 
 
 def written(document: Mapping[str, object]) -> bytes:

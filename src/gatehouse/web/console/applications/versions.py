@@ -11,6 +11,7 @@ from starlette.responses import Response
 from gatehouse.admin.model.paging import Page
 from gatehouse.admin.model.schema_versions import SchemaVersionStore, VersionNotFound
 from gatehouse.permissions.commands.app_schemas import AppSchemas
+from gatehouse.permissions.commands.schema_documents import whole_document
 from gatehouse.permissions.documents.differences import differences
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.schema_version import Difference, PastSchema, SchemaVersion
@@ -19,7 +20,7 @@ from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.applications.reviews import Question, Reviews
 from gatehouse.web.console.applications.rule_forms import ConfirmedForm, may_change
-from gatehouse.web.console.applications.schema_files import document_of, taken
+from gatehouse.web.console.applications.schema_files import taken
 from gatehouse.web.console.desk import ConsoleDesk, Guest
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
@@ -145,4 +146,4 @@ class VersionScreens:
 def restored(past: PastSchema, actor: Actor) -> dict[str, object]:
     """The old document, whole, as an ordinary save."""
     roles = {key: replace(role, version=1) for key, role in past.model.roles.items()}
-    return taken(document_of(replace(past.model, roles=roles)), actor)
+    return taken(whole_document(replace(past.model, roles=roles)), actor)

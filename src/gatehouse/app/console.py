@@ -1,6 +1,7 @@
 """The part of the composition root that is the console; loaded with its first visitor (web/console/door.py)."""
 
 from gatehouse.admin.sights import Sights
+from gatehouse.app.console_applications import application_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
@@ -38,6 +39,7 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
     screens = [
         *home_screens(house, desk, samples).screens(),
         *project_screens(house, desk).screens(),
+        *application_screens(house, desk),
         *webhook_screens(house, desk).screens(),
     ]
     return Screens(screens).answer

@@ -740,6 +740,22 @@ application_schemas = Table(
     _time("updated_at"),
 )
 
+schema_versions = Table(  # schema and roles as every save left them, the newest hundred of each application
+    "schema_versions",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    _number("version"),
+    _time("saved_at"),
+    _text("actor"),  # as the audit log names him; "" for what was there before any save
+    _document("changes"),  # since the version before, counted
+    _document("login"),
+    _document("private_data"),
+    _document("public_data"),
+    _document("secret_data"),
+    _document("roles"),
+    PrimaryKeyConstraint("application_id", "version"),
+)
+
 roles = Table(
     "roles",
     metadata,

@@ -1,6 +1,7 @@
 """What the lists of the console share: a search in several columns, and a page of what it finds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, or_
@@ -35,8 +36,16 @@ class Listing:
         self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
         self._count = Statement(counted)
 
-    def page(self, wanted: Wanted, line: Callable[[Row], T], **params: object) -> Verb[Page[T]]:
+    def page(
+        self,
+        wanted: Wanted,
+        line: Callable[[Row], T],
+        only_rows: Mapping[str, object] = MappingProxyType({}),
+        **params: object,
+    ) -> Verb[Page[T]]:
+        """`only_rows`: what the rows ask for and their number does not."""
         params |= {"search": anywhere(wanted.search)}
         (counted,) = yield self._count(**params)
+        params |= only_rows
         rows = yield self._rows(**params, offset=wanted.offset, size=wanted.size)
         return Page(rows=[line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

@@ -1,6 +1,10 @@
 """The part of the composition root that is the console; loaded with its first visitor (web/console/door.py)."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from gatehouse.admin.sights import Sights
+from gatehouse.app.console_roles import role_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
@@ -8,6 +12,7 @@ from gatehouse.permissions.commands.projects import Projects
 from gatehouse.permissions.commands.publish import Publishing
 from gatehouse.storage.admin.projects import ProjectListStorage
 from gatehouse.storage.admin.sight import SightStorage
+from gatehouse.web.console.conditions import condition_words
 from gatehouse.web.console.desk import ConsoleDesk
 from gatehouse.web.console.door import Answer
 from gatehouse.web.console.notes import Notes
@@ -17,6 +22,8 @@ from gatehouse.web.console.screens import Screens
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.words import load_languages
 from gatehouse.web.static import Assets
+
+CHOICES: Final[Mapping[str, object]] = {"Entry": Entry, "condition_words": condition_words}
 
 
 def console(house: House, them: People, *, rooms: PermissionRooms, assets: Assets) -> Answer:
@@ -28,11 +35,11 @@ def console(house: House, them: People, *, rooms: PermissionRooms, assets: Asset
         desk=rooms.desk,
         reading=house.reading,
         sights=Sights(SightStorage(house.storage.runner)),
-        pages=Pages(assets, https=https, languages=load_languages("console"), choices={"Entry": Entry}),
+        pages=Pages(assets, https=https, languages=load_languages("console"), choices=CHOICES),
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens([*project_screens(house, desk).screens()]).answer
+    return Screens([*project_screens(house, desk).screens(), *role_screens(house, desk)]).answer
 
 
 def project_screens(house: House, desk: ConsoleDesk) -> ProjectScreens:

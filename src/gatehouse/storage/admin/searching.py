@@ -1,6 +1,7 @@
 """What the lists of the console share: a search in several columns, and a page of what it finds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, or_
@@ -35,8 +36,16 @@ class Listing:
         self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
         self._count = Statement(counted)
 
-    def page(self, wanted: Wanted, line: Callable[[Row], T], **params: object) -> Verb[Page[T]]:
+    def page(
+        self,
+        wanted: Wanted,
+        line: Callable[[Row], T],
+        *,
+        beside: Mapping[str, object] = MappingProxyType({}),
+        **params: object,
+    ) -> Verb[Page[T]]:
+        """`beside`: parameters of what stands in the rows, not of which rows there are."""
         params |= {"search": anywhere(wanted.search)}
         (counted,) = yield self._count(**params)
-        rows = yield self._rows(**params, offset=wanted.offset, size=wanted.size)
+        rows = yield self._rows(**params, **beside, offset=wanted.offset, size=wanted.size)
         return Page(rows=[line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

@@ -4,20 +4,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from gatehouse.admin.sights import Sights
+from gatehouse.app.console_projects import project_screens
 from gatehouse.app.console_roles import role_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
-from gatehouse.permissions.commands.projects import Projects
-from gatehouse.permissions.commands.publish import Publishing
-from gatehouse.storage.admin.projects import ProjectListStorage
 from gatehouse.storage.admin.sight import SightStorage
 from gatehouse.web.console.conditions import condition_words
 from gatehouse.web.console.desk import ConsoleDesk
 from gatehouse.web.console.door import Answer
 from gatehouse.web.console.notes import Notes
 from gatehouse.web.console.places import Entry
-from gatehouse.web.console.projects import ProjectScreens
 from gatehouse.web.console.screens import Screens
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.words import load_languages
@@ -39,17 +36,4 @@ def console(house: House, them: People, *, rooms: PermissionRooms, assets: Asset
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens([*project_screens(house, desk).screens(), *role_screens(house, desk)]).answer
-
-
-def project_screens(house: House, desk: ConsoleDesk) -> ProjectScreens:
-    storage = house.storage
-    return ProjectScreens(
-        projects=Projects(store=storage.projects, models=storage.permissions, recorder=house.recorder),
-        publishing=Publishing(
-            store=storage.projects, people=storage.permissions, recorder=house.recorder, clock=house.clock
-        ),
-        lists=ProjectListStorage(storage.runner),
-        desk=desk,
-        clock=house.clock,
-    )
+    return Screens([*project_screens(house, desk), *role_screens(house, desk)]).answer

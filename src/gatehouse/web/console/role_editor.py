@@ -29,15 +29,15 @@ from gatehouse.web.console.conditions import (
     typed_rows,
 )
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
-from gatehouse.web.console.editing import Clash, carried, clashes
+from gatehouse.web.console.editing import Clash, clashes
 from gatehouse.web.console.forecast import Foresight, sees_everybody
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.places import Entry
+from gatehouse.web.console.review import review
 from gatehouse.web.console.role_pages import (
     RemoveRoleContext,
     RoleContext,
     RoleForm,
-    RoleReviewContext,
     role_head,
     rule_groups,
     unsaid,
@@ -96,9 +96,8 @@ class RoleEditor:
         if form.do != "apply" and as_it_counts(after) != as_it_counts(seen.role):
             foreseen = await self._foresight.of(guest, seen.application_id, RoleProposal(data=draft))
             if not foreseen.is_nothing:
-                head = role_head(guest, seen.model, seen.role, "editor")
-                review = RoleReviewContext(head=head, fields=carried(form), foreseen=foreseen)
-                return self._desk.show(request, guest, HERE, review)
+                context = review(form, [foreseen], name=seen.role.name, back=seen.path)
+                return self._desk.show(request, guest, HERE, context)
         await self._schemas.save_role(guest.actor, seen.model, draft)
         return self._desk.done(seen.path, "saved")
 

@@ -91,15 +91,6 @@ class RoleContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoleReviewContext(PageContext):
-    template = "console/roles/review.html"
-
-    head: RoleHead
-    fields: Sequence[tuple[str, str]]
-    foreseen: Foreseen
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRoleContext(PageContext):
     template = "console/roles/remove.html"
 

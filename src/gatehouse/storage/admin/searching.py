@@ -40,12 +40,12 @@ class Listing:
         self,
         wanted: Wanted,
         line: Callable[[Row], T],
-        only_rows: Mapping[str, object] = MappingProxyType({}),
+        *,
+        beside: Mapping[str, object] = MappingProxyType({}),
         **params: object,
     ) -> Verb[Page[T]]:
-        """`only_rows`: what the rows ask for and their number does not."""
+        """`beside`: parameters of what stands in the rows, not of which rows there are."""
         params |= {"search": anywhere(wanted.search)}
         (counted,) = yield self._count(**params)
-        params |= only_rows
-        rows = yield self._rows(**params, offset=wanted.offset, size=wanted.size)
+        rows = yield self._rows(**params, **beside, offset=wanted.offset, size=wanted.size)
         return Page(rows=[line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

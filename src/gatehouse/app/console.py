@@ -2,6 +2,7 @@
 
 from gatehouse.admin.sights import Sights
 from gatehouse.app.console_applications import application_screens
+from gatehouse.app.console_tables import table_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
@@ -33,7 +34,13 @@ def console(house: House, them: People, *, rooms: PermissionRooms, assets: Asset
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens([*project_screens(house, desk).screens(), *application_screens(house, desk)]).answer
+    return Screens(
+        [
+            *project_screens(house, desk).screens(),
+            *application_screens(house, desk),
+            *table_screens(house, desk),
+        ]
+    ).answer
 
 
 def project_screens(house: House, desk: ConsoleDesk) -> ProjectScreens:

@@ -132,7 +132,7 @@ def _json_lines(text: str) -> list[Mapping[str, str]]:
     return [{name: _word(value) for name, value in line.items()} for line in given]
 
 
-def _word(value: str | int | bool | None) -> str:
+def _word(value: object) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -99,7 +99,10 @@ const valueOf = (button) => (staged[cellOf(button)] || { value: button.dataset.v
 
 const change = (button) => {
   const [value, was] = [valueOf(button), button.dataset.value];
-  if (table().dataset.kind === "toggle") return stage(button, value === "" ? was || "0" : "");
+  if (table().dataset.kind === "toggle") {
+    const given = "ended" in button.dataset ? "0" : was || "0";
+    return stage(button, value === "" || (value === was && "ended" in button.dataset) ? given : "");
+  }
   const next = CYCLE[(CYCLE.indexOf(value.split("|")[0]) + 1) % CYCLE.length];
   return stage(button, next === was.split("|")[0] ? was : next); // back where it was: with its parameters
 };
@@ -135,7 +138,7 @@ const list = () => {
     ...Object.entries(staged).map(([cell, { value, row, column }]) => {
       const item = document.createElement("li");
       const what = document.createElement("span");
-      what.textContent = `${row} · ${column}: ${table() ? words(value) : value}`;
+      what.textContent = `${row} · ${column}: ${(value === "" && table()?.dataset.taken) || (table() ? words(value) : value)}`;
       const button = document.createElement("button");
       button.type = "button";
       button.className = "link";

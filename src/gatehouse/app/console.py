@@ -7,6 +7,7 @@ from gatehouse.admin.sights import Sights
 from gatehouse.app.console_applications import application_screens
 from gatehouse.app.console_projects import project_screens
 from gatehouse.app.console_roles import role_screens
+from gatehouse.app.console_tables import table_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
@@ -45,6 +46,7 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
         *project_screens(house, desk),
         *role_screens(house, desk),
         *application_screens(house, desk),
+        *table_screens(house, desk),
         *webhook_screens(house, desk).screens(),
     ]
     return Screens(screens).answer

@@ -30,9 +30,10 @@ def found_in(*columns: ColumnElement[str]) -> ColumnElement[bool]:
 
 
 class Listing:
-    """One list: its rows a page at a time, and how many there are in all."""
+    """One list: its rows a page at a time, and how many there are in all. `searched`: its statements search."""
 
-    def __init__(self, rows: Select[Any], *, counted: Select[Any]) -> None:
+    def __init__(self, rows: Select[Any], *, counted: Select[Any], searched: bool = True) -> None:
+        self._searched = searched
         self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
         self._count = Statement(counted)
 
@@ -45,7 +46,7 @@ class Listing:
         **params: object,
     ) -> Verb[Page[T]]:
         """`beside`: parameters of what stands in the rows, not of which rows there are."""
-        params |= {"search": anywhere(wanted.search)}
+        params |= {"search": anywhere(wanted.search)} if self._searched else {}
         (counted,) = yield self._count(**params)
         rows = yield self._rows(**params, **beside, offset=wanted.offset, size=wanted.size)
         return Page(rows=[line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

@@ -1,6 +1,7 @@
 """The part of the composition root that is the console; loaded with its first visitor (web/console/door.py)."""
 
 from gatehouse.admin.sights import Sights
+from gatehouse.app.console_access import access_screens, activity_screens, game_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
@@ -32,7 +33,14 @@ def console(house: House, them: People, *, rooms: PermissionRooms, assets: Asset
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens([*project_screens(house, desk).screens()]).answer
+    return Screens(
+        [
+            *project_screens(house, desk).screens(),
+            *access_screens(house, desk, them, rooms),
+            *game_screens(house, desk, them).screens(),
+            *activity_screens(house, desk).screens(),
+        ]
+    ).answer
 
 
 def project_screens(house: House, desk: ConsoleDesk) -> ProjectScreens:

@@ -30,6 +30,7 @@ from tests.support.command_line import CommandLine, Place
 from tests.support.finding import ROOT
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import GATEHOUSE, Node, WatchedProcess
+from tests.support.trust import NOBODY
 
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
@@ -226,7 +227,7 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
 
 
 async def ask(node: Node, path: str) -> httpx2.Response:
-    async with httpx2.AsyncClient(timeout=10) as client:
+    async with httpx2.AsyncClient(timeout=10, verify=NOBODY) as client:
         return await client.get(f"{node.address}{path}")
 
 
@@ -234,7 +235,7 @@ async def ask(node: Node, path: str) -> httpx2.Response:
 
 
 async def until(node: Node, path: str, status: int) -> None:
-    async with asyncio.timeout(30), httpx2.AsyncClient(timeout=10) as client:
+    async with asyncio.timeout(30), httpx2.AsyncClient(timeout=10, verify=NOBODY) as client:
         while (await client.get(f"{node.address}{path}")).status_code != status:
             continue
 
@@ -349,7 +350,7 @@ async def test_op_13_no_debug_switch_is_taken_and_no_test_endpoint_is_there(
     with Node(data=place.data, environment={**place.settings, **switches}) as node:
         for path in ("/debug", "/test", "/__debug__/", "/_test/clock", "/proxy/api/test", "/console/debug"):
             assert (await ask(node, path)).status_code == 404
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(verify=NOBODY) as client:
             broken = await client.post(f"{node.address}/setup", data={"token": ["a", "b"]})
         assert broken.status_code < 500
         assert "Traceback" not in broken.text

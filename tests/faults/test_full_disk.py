@@ -15,6 +15,7 @@ from tests.support.aftermath import administrators, audit_log, house_of
 from tests.support.processes import Node
 from tests.support.service import QUICK, running_service
 from tests.support.setup_link import FORM, setup_token
+from tests.support.trust import NOBODY
 
 JWKS = "/proxy/oauth/keys"
 
@@ -48,7 +49,7 @@ async def test_a_full_disk_is_survived_without_a_restart(migrated_sqlite_url: st
     log = tmp_path / "gatehouse.db-wal"
     with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=QUICK) as node:
         token = setup_token(node)
-        async with httpx2.AsyncClient(base_url=node.address, timeout=10) as client:
+        async with httpx2.AsyncClient(base_url=node.address, timeout=10, verify=NOBODY) as client:
             with no_room_for(node.process.pid, log):
                 await only_reading_works(client, token)
             assert (await client.post("/setup", data={**FORM, "token": token})).status_code == 200

@@ -5,12 +5,13 @@ from typing import Final
 
 from playwright.async_api import Page
 
-from gatehouse.cli.apply import carry_out
+from gatehouse.app.provisioning import provisioning_of
 from gatehouse.provision.document import read_document
 from gatehouse.provision.entries import read_entries
 from gatehouse.provision.given import SecretSources
 from gatehouse.provision.sections.section import Terms
 from gatehouse.provision.sections.table import SECTIONS
+from tests.support.builders import ORIGIN
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD, Visitor
 
@@ -89,7 +90,7 @@ async def furnish(service: Service, document: str = STUDIO) -> None:
     """Make the installation what the document says, as `gatehouse apply` does."""
     asked = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
     terms = Terms(secrets=SecretSources(environment={}, read_file=lambda _: b""), allow_weak=True)
-    await carry_out(service.house, asked, terms, dry_run=False)
+    await provisioning_of(service.house).apply(asked, terms, ORIGIN)
 
 
 def login_of(user_id: str) -> str:

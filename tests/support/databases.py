@@ -1,4 +1,4 @@
-"""Databases that are migrated already: made once a run, copied for each test."""
+"""Databases that are made once a run and copied for each test: migrated, or installed as by a first start."""
 
 import asyncio
 import shutil
@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gatehouse.app.house import open_house
+from gatehouse.settings import load
+from gatehouse.settings.files import DEV_KEY
 from gatehouse.storage.migrations import run_in_child
+from tests.support.clock import MovableClock
 from tests.support.postgres import PostgresCluster, run_elsewhere
 
 
@@ -27,9 +31,7 @@ def postgres_template(postgres_cluster: PostgresCluster) -> str:
 
 @pytest.fixture
 def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
-    copy = tmp_path / "gatehouse.db"
-    shutil.copy(sqlite_template, copy)
-    return f"sqlite:///{copy}"
+    return sqlite_copy(sqlite_template, tmp_path)
 
 
 @pytest.fixture
@@ -44,3 +46,64 @@ def migrated_url(request: pytest.FixtureRequest) -> str:
     """A database with today's schema and nothing in it, of each kind, one after the other."""
     url: str = request.getfixturevalue(f"migrated_{request.param}_url")
     return url
+
+
+# Installed: what a first start leaves behind, which is the same each time but for the keys it makes, and making an
+# RSA key takes a tenth of a second. Tests about a first start take a migrated database.
+
+
+@pytest.fixture(scope="session")
+def dev_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The master key of every installed database."""
+    data = tmp_path_factory.mktemp("installed")
+    load(data=data, config=None, dev=True, environment={}, flags={})
+    return data / DEV_KEY
+
+
+@pytest.fixture(scope="session")
+def installed_sqlite_template(sqlite_template: Path, dev_key: Path) -> Path:
+    url = sqlite_copy(sqlite_template, dev_key.parent)
+    run_elsewhere(install(url, dev_key.parent))
+    return dev_key.parent / sqlite_template.name
+
+
+@pytest.fixture(scope="session")
+def installed_postgres_template(postgres_cluster: PostgresCluster, postgres_template: str, dev_key: Path) -> str:
+    url = postgres_cluster.create_database_now(template=postgres_template)
+    run_elsewhere(install(url, dev_key.parent))
+    return url
+
+
+@pytest.fixture
+def installed_sqlite_url(installed_sqlite_template: Path, tmp_path: Path, dev_key: Path) -> str:
+    shutil.copy(dev_key, tmp_path)
+    return sqlite_copy(installed_sqlite_template, tmp_path)
+
+
+@pytest.fixture
+def installed_postgres_url(
+    postgres_cluster: PostgresCluster, installed_postgres_template: str, tmp_path: Path, dev_key: Path
+) -> Iterator[str]:
+    shutil.copy(dev_key, tmp_path)
+    url = postgres_cluster.create_database_now(template=installed_postgres_template)
+    yield url
+    postgres_cluster.drop_now(url)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def installed_url(request: pytest.FixtureRequest) -> str:
+    """A database of each kind that a service was started on once; its master key lies in `tmp_path`."""
+    url: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return url
+
+
+def sqlite_copy(template: Path, directory: Path) -> str:
+    return f"sqlite:///{shutil.copy(template, directory)}"
+
+
+async def install(url: str, data: Path) -> None:
+    """Not serving: that would tell the database a base_url, and each service of a test has its own."""
+    environment = {"GATEHOUSE__DATABASE__URL": url}
+    loaded = load(data=data, config=None, dev=True, environment=environment, flags={})
+    async with open_house(loaded, clock=MovableClock(), serving=False):
+        pass

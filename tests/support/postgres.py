@@ -35,7 +35,10 @@ SETTINGS: Final = {
     "jit": "off",  # costs more than it saves on small tables
 }
 # Skips waiting for the disk, nothing else: locking, visibility and commit order are those of production.
-WITHOUT_DISK: Final = {"fsync": "off", "full_page_writes": "off"}
+WITHOUT_DISK: Final = {"fsync": "off", "full_page_writes": "off", "min_wal_size": "32MB", "max_wal_size": "128MB"}
+# A database is hundreds of files: made in memory in a tenth of the time. Containers have next to none of it there.
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
+MEMORY_NEEDED: Final = 2**30
 
 
 class PostgresCluster:
@@ -46,6 +49,7 @@ class PostgresCluster:
     def __init__(self, *, durable: bool = False) -> None:
         self.port = 0
         self._programs = require(POSTGRES)
+        self._durable = durable
         self._settings = SETTINGS if durable else SETTINGS | WITHOUT_DISK
         self._names = count(1)
         self._directory: Path | None = None
@@ -61,7 +65,7 @@ class PostgresCluster:
     @property
     def data(self) -> Path:
         if self._directory is None:
-            self._directory = own_directory()
+            self._directory = own_directory(None if self._durable else roomy_memory())
             atexit.register(self.remove)
             self._initialise(self._directory / "data")
         return self._directory / "data"
@@ -136,9 +140,15 @@ def database_of(url: str) -> str:
     return url.rpartition("/")[2]
 
 
-def own_directory() -> Path:
+def roomy_memory() -> Path | None:
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_NEEDED:
+        return MEMORY
+    return None
+
+
+def own_directory(parent: Path | None = None) -> Path:
     """Not pytest's tmp_path: its parents let nobody but root in, and the server is not root."""
-    directory = Path(tempfile.mkdtemp(prefix="gatehouse-postgres-"))
+    directory = Path(tempfile.mkdtemp(prefix="gatehouse-postgres-", dir=parent))
     user = server_user()
     if user is not None:
         os.chown(directory, user.pw_uid, user.pw_gid)

@@ -20,6 +20,7 @@ from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.errors import SecondFactorWrong
 from gatehouse.accounts.sign_in import Attempt, SignIn
 from gatehouse.audit.events import Event
+from gatehouse.audit.tally import Tally
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.throttle.guesses import Guesses
@@ -83,6 +84,7 @@ async def sign_in(storage: Storage, *, login: str, source: str) -> None:
         passwords=CHEAP,
         guesses=Guesses(store=storage.throttle, limit=GuessLimit(), clock=clock),
         devices=Devices(key=bytes(32), clock=clock),
+        tally=Tally(store=storage.tallies, clock=clock),
     )
     await door.with_password(Attempt(login=login, password="wrong", source=source))
 

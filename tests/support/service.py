@@ -15,6 +15,7 @@ from gatehouse.settings import Loaded, load
 from gatehouse.web.server import Stopping, serving
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port
+from tests.support.trust import NOBODY
 
 # The least Argon2id that is allowed: tests are about what happens, not about how long it takes.
 QUICK: Final = {
@@ -52,7 +53,7 @@ async def running_service(
         served = front(house, stopping=stopping)
         async with (
             serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready),
-            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as client,
+            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NOBODY) as client,
         ):
             yield Service(
                 house=house, client=client, clock=clock, base_url=base_url, stopping=stopping, game=served.game

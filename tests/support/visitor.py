@@ -8,16 +8,20 @@ from typing import Final
 import httpx2
 
 from tests.support.service import Service
+from tests.support.trust import NOBODY
 
 PASSWORD: Final = "correct horse battery staple"
 FIELD: Final = re.compile(r'<input[^>]*type="hidden"[^>]*>')
+FORM: Final = re.compile(r"<form.*?</form>", re.DOTALL)
 ATTRIBUTE: Final = re.compile(r'(name|value)="([^"]*)"')
 
 
 class Visitor:
     def __init__(self, service: Service, *, agent: str = "Mozilla/5.0 (X11; Linux) Firefox/140.0") -> None:
         self._service = service
-        self.client = httpx2.AsyncClient(base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=10)
+        self.client = httpx2.AsyncClient(
+            base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=10, verify=NOBODY
+        )
         self.page: httpx2.Response | None = None
 
     async def get(self, path: str) -> httpx2.Response:
@@ -25,8 +29,8 @@ class Visitor:
         return self.page
 
     async def post(self, path: str, **fields: str) -> httpx2.Response:
-        """Send the form of the page last seen: its hidden fields and these."""
-        hidden = {} if self.page is None else hidden_fields(self.page.text)
+        """Send the form of the page last seen that goes there: its hidden fields and these."""
+        hidden = {} if self.page is None else hidden_fields(form_to(path, self.page.text))
         self.page = await self.client.post(path, data={**hidden, **fields})
         return self.page
 
@@ -42,6 +46,12 @@ class Visitor:
     @property
     def cookies(self) -> Mapping[str, str]:
         return dict(self.client.cookies)
+
+
+def form_to(path: str, page: str) -> str:
+    """The form that is sent to the path, or the whole page where none says so."""
+    forms = [form for form in FORM.findall(page) if f'action="{path}"' in form.partition(">")[0]]
+    return forms[0] if forms else page
 
 
 def hidden_fields(page: str) -> dict[str, str]:

@@ -9,6 +9,6 @@ from tests.support.service import Service, running_service
 
 
 @pytest.fixture
-async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(migrated_url, tmp_path) as running:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(installed_url, tmp_path) as running:
         yield running

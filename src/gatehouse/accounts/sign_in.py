@@ -10,6 +10,8 @@ from gatehouse.accounts.logins import login_key
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.audit.model import Counted
+from gatehouse.audit.tally import Tally
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.throttle.guesses import Guesses, Subject
 from gatehouse.throttle.model import GuessLimit
@@ -37,7 +39,10 @@ class Attempt:
 
 
 class SignIn:
-    def __init__(self, *, store: SignInStore, passwords: Passwords, guesses: Guesses, devices: Devices) -> None:
+    def __init__(
+        self, *, store: SignInStore, passwords: Passwords, guesses: Guesses, devices: Devices, tally: Tally
+    ) -> None:
+        self._tally = tally
         self._store = store
         self._passwords = passwords
         self._guesses = guesses
@@ -59,6 +64,7 @@ class SignIn:
             await self._guesses.was_not_made(guess)
             raise
         if user is None or not proved or user.blocked:
+            self._tally.count(Counted.REFUSED)
             raise SignInRefused
         await self._guesses.was_right(guess)
         await self._upgrade(user, attempt.password)

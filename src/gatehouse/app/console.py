@@ -5,22 +5,25 @@ from gatehouse.app.console_access import access_screens, activity_screens, game_
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
+from gatehouse.app.webhooks import webhooks
 from gatehouse.permissions.commands.projects import Projects
 from gatehouse.permissions.commands.publish import Publishing
+from gatehouse.storage.admin.home import HomeStorage
 from gatehouse.storage.admin.projects import ProjectListStorage
 from gatehouse.storage.admin.sight import SightStorage
 from gatehouse.web.console.desk import ConsoleDesk
 from gatehouse.web.console.door import Answer
+from gatehouse.web.console.home import HomeScreens
 from gatehouse.web.console.notes import Notes
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.projects import ProjectScreens
 from gatehouse.web.console.screens import Screens
+from gatehouse.web.console.webhooks import WebhookScreens
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.words import load_languages
-from gatehouse.web.static import Assets
+from gatehouse.web.pages.setup import SampleCommands
 
 
-def console(house: House, them: People, *, rooms: PermissionRooms, assets: Assets) -> Answer:
+def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages, samples: SampleCommands) -> Answer:
     https = house.settings.server.base_url.startswith("https:")
     desk = ConsoleDesk(
         browsers=browsers_of(house, them),
@@ -29,18 +32,30 @@ def console(house: House, them: People, *, rooms: PermissionRooms, assets: Asset
         desk=rooms.desk,
         reading=house.reading,
         sights=Sights(SightStorage(house.storage.runner)),
-        pages=Pages(assets, https=https, languages=load_languages("console"), choices={"Entry": Entry}),
+        pages=pages.extended("console", {"Entry": Entry}),
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens(
-        [
-            *project_screens(house, desk).screens(),
-            *access_screens(house, desk, them, rooms),
-            *game_screens(house, desk, them).screens(),
-            *activity_screens(house, desk).screens(),
-        ]
-    ).answer
+    screens = [
+        *home_screens(house, desk, samples).screens(),
+        *project_screens(house, desk).screens(),
+        *access_screens(house, desk, them, rooms),
+        *game_screens(house, desk, them).screens(),
+        *activity_screens(house, desk).screens(),
+        *webhook_screens(house, desk).screens(),
+    ]
+    return Screens(screens).answer
+
+
+def home_screens(house: House, desk: ConsoleDesk, samples: SampleCommands) -> HomeScreens:
+    return HomeScreens(
+        store=HomeStorage(house.storage.runner),
+        tallies=house.storage.tallies,
+        desk=desk,
+        clock=house.clock,
+        sends_mail=bool(house.settings.mail.host),
+        samples=samples,
+    )
 
 
 def project_screens(house: House, desk: ConsoleDesk) -> ProjectScreens:
@@ -53,4 +68,17 @@ def project_screens(house: House, desk: ConsoleDesk) -> ProjectScreens:
         lists=ProjectListStorage(storage.runner),
         desk=desk,
         clock=house.clock,
+    )
+
+
+def webhook_screens(house: House, desk: ConsoleDesk) -> WebhookScreens:
+    return WebhookScreens(
+        webhooks=webhooks(
+            house.settings,
+            store=house.storage.webhooks,
+            masters=house.masters,
+            recorder=house.recorder,
+            clock=house.clock,
+        ),
+        desk=desk,
     )

@@ -11,13 +11,13 @@ from gatehouse.app.gamesessions import GameRoom, game_endpoints, game_sockets
 from gatehouse.app.house import House
 from gatehouse.app.oauth import oauth_endpoints, origins
 from gatehouse.app.people import People, login_endpoint, people, people_pages
-from gatehouse.app.permissions import permission_endpoints, permission_rooms
+from gatehouse.app.permissions import PermissionRooms, permission_endpoints, permission_rooms
 from gatehouse.app.readiness import checks
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.settings import Settings
 from gatehouse.throttle.volume import Volume, VolumeLimit
-from gatehouse.web.console.door import Door
+from gatehouse.web.console.door import Answer, Door
 from gatehouse.web.docs_page import endpoints as docs_endpoints
 from gatehouse.web.errors import ErrorAnswers
 from gatehouse.web.health import Health, Readiness, bearer_of
@@ -30,13 +30,13 @@ from gatehouse.web.middleware.client_origins import ClientOrigins
 from gatehouse.web.middleware.request_id import RequestId
 from gatehouse.web.middleware.security_headers import SecurityHeaders
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.setup import SetupPage
+from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands, SetupPage
 from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, client_paths
 from gatehouse.web.server import Stopping
-from gatehouse.web.static import Assets
+from gatehouse.web.static import Assets, our_assets
 
-CONSOLE: Final = "gatehouse.app.console"  # comes with its first visitor: few processes ever have one
+CONSOLE: Final = "gatehouse.app.console"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +50,21 @@ class Front:
     game: GameRoom
 
 
-def front(house: House, *, stopping: Stopping) -> Front:
-    """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests."""
+def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMPLES, demo: bool = False) -> Front:
+    """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests.
+
+    `samples`: commands that the first administrator is told. `demo`: say on every page that it is one.
+    """
     settings = house.settings
-    assets = Assets()
-    pages = Pages(assets, https=settings.server.base_url.startswith("https:"))
+    assets = our_assets()
+    pages = Pages(assets, https=settings.server.base_url.startswith("https:"), demo=demo)
     readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
     them = people(house)
-    table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping)
+    table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping, samples=samples)
     metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])
     health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
     table += health.endpoints()
-    table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__)
+    table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
     errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
     limiter = Limiter(settings, house.clock)
     sockets = game_sockets(house, them.game, errors=errors, limiter=limiter, stopping=stopping)
@@ -80,10 +83,22 @@ def front(house: House, *, stopping: Stopping) -> Front:
     )
 
 
-def endpoints(house: House, them: People, *, pages: Pages, assets: Assets, stopping: Stopping) -> list[Endpoint]:
+def endpoints(
+    house: House,
+    them: People,
+    *,
+    pages: Pages,
+    assets: Assets,
+    stopping: Stopping,
+    samples: SampleCommands = NO_SAMPLES,
+) -> list[Endpoint]:
     """Every path of the service, in the order of the interface document."""
     setup_page = SetupPage(
-        setup=house.setup, guesses=them.guesses, pages=pages, base_url=house.settings.server.base_url
+        setup=house.setup,
+        guesses=them.guesses,
+        pages=pages,
+        base_url=house.settings.server.base_url,
+        samples=samples,
     )
     rooms = permission_rooms(house)
     return [
@@ -100,9 +115,15 @@ def endpoints(house: House, them: People, *, pages: Pages, assets: Assets, stopp
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages),
-        *Door(lambda: import_module(CONSOLE).console(house, them, rooms=rooms, assets=assets)).endpoints(),
+        *Door(lambda: console(house, them, rooms=rooms, pages=pages, samples=samples)).endpoints(),
         assets.endpoint(),
     ]
+
+
+def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages, samples: SampleCommands) -> Answer:
+    """Loaded with its first visitor: few processes ever have one."""
+    furnished: Answer = import_module(CONSOLE).console(house, them, rooms=rooms, pages=pages, samples=samples)
+    return furnished
 
 
 class Limiter:

@@ -18,5 +18,9 @@ def devices(house: House) -> Devices:
 
 def sign_in(house: House) -> SignIn:
     return SignIn(
-        store=house.storage.accounts, passwords=house.passwords, guesses=guesses(house), devices=devices(house)
+        store=house.storage.accounts,
+        passwords=house.passwords,
+        guesses=guesses(house),
+        devices=devices(house),
+        tally=house.tally,
     )

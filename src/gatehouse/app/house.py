@@ -19,10 +19,12 @@ from gatehouse.accounts.tokens import UserTokens
 from gatehouse.app.backchannel import backchannel_logout
 from gatehouse.app.mailing import postman
 from gatehouse.app.personal_data import data_desk, data_errands
+from gatehouse.app.webhooks import webhook_deliveries
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.sealer import Sealer
+from gatehouse.audit.tally import Tally
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.audit_seal import AuditSeal
 from gatehouse.keys.keyring import Keyring
@@ -40,6 +42,7 @@ from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.opening import Storage, connected
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.tokens.signing import Signer
+from gatehouse.webhooks.delivering import Deliveries
 
 DAY: Final = 86_400
 INSTANCE_KEY: Final = "instance_key"  # sealed; what the master key opens first, and audit codes are made with
@@ -58,6 +61,7 @@ class House:
     clock: Clock
     masters: MasterKeys
     instance_key: bytes
+    tally: Tally
     recorder: Recorder
     passwords: Passwords
     password_rules: PasswordRules
@@ -74,6 +78,7 @@ class House:
     data_desk: DataDesk
     data_errands: DataErrands
     backchannel_logout: BackchannelLogout
+    webhook_deliveries: Deliveries
 
     @property
     def mail_is_shown(self) -> bool:
@@ -122,7 +127,8 @@ async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> S
 
 
 def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes, dev: bool) -> House:
-    recorder = Recorder(mac_key=expand(key, "audit"), clock=clock)
+    tally = Tally(store=storage.tallies, clock=clock)
+    recorder = Recorder(mac_key=expand(key, "audit"), clock=clock, tally=tally)
     passwords = Passwords(
         PasswordCost(
             memory_kib=settings.passwords.memory_kib,
@@ -145,6 +151,7 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
         clock=clock,
         masters=masters,
         instance_key=key,
+        tally=tally,
         recorder=recorder,
         passwords=passwords,
         password_rules=rules,
@@ -181,6 +188,9 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
             signer=signer,
             recorder=recorder,
             clock=clock,
+        ),
+        webhook_deliveries=webhook_deliveries(
+            settings, store=storage.webhooks, log=storage.audit, masters=masters, recorder=recorder, clock=clock
         ),
         sealer=Sealer(
             store=storage.audit,

@@ -13,6 +13,7 @@ from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.logout_calls import CHANNEL as SIGNED_OUT
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
 from gatehouse.storage.personal_data import CHANNEL as DATA_ASKED
+from gatehouse.storage.webhooks import CHANNEL as WEBHOOK_DUE
 
 log = structlog.get_logger()
 
@@ -21,7 +22,9 @@ KEYS_EVERY: Final = 300.0  # well within the time a key is published before it s
 MAIL_EVERY: Final = 60.0  # how soon a letter that did not get out is tried again
 DATA_EVERY: Final = 60.0  # how soon an application that did not answer is called again
 LOGOUT_EVERY: Final = 15.0  # how soon a client that could not be told of a sign-out is told again
+WEBHOOKS_EVERY: Final = 15.0  # how soon a webhook that did not answer is tried again
 SWEEP_EVERY: Final = 600.0
+TALLY_EVERY: Final = 10.0
 
 
 @asynccontextmanager
@@ -38,10 +41,14 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
     logout = asyncio.Event()
     logout.set()
     forget_logout = house.storage.runner.listen(SIGNED_OUT, lambda _: logout.set())
+    webhooks = asyncio.Event()
+    webhooks.set()
+    forget_webhooks = house.storage.runner.listen(WEBHOOK_DUE, lambda _: webhooks.set())
     await notice_promotion(house)
     duties = [
-        asyncio.create_task(repeat(house, SEAL_EVERY, house.sealer.seal_all), name="seal"),
+        asyncio.create_task(repeat(house, SEAL_EVERY, lambda: seal(house, webhooks)), name="seal"),
         asyncio.create_task(repeat(house, KEYS_EVERY, lambda: tend_keys(house)), name="keys"),
+        asyncio.create_task(repeat(house, TALLY_EVERY, house.tally.write), name="tally"),
         asyncio.create_task(repeat(house, SWEEP_EVERY, lambda: sweep(house)), name="sweep"),
         asyncio.create_task(repeat(house, MAIL_EVERY, house.postman.run_once), name="retry-mail"),
         asyncio.create_task(do_when_told(house.postman.run_once, mail), name="mail"),
@@ -49,6 +56,8 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
         asyncio.create_task(do_when_told(house.data_errands.run_once, data), name="data"),
         asyncio.create_task(repeat(house, LOGOUT_EVERY, house.backchannel_logout.run_once), name="retry-logout"),
         asyncio.create_task(do_when_told(house.backchannel_logout.run_once, logout), name="logout"),
+        asyncio.create_task(repeat(house, WEBHOOKS_EVERY, house.webhook_deliveries.tend), name="retry-webhooks"),
+        asyncio.create_task(do_when_told(house.webhook_deliveries.tend, webhooks), name="webhooks"),
         asyncio.create_task(look_when_told(house, told), name="look-again"),
     ]
     try:
@@ -58,9 +67,12 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
         forget_mail()
         forget_data()
         forget_logout()
+        forget_webhooks()
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)
+        await attempt(house.tally.write)
+        await house.webhook_deliveries.stop()
         await attempt(house.sealer.seal_all)
 
 
@@ -78,6 +90,12 @@ async def attempt(duty: Callable[[], Awaitable[object]]) -> None:
         log.warning("housekeeping failed", reason=str(error))
     except Exception:
         log.exception("housekeeping failed")
+
+
+async def seal(house: House, sealed: asyncio.Event) -> None:
+    """Whoever seals goes on to tell webhooks of it; should he die, others do with their next round."""
+    if await house.sealer.seal_all():
+        sealed.set()
 
 
 async def tend_keys(house: House) -> None:

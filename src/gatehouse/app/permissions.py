@@ -6,6 +6,7 @@ from gatehouse.app.callers import Proofs, open_endpoints, proofs
 from gatehouse.app.house import House
 from gatehouse.app.lastings import lastings
 from gatehouse.app.questions import question_endpoints
+from gatehouse.app.webhooks import webhooks
 from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.commands.access_keys import AccessKeys
 from gatehouse.permissions.commands.app_schemas import AppSchemas
@@ -30,6 +31,7 @@ from gatehouse.web.permissions.public_keys import CustomKeyEndpoint
 from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
 from gatehouse.web.permissions.users import UserEndpoints
+from gatehouse.web.permissions.webhooks import WebhookEndpoint
 from gatehouse.web.routes.table import Endpoint
 
 
@@ -132,6 +134,16 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         ).endpoints(),
         ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
         *question_endpoints(house, rooms.desk),
+        WebhookEndpoint(
+            webhooks=webhooks(
+                house.settings,
+                store=storage.webhooks,
+                masters=house.masters,
+                recorder=recorder,
+                clock=clock,
+            ),
+            desk=desk,
+        ).endpoint(),
     ]
 
 

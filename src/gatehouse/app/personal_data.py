@@ -4,6 +4,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.outbound.calling import Outbound
+from gatehouse.outbound.model import Limits
 from gatehouse.outbound.network import SystemResolver, TcpConnector
 from gatehouse.personal_data.errands import DataErrands
 from gatehouse.personal_data.requests import DataDesk
@@ -12,8 +13,10 @@ from gatehouse.settings import Settings
 from gatehouse.tokens.signing import Signer
 
 
-def outbound(settings: Settings) -> Outbound:
-    return Outbound(allowed=settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector())
+def outbound(settings: Settings, limits: Limits | None = None) -> Outbound:
+    return Outbound(
+        allowed=settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector(), limits=limits
+    )
 
 
 def data_errands(

@@ -34,7 +34,9 @@ from gatehouse.storage.tables import (
     outbox,
     signing_keys,
     totp_factors,
+    webhooks,
 )
+from gatehouse.webhooks.model import secret_purpose
 
 log = structlog.get_logger()
 
@@ -64,6 +66,13 @@ SEALED: Final = (
         "sealed",
         purpose=lambda row: answer_purpose(row.request_id, row.position),
         where=gdpr_calls.c.sealed.is_not(None),
+    ),
+    SealedColumn(webhooks, "sealed_secret", purpose=lambda row: secret_purpose(row.webhook_id)),
+    SealedColumn(
+        webhooks,
+        "sealed_old_secret",
+        purpose=lambda row: secret_purpose(row.webhook_id),
+        where=webhooks.c.sealed_old_secret.is_not(None),
     ),
     SealedColumn(
         installation,

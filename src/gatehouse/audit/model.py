@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, TypeAlias
 
 Detail: TypeAlias = str | int | bool | None
@@ -61,3 +62,18 @@ class Refusal:
     request_id: str
     details: Details
     personal: Mapping[str, str]
+
+
+class Counted(StrEnum):
+    """What is counted by the hour (audit/tally.py)."""
+
+    SIGNED_IN = "signed_in"
+    REFUSED = "refused"  # wrong, unknown and blocked alike
+    GAME = "game"  # signed in to a game
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tallied:
+    hour: int  # its beginning, in Unix seconds
+    what: Counted
+    times: int

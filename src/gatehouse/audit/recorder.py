@@ -7,6 +7,7 @@ from typing import Final
 from gatehouse.audit.chain import authenticate, commit
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Origin, Record, Refusal
+from gatehouse.audit.tally import Tally
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
 
@@ -14,7 +15,8 @@ SALT_BYTES: Final = 16
 
 
 class Recorder:
-    def __init__(self, *, mac_key: bytes, clock: Clock) -> None:
+    def __init__(self, *, mac_key: bytes, clock: Clock, tally: Tally | None = None) -> None:
+        self._tally = tally
         self._mac_key = mac_key
         self._clock = clock
 
@@ -28,6 +30,8 @@ class Recorder:
         personal: Mapping[str, str] | None = None,
     ) -> Record:
         """Build the record; it becomes true with the transaction that stores it."""
+        if self._tally is not None:
+            self._tally.note(event)
         salt = secrets.token_bytes(SALT_BYTES)
         told = {"address": origin.address, **(personal or {})}
         record = Record(

@@ -1,9 +1,9 @@
 """What the audit log needs kept. Records themselves are inserted by the verb whose change they tell of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.audit.model import Record, Refusal, Seal
+from gatehouse.audit.model import Counted, Record, Refusal, Seal, Tallied
 
 
 class AuditStore(Protocol):
@@ -39,3 +39,11 @@ class AuditStore(Protocol):
 
     async def forget_before(self, at: int) -> int:
         """Delete whole sealed batches that ended before that time; seals stay, so the rest still verifies."""
+
+
+class TallyStore(Protocol):
+    async def add(self, amounts: Mapping[tuple[int, Counted], int]) -> None:
+        """Add to what is counted, by hour and kind."""
+
+    async def since(self, hour: int) -> Sequence[Tallied]:
+        """What was counted from that hour on, oldest first."""

@@ -26,12 +26,15 @@ COMMANDS: Final[Mapping[str, str]] = {
     "members": "gatehouse.cli.members:members",
     "migrate": "gatehouse.cli.migrate:migrate",
     "restore": "gatehouse.cli.restore:restore",
+    "sample-app": "gatehouse.cli.sample:sample_app",
+    "sample-game": "gatehouse.cli.sample:sample_game",
     "serve": "gatehouse.cli.serve:serve",
     "service-token": "gatehouse.cli.service_token:service_token",
     "simulate": "gatehouse.cli.simulate:simulate",
     "test": "gatehouse.cli.test:test",
     "user": "gatehouse.cli.user:user",
     "version": "gatehouse.cli.version:version",
+    "webhook": "gatehouse.cli.webhook:webhook",
 }
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from gatehouse.app.house import House
+from gatehouse.app.provisioning import provisioning_of
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.kernel.errors import BadInput
@@ -15,13 +16,10 @@ from gatehouse.provision.entries import Asked, read_entries
 from gatehouse.provision.errors import Unfit
 from gatehouse.provision.given import SecretSources
 from gatehouse.provision.model import Action, Change, Plan
-from gatehouse.provision.provisioning import Provisioning
 from gatehouse.provision.sections.section import Terms
 from gatehouse.provision.sections.table import SECTIONS
-from gatehouse.provision.service_account_tokens import ServiceAccountTokens
 from gatehouse.settings import privacy_in, process_environment
 from gatehouse.settings.files import Privacy, read_private
-from gatehouse.storage.provision import ProvisionStorage
 
 REFUSED: Final = 1
 WOULD_CHANGE: Final = 2
@@ -74,23 +72,6 @@ def read_file(file: Path) -> tuple[Asked, ...]:
 async def carry_out(house: House, asked: tuple[Asked, ...], terms: Terms, *, dry_run: bool) -> Plan:
     provisioning = provisioning_of(house)
     return await (provisioning.plan(asked, terms) if dry_run else provisioning.apply(asked, terms, operator()))
-
-
-def provisioning_of(house: House) -> Provisioning:
-    return Provisioning(
-        store=ProvisionStorage(house.storage.runner),
-        masters=house.masters,
-        passwords=house.passwords,
-        rules=house.password_rules,
-        recorder=house.recorder,
-        clock=house.clock,
-        reachable=house.settings.outbound.allow,
-        issue_token=ServiceAccountTokens(
-            signer=house.signer,
-            issuer=house.settings.server.base_url,
-            days=house.settings.tokens.service_jwt_days,
-        ).issue,
-    )
 
 
 class SecretFile:

@@ -1,5 +1,6 @@
 """What every command shares: its common options, how settings are loaded for it, how it prints JSON."""
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from gatehouse.settings import Loaded, Purpose, SettingsRefused, load, process_e
 
 EX_CONFIG: Final = 78  # sysexits.h: something was found in an unconfigured or misconfigured state
 DEFAULT_DATA: Final = Path("data")
+MAIN: Final = "__main__.py"  # how `python -m gatehouse` is called
 NO_FLAGS: Final[Mapping[str, str]] = {}
 
 Result = TypeVar("Result")
@@ -77,6 +79,18 @@ def read_settings(invocation: Invocation, flags: Mapping[str, str], *, purpose: 
         flags=flags,
         purpose=purpose,
     )
+
+
+def command_for(loaded: Loaded, command: str) -> str:
+    """What to type, here, to have a command of this very program about this installation."""
+    program = f"{sys.executable} -m gatehouse" if sys.argv[0].endswith(MAIN) else sys.argv[0]
+    data = f" --data {shlex.quote(str(shortest(loaded.data)))}" if loaded.data != DEFAULT_DATA.absolute() else ""
+    return f"{program} {command}{' --dev' if loaded.dev else ''}{data}"
+
+
+def shortest(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def print_problems(refused: SettingsRefused) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from gatehouse.app.house import House
-from gatehouse.cli.apply import provisioning_of
+from gatehouse.app.provisioning import provisioning_of
 from gatehouse.cli.common import Invocation, common_options, load_settings
 from gatehouse.cli.house import in_house
 from gatehouse.cli.opening import NoInstallation, sqlite_file

@@ -19,12 +19,13 @@ from gatehouse.app.front import Front, front
 from gatehouse.app.house import House, open_house
 from gatehouse.app.housekeeping import attempt, housekeeping
 from gatehouse.audit.model import Origin
-from gatehouse.cli.common import Invocation, common_options, load_settings
+from gatehouse.cli.common import Invocation, command_for, common_options, load_settings
 from gatehouse.cli.supervisor import supervise
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.settings import Loaded, Purpose
 from gatehouse.storage.sqlite import path_of, serving_alone
 from gatehouse.web.health import operations_app
+from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
 from gatehouse.web.server import Stopping, make_server, serving
 
 YOUNG_MOST: Final = 7_000  # objects made and not let go since the last look for cycles; 700 is the interpreter's own
@@ -35,35 +36,50 @@ YOUNG_MOST: Final = 7_000  # objects made and not let go since the last look for
 @click.option("--host", help="Address or name to listen on.  [default: 127.0.0.1]")
 @click.option("--port", help="Port to listen on.  [default: 8080]")
 @click.option("--workers", help="Processes that serve; more than one needs PostgreSQL.")
+@click.option(
+    "--demo",
+    is_flag=True,
+    help="A sample studio to look at, made at the first start in ./demo-data; implies --dev.",
+)
 @click.option("--worker", type=int, hidden=True, help="This process is that worker of a supervisor.")
 def serve(
-    invocation: Invocation, *, host: str | None, port: str | None, workers: str | None, worker: int | None
+    invocation: Invocation, *, host: str | None, port: str | None, workers: str | None, demo: bool, worker: int | None
 ) -> None:
     """Start the service, and print `ready <base_url>` once it accepts requests."""
     given = {"server.host": host, "server.port": port, "server.workers": workers}
-    loaded = load_settings(
-        invocation, {name: value for name, value in given.items() if value is not None}, purpose=Purpose.SERVE
-    )
-    invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = {name: value for name, value in given.items() if value is not None}
+    if demo:
+        from gatehouse.cli import demo as showing
+
+        loaded = showing.load_settings(invocation, flags)
+    else:
+        loaded = load_settings(invocation, flags, purpose=Purpose.SERVE)
+    loaded.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     logs.configure(dev=loaded.settings.log.format == "console", level=loaded.settings.log.level)
     if loaded.settings.server.workers > 1 and worker is None:
         raise SystemExit(supervise(loaded))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(loaded, worker=worker))
+        runner.run(run(loaded, worker=worker, demo=demo))
 
 
-async def run(loaded: Loaded, *, worker: int | None) -> None:
+async def run(loaded: Loaded, *, worker: int | None, demo: bool) -> None:
     settings = loaded.settings
     clock = SystemClock()
     stopping = Stopping()
     async with AsyncExitStack() as stack:
         stack.enter_context(alone(settings.database.url.reveal()))
+        if demo and not worker:
+            from gatehouse.cli import demo as showing
+
+            await showing.prepare(loaded, clock)
         house = await stack.enter_async_context(open_house(loaded, clock=clock, serving=True))
-        served = front(house, stopping=stopping)
+        served = front(house, stopping=stopping, samples=sample_commands(loaded), demo=demo)
         await stack.enter_async_context(housekeeping(house))
         await stack.enter_async_context(operations(settings.operations.bind, worker or 0, served, house))
         if not worker:
             await greet(house, loaded.data)
+        if demo and not worker:
+            await stack.enter_async_context(showing.sample_app(house, loaded))
         server = make_server(
             served.app,
             host=settings.server.host,
@@ -75,6 +91,13 @@ async def run(loaded: Loaded, *, worker: int | None) -> None:
         )
         await server.serve(None if worker is None else [shared_socket(server.config)])
         await attempt(partial(served.game.leave, house.storage.game_sessions))
+
+
+def sample_commands(loaded: Loaded) -> SampleCommands:
+    """What the first administrator is told to try, on the machine of a developer only."""
+    if not loaded.dev:
+        return NO_SAMPLES
+    return SampleCommands(app=command_for(loaded, "sample-app"), game=command_for(loaded, "sample-game"))
 
 
 def tell_ready(base_url: str) -> None:

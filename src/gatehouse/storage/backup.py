@@ -157,6 +157,7 @@ FLEETING: Final = frozenset(
         *("gdpr_leases", "interactions", "login_tokens", "outbox", "sessions"),
         *("consents", "device_requests", "grants", "logout_calls"),
         *("game_sessions", "game_watchers"),
+        "tallies",
     }
 )
 

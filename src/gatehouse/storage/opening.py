@@ -42,7 +42,9 @@ from gatehouse.storage.second_factors import SecondFactorStorage
 from gatehouse.storage.sessions import SessionStorage
 from gatehouse.storage.sqlite import SQLiteRunner, path_of
 from gatehouse.storage.sweep import sweep
+from gatehouse.storage.tallies import TallyStorage
 from gatehouse.storage.throttle import ThrottleStorage
+from gatehouse.storage.webhooks import WebhookStorage
 
 POSTGRES: Final = "gatehouse.storage.postgres"  # loaded where it is used: asyncpg takes 3 MB
 
@@ -80,8 +82,10 @@ class Storage:
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
+    tallies: TallyStorage
     throttle: ThrottleStorage
     user_records: UserRecordStorage
+    webhooks: WebhookStorage
 
     async def sweep(self, now: int) -> None:
         await self.runner.act(partial(sweep, now))
@@ -149,6 +153,8 @@ def over(runner: Runner) -> Storage:
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),
+        tallies=TallyStorage(runner),
         throttle=ThrottleStorage(runner),
         user_records=UserRecordStorage(runner),
+        webhooks=WebhookStorage(runner),
     )

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
-from sqlalchemy import BindParameter, ClauseElement, ColumnElement, Dialect, Text, bindparam
+from sqlalchemy import BindParameter, ClauseElement, ColumnElement, Dialect, Text, bindparam, literal_column
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
 from sqlalchemy.ext.compiler import compiles
@@ -33,6 +33,9 @@ class Document(TypeDecorator[object]):
 
     impl = Text
     cache_ok = True
+
+
+EMPTY: Final = literal_column("'{}'", Text)  # a document with nothing in it; as a parameter it would be encoded
 
 
 class AnyOf(ColumnElement[bool]):

@@ -4,7 +4,16 @@ from typing import Final
 
 from sqlalchemy import and_, bindparam, delete, or_
 
-from gatehouse.storage import device_requests, gamesessions, grants, logout_calls, mail, personal_data
+from gatehouse.storage import (
+    device_requests,
+    gamesessions,
+    grants,
+    logout_calls,
+    mail,
+    personal_data,
+    tallies,
+    webhooks,
+)
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import attempts, interactions, login_tokens, once, sessions
 
@@ -35,3 +44,5 @@ def sweep(now: int) -> Verb[None]:
     yield from logout_calls.forget_before(now - mail.KEPT)
     yield from mail.forget_before(now - mail.KEPT)
     yield from personal_data.forget_ended(now)
+    yield from tallies.forget_before(now - mail.KEPT)
+    yield from webhooks.sweep(now)

@@ -149,6 +149,15 @@ audit_refusals = Table(  # capped: the oldest go first
     sqlite_autoincrement=True,
 )
 
+tallies = Table(  # how often people came in, by the hour
+    "tallies",
+    metadata,
+    _time("hour"),
+    _text("what"),
+    _number("times"),
+    PrimaryKeyConstraint("hour", "what"),
+)
+
 # -- keys ---------------------------------------------------------------------------------------------
 
 signing_keys = Table(
@@ -673,6 +682,50 @@ gdpr_leases = Table(  # calls under way: one for an address, whoever makes it
     _time("ends_at"),
 )
 
+webhooks = Table(  # addresses that are told what happened
+    "webhooks",
+    metadata,
+    _text("webhook_id", primary_key=True),
+    Column("slot", Integer, nullable=False, unique=True),  # below WEBHOOKS_MOST: there are no more than that
+    _text("url"),
+    _text("description"),
+    _document("topics"),
+    _flag("enabled"),
+    _number("place"),  # of the last sealed audit record that was read for it
+    _number("given_up"),  # deliveries, one after the other
+    _time("stopped_at"),  # when the service disabled it
+    Column("sealed_secret", LargeBinary, nullable=False),
+    Column("sealed_old_secret", LargeBinary),
+    _time("old_secret_ends_at"),
+    _text("created_by"),
+    _time("created_at"),
+    _number("version"),
+)
+
+webhook_deliveries = Table(  # the events on their way to webhooks, and the log of those that are over
+    "webhook_deliveries",
+    metadata,
+    _text("delivery_id", primary_key=True),
+    _text("webhook_id"),
+    _text("event_id"),
+    _text("event"),
+    _number("place"),
+    _text("body"),
+    _text("state"),
+    _number("tries"),  # grows with every taking, as that of gdpr_calls
+    _time("next_try_at"),
+    _time("held_until"),
+    _time("ends_at"),
+    _number("status"),
+    _number("duration_ms"),
+    _text("trouble"),
+    _time("created_at"),
+    _time("done_at"),
+    Index(None, "webhook_id", "state", "next_try_at"),
+    Index(None, "webhook_id", "created_at"),
+    Index(None, "created_at"),
+)
+
 email_secrets = Table(  # who knows one may see login e-mails of his application's users (`with_email`, R1)
     "email_secrets",
     metadata,
@@ -757,5 +810,11 @@ role_assignments = Table(
     UniqueConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id", "position"),
     Index(None, "application_id", "role_key", "user_id"),
     Index(None, "user_id"),
-    Index(None, "project_id", "application_id"),
+    Index(None, "project_id", "application_id"),  # What ends soon: few of many assignments ever do.
+    Index(
+        "ix_role_assignments_ending",
+        "expired",
+        postgresql_where=text("expired > 0"),
+        sqlite_where=text("expired > 0"),
+    ),
 )

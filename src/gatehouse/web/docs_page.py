@@ -1,6 +1,7 @@
 """The API documentation as a page that works offline: Swagger UI, vendored, no inline script."""
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from typing import Final
 
@@ -24,10 +25,12 @@ ICON: Final = "mark.svg"
 POLICY: Final = content_security_policy(images=["data:"])
 
 
-def endpoints(table: Sequence[Endpoint], *, assets: Assets, base_url: str, version: str) -> list[Endpoint]:
+def endpoints(
+    table: Sequence[Endpoint], *, assets: Assets, base_url: str, version: str, demo: bool = False
+) -> list[Endpoint]:
     """`/openapi.json` of that table, and the page that shows it."""
-    document = openapi.document(table, base_url=base_url, version=version)
-    page = page_of(assets).encode()
+    document = partial(openapi.document, tuple(table), base_url=base_url, version=version)
+    page = page_of(assets, demo=demo).encode()
 
     async def serve(request: Request) -> Response:
         response = cacheable(request, page, media_type="text/html; charset=utf-8", cache_control="no-cache")
@@ -48,13 +51,15 @@ def endpoints(table: Sequence[Endpoint], *, assets: Assets, base_url: str, versi
     return [openapi.endpoint_for(document), shown]
 
 
-def page_of(assets: Assets) -> str:
+def page_of(assets: Assets, *, demo: bool) -> str:
+    title = "Gatehouse API (Demo)" if demo else "Gatehouse API"
+    mark = '<p role="note"><strong>Demo</strong></p>\n' if demo else ""
     icon, style, bundle, start = (escape(assets.address(name)) for name in (ICON, STYLE, BUNDLE, START))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Gatehouse API</title>\n"
+        f"<title>{title}</title>\n"
         f'<link rel="icon" href="{icon}">\n<link rel="stylesheet" href="{style}">\n'
         f'<script src="{bundle}" defer></script>\n<script src="{start}" defer></script>\n'
-        f'</head>\n<body>\n<main id="api" data-document="{openapi.PATH}"></main>\n</body>\n</html>\n'
+        f'</head>\n<body>\n{mark}<main id="api" data-document="{openapi.PATH}"></main>\n</body>\n</html>\n'
     )

@@ -1,7 +1,8 @@
 """The OpenAPI 3.1 document, made from the same table that routes the requests."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Final
 
@@ -73,11 +74,12 @@ def document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> b
     return msgspec.json.encode(whole)
 
 
-def endpoint_for(body: bytes) -> Endpoint:
-    """The endpoint that hands the finished document out."""
+def endpoint_for(make: Callable[[], bytes]) -> Endpoint:
+    """The endpoint that hands the document out: made for the first who asks, and kept for the others."""
+    made = cache(make)
 
     async def serve(request: Request) -> Response:
-        return cacheable(request, body, media_type=JSON, cache_control="no-cache")
+        return cacheable(request, made(), media_type=JSON, cache_control="no-cache")
 
     return Endpoint(
         name="openapi",

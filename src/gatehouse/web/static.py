@@ -7,6 +7,7 @@ looked up by what a caller sent.
 import asyncio
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -74,6 +75,12 @@ class Assets:
             summary="Style sheets and scripts",
             hidden=True,
         )
+
+
+@cache
+def our_assets() -> Assets:
+    """Those of the package, read once in a process."""
+    return Assets()
 
 
 def _read(path: Path) -> Asset:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gatehouse.cli.apply import provisioning_of
+from gatehouse.app.provisioning import provisioning_of
 from gatehouse.provision.entries import read_entries
 from gatehouse.provision.given import SecretSources
 from gatehouse.provision.sections.section import Terms

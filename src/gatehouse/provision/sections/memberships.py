@@ -30,7 +30,7 @@ from gatehouse.provision.model import (
     State,
     World,
 )
-from gatehouse.provision.outcome import with_holdings
+from gatehouse.provision.outcome import after, with_holdings
 from gatehouse.provision.sections.project_changes import records_changed
 from gatehouse.provision.sections.project_entry import PEOPLE, ProjectEntry, holders, stored_project
 from gatehouse.provision.sections.references import (
@@ -75,14 +75,16 @@ class MembershipSection:
     ) -> Draft:
         problems, changes = Problems(), []
         first: dict[str, str] = {}
-        planning = Planning(state, tools, terms)
         for placed in entries:
+            planning = Planning(state, tools, terms)
             with collected(problems):
                 model = planning.references.project(placed.entry.id, f"{placed.place}.id")
                 if first.setdefault(model.project.project_id, placed.place) != placed.place:
                     raise Malformed(f"{placed.place}: is the same project as {first[model.project.project_id]}")
                 change = planning.change(placed, model)
-                changes += [] if change is None else [change]
+                if change is not None:
+                    changes.append(change)
+                    state = after(state, change.acts)  # somebody may belong to several projects, in one record
         return Draft(changes=tuple(changes), problems=tuple(problems.lines))
 
     def documents(self, state: State, tools: Tools, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
@@ -194,10 +196,10 @@ class Planning:
             for scope, held in record.scopes.items()
             if scope.project_id != project_id or not self._world.has(scope)
         }
-        after = replace(record, scopes=kept)
+        replaced = replace(record, scopes=kept)
         for scope, held in scopes.items():
-            after = with_holdings(after, scope, held)
-        return after
+            replaced = with_holdings(replaced, scope, held)
+        return replaced
 
     def _refuse_ownerless(self, project_id: str, wanted: Mapping[str, UserRecord], place: str) -> None:
         owner = PEOPLE["owners"]

@@ -5,13 +5,12 @@ from collections.abc import Collection
 from sqlalchemy import bindparam, select
 
 from gatehouse.storage.runner import Stored, look
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.statements import EMPTY, Statement, Verb
 from gatehouse.storage.tables import user_records
 
 OWN_APPLICATIONS = Statement(
     select(user_records.c.application_id).where(
-        user_records.c.user_id == bindparam("user_id"),
-        user_records.c.secret_data != "{}",  # noqa: S105 - a column
+        user_records.c.user_id == bindparam("user_id"), user_records.c.secret_data != EMPTY
     )
 )
 

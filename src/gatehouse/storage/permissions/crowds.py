@@ -16,7 +16,7 @@ from gatehouse.storage.permissions.facts import facts_of_many
 from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.permissions.structures import structure
 from gatehouse.storage.runner import Stored, survey
-from gatehouse.storage.statements import AnyOf, Ask, Statement, Verb
+from gatehouse.storage.statements import EMPTY, AnyOf, Ask, Statement, Verb
 from gatehouse.storage.tables import (
     group_members,
     role_assignments,
@@ -62,7 +62,7 @@ _WAYS: Final[Mapping[str, tuple[Select[Any], ...]]] = {
     "entries": (
         select(user_records.c.user_id).where(
             user_records.c.application_id == _HERE,
-            or_(user_records.c.private_data != "{}", user_records.c.public_data != "{}"),
+            or_(user_records.c.private_data != EMPTY, user_records.c.public_data != EMPTY),
         ),
     ),
     "groups": (select(group_members.c.user_id).where(AnyOf(group_members.c.group_id, "groups")),),

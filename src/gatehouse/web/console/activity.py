@@ -40,6 +40,7 @@ HERE: Final = Entry.ACTIVITY
 GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in Event))
 OFFERED_MOST: Final = 500  # applications to choose from
 CHUNK: Final = 1_000  # records of a file read at a time
+IMPORTANT: Final = "; high"  # how the log's table marks what somebody should look at
 RECORD_ID: Final = 32  # letters
 
 
@@ -66,6 +67,16 @@ class Told:
     application: str = ""  # the name of the one its details name
     authentic: bool = True
     address: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """What the event is, as the log's own table says it."""
+        known = next((event.meaning for event in Event if event == self.record.event), self.record.event)
+        return known.removesuffix(".").removesuffix(IMPORTANT)
+
+    @property
+    def important(self) -> bool:
+        return any(event == self.record.event and event.meaning.endswith(f"{IMPORTANT}.") for event in Event)
 
     @property
     def changes(self) -> Sequence[Line]:

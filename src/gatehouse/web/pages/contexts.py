@@ -38,6 +38,8 @@ class SetupDoneContext(PageContext):
     nick: str
     login: str
     user_id: str
+    sample_app: str = ""  # the command that starts it; none where samples make no sense
+    sample_game: str = ""
 
 
 # -- the way in ---------------------------------------------------------------------------------------

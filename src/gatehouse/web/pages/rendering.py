@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Final
 
@@ -35,7 +35,7 @@ CHOICES: Final[Mapping[str, object]] = {
 
 
 class Pages:
-    """`choices`: more closed choices that templates compare with."""
+    """`choices`: more closed choices that templates compare with. `demo`: every page says that it is one."""
 
     def __init__(
         self,
@@ -44,18 +44,21 @@ class Pages:
         https: bool = True,
         languages: Languages | None = None,
         choices: Mapping[str, object] = MappingProxyType({}),
+        demo: bool = False,
     ) -> None:
+        self._assets = assets
+        self._https = https
+        self._demo = demo
         self._languages = languages or load_languages()
         self._looks = Looks(self._languages, https=https)
-        self._templates = Environment(
-            loader=PackageLoader("gatehouse.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
+        self._choices = choices
+        self._templates = templates(assets)
+
+    def extended(self, part: str, choices: Mapping[str, object]) -> "Pages":
+        """The same pages with the words of one more part, and its choices."""
+        return Pages(
+            self._assets, https=self._https, languages=load_languages(part), choices=choices, demo=self._demo
         )
-        self._templates.globals.update(CHOICES, **choices, asset=assets.address)
-        self._templates.filters.update(grouped=formats.grouped, qr_code=formats.qr_code)
 
     def show(
         self,
@@ -111,8 +114,10 @@ class Pages:
     def _surroundings(self, look: Look) -> dict[str, object]:
         t = self._languages[look.lang]
         return {
+            **self._choices,
             "t": t,
             "look": look,
+            "demo": self._demo,
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
             "moment": partial(formats.moment, t),
             "ago": partial(formats.ago, t),
@@ -126,6 +131,20 @@ class Pages:
         if problem.what is Trouble.INPUT:
             return t("trouble.input", text=self._languages.said(t.lang, problem.text) or problem.text)
         return t(f"trouble.{problem.what}", wait=formats.wait(t, problem.seconds))
+
+
+@lru_cache(maxsize=1)  # a template is compiled once in a process
+def templates(assets: Assets) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("gatehouse.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(CHOICES, asset=assets.address)
+    environment.filters.update(grouped=formats.grouped, qr_code=formats.qr_code)
+    return environment
 
 
 def _happened(t: Words, event: str) -> str:

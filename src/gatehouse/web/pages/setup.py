@@ -1,6 +1,7 @@
 """The page behind the one-time link: it makes the first administrator, once."""
 
 from dataclasses import replace
+from typing import Final, NamedTuple
 
 import msgspec
 from starlette.requests import Request
@@ -22,6 +23,16 @@ from gatehouse.web.routes.table import Endpoint, RateClass
 from gatehouse.web.same_origin import refuse_foreign_page
 
 
+class SampleCommands(NamedTuple):
+    """What to type to see a sign-in at work."""
+
+    app: str = ""
+    game: str = ""
+
+
+NO_SAMPLES: Final = SampleCommands()
+
+
 class SetupLink(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
@@ -35,11 +46,14 @@ class SetupForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SetupPage:
-    def __init__(self, *, setup: Setup, guesses: Guesses, pages: Pages, base_url: str) -> None:
+    def __init__(
+        self, *, setup: Setup, guesses: Guesses, pages: Pages, base_url: str, samples: SampleCommands = NO_SAMPLES
+    ) -> None:
         self._setup = setup
         self._guesses = guesses
         self._pages = pages
         self._base_url = base_url
+        self._samples = samples
 
     async def show(self, request: Request) -> Response:
         link = read_query(request, SetupLink)
@@ -56,7 +70,13 @@ class SetupPage:
             user = await self._complete(form, origin_of(request, "setup"))
         except BadAccount as error:
             return self._again(request, form, Problem(what=Trouble.INPUT, text=error.detail))
-        done = SetupDoneContext(nick=user.nick, login=user.login or "", user_id=user.user_id)
+        done = SetupDoneContext(
+            nick=user.nick,
+            login=user.login or "",
+            user_id=user.user_id,
+            sample_app=self._samples.app,
+            sample_game=self._samples.game,
+        )
         return self._pages.show(request, done)
 
     async def _complete(self, form: SetupForm, origin: Origin) -> User:

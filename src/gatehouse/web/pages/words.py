@@ -7,6 +7,7 @@ put into them is escaped. A text that counts comes as `<key>_one` and `<key>_oth
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from types import MappingProxyType
@@ -69,8 +70,12 @@ class Languages:
         return None if key is None else self._by_lang[lang].texts[key]
 
 
+@cache
 def load_languages(*parts: str) -> Languages:
-    """The texts of every page, and those of the parts named; what a part does not say yet it says in English."""
+    """The texts of every page, and those of the parts named; what a part does not say yet it says in English.
+
+    Read once in a process: they are the package's own, and nothing changes them.
+    """
     return Languages({lang: Words(lang, _read(lang, parts)) for lang in LANGUAGES})
 
 

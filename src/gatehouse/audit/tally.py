@@ -1,0 +1,49 @@
+"""How often people came in, by the hour: for pictures, not for proofs.
+
+Counted in memory and written every few seconds, so that no sign-in waits for it. A process that is killed loses its
+last seconds of it; what happened stands in the audit log either way.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Counted
+from gatehouse.audit.store import TallyStore
+from gatehouse.kernel.clock import Clock
+
+HOUR: Final = 3_600
+COUNTED: Final[Mapping[Event, Counted]] = {
+    Event.SIGNED_IN: Counted.SIGNED_IN,
+    Event.LOGGED_IN: Counted.SIGNED_IN,
+    Event.GAME_CONFIRMED: Counted.GAME,
+}
+
+
+class Tally:
+    def __init__(self, *, store: TallyStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._waiting: Counter[tuple[int, Counted]] = Counter()
+
+    def count(self, what: Counted) -> None:
+        now = self._clock.now()
+        self._waiting[now - now % HOUR, what] += 1
+
+    def note(self, event: Event) -> None:
+        """Count it if it is one of those."""
+        what = COUNTED.get(event)
+        if what is not None:
+            self.count(what)
+
+    async def write(self) -> None:
+        """Keep what was counted since; what cannot be written now is written the next time."""
+        taken, self._waiting = self._waiting, Counter()
+        if not taken:
+            return
+        try:
+            await self._store.add(taken)
+        except BaseException:
+            self._waiting.update(taken)
+            raise

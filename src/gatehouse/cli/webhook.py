@@ -1,0 +1,240 @@
+"""`gatehouse webhook`: who is told what happened."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+import click
+from msgspec import UNSET
+
+from gatehouse.app.house import House
+from gatehouse.app.webhooks import webhooks
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.output import moment, print_facts, print_table
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.operators import operator as acting
+from gatehouse.webhooks.desk import Made, WebhookDraft, Webhooks
+from gatehouse.webhooks.model import DAY, LOG_MOST, OLD_SECRET_LIVES, Delivery, DeliveryState, Topic, Webhook
+
+LISTED: Final = ("webhook", "url", "events", "enabled", "description")
+DELIVERED: Final = ("delivery", "event", "created", "state", "tries", "status", "ms", "next try", "trouble")
+TOPICS: Final = click.Choice([topic.value for topic in Topic])
+
+T = TypeVar("T")
+
+
+@click.group()
+def webhook() -> None:
+    """Tell addresses of account, session and permission events, and see what became of it."""
+
+
+@webhook.command("list")
+@common_options
+@json_option
+def list_webhooks(invocation: Invocation, *, as_json: bool) -> None:
+    """List the webhooks."""
+    found = asked(invocation, lambda desk, actor: desk.list(actor))
+    if as_json:
+        print_json([entry(one) for one in found])
+    else:
+        print_table(LISTED, [row(one) for one in found])
+
+
+@webhook.command()
+@common_options
+@json_option
+@click.argument("url")
+@click.option("--event", "events", multiple=True, required=True, type=TOPICS, help="What to tell; may be repeated.")
+@click.option("--description", default="", help="What it is for, as the list will show it.")
+@click.option("--disabled", is_flag=True, help="Tell nothing yet.")
+def add(
+    invocation: Invocation, *, url: str, events: tuple[str, ...], description: str, disabled: bool, as_json: bool
+) -> None:
+    """Make a webhook and print its secret, which is never shown again."""
+    draft = WebhookDraft(url=url, events=unique(events), description=description, enabled=not disabled)
+    print_made(asked(invocation, lambda desk, actor: desk.create(actor, draft)), as_json=as_json)
+
+
+@webhook.command()
+@common_options
+@json_option
+@click.argument("webhook_id")
+@click.option("--url", help="Another address.")
+@click.option("--event", "events", multiple=True, type=TOPICS, help="What to tell from now on; may be repeated.")
+@click.option("--description", help="What it is for.")
+@click.option("--enable/--disable", "enabled", default=None, help="Whether it is told; disabled it pauses.")
+@click.option("--from-now", is_flag=True, help="Leave out what happened while it was disabled.")
+def change(
+    invocation: Invocation,
+    *,
+    webhook_id: str,
+    url: str | None,
+    events: tuple[str, ...],
+    description: str | None,
+    enabled: bool | None,
+    from_now: bool,
+    as_json: bool,
+) -> None:
+    """Change a webhook; whatever is not given stays."""
+    draft = WebhookDraft(
+        webhook_id=webhook_id,
+        url=UNSET if url is None else url,
+        events=unique(events) if events else UNSET,
+        description=UNSET if description is None else description,
+        enabled=UNSET if enabled is None else enabled,
+        from_now=from_now,
+    )
+    changed = entry(asked(invocation, lambda desk, actor: desk.change(actor, draft)))
+    if as_json:
+        print_json(changed)
+    else:
+        print_facts(changed)
+
+
+@webhook.command("rotate-secret")
+@common_options
+@json_option
+@click.argument("webhook_id")
+def rotate_secret(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
+    """Give a webhook a new secret and print it; the one before signs beside it for a week."""
+    print_made(asked(invocation, lambda desk, actor: desk.rotate(actor, webhook_id)), as_json=as_json)
+    if not as_json:
+        click.echo(f"The secret before it signs too, for {OLD_SECRET_LIVES // DAY} more days.", err=True)
+
+
+@webhook.command()
+@common_options
+@click.argument("webhook_id")
+def remove(invocation: Invocation, *, webhook_id: str) -> None:
+    """Take a webhook away, with the log of its deliveries."""
+    asked(invocation, lambda desk, actor: desk.remove(actor, webhook_id))
+    click.echo(f"{webhook_id} is removed.", err=True)
+
+
+@webhook.command()
+@common_options
+@json_option
+@click.argument("webhook_id")
+@click.option("--state", type=click.Choice([state.value for state in DeliveryState]), help="Only these.")
+@click.option("--limit", type=click.IntRange(1, LOG_MOST), default=50, show_default=True, help="How many, at most.")
+def deliveries(invocation: Invocation, *, webhook_id: str, state: str | None, limit: int, as_json: bool) -> None:
+    """Show what was sent to a webhook, the newest first, and what became of it."""
+    found = asked(invocation, lambda desk, actor: desk.deliveries(actor, webhook_id, state=state or "", limit=limit))
+    print_deliveries(found, as_json=as_json)
+
+
+@webhook.command()
+@common_options
+@json_option
+@click.argument("webhook_id")
+@click.argument("delivery_id")
+def redeliver(invocation: Invocation, *, webhook_id: str, delivery_id: str, as_json: bool) -> None:
+    """Send an event once more, now, with the id it had."""
+    send_now(invocation, lambda desk, actor: desk.redeliver(actor, webhook_id, delivery_id), as_json=as_json)
+
+
+@webhook.command()
+@common_options
+@json_option
+@click.argument("webhook_id")
+def test(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
+    """Send a ping, once, and show what the receiver answered."""
+    send_now(invocation, lambda desk, actor: desk.test(actor, webhook_id), as_json=as_json)
+
+
+def asked(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[T]]) -> T:
+    async def work(house: House) -> T:
+        return await ask(desk_of(house), await actor_in(house))
+
+    return in_house(invocation, work)
+
+
+def send_now(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[Delivery]], *, as_json: bool) -> None:
+    """What is asked for here is sent from here: a server may not be running."""
+
+    async def work(house: House) -> Delivery:
+        asked_for = await ask(desk_of(house), await actor_in(house))
+        await house.webhook_deliveries.send(asked_for.webhook_id, asked_for.delivery_id)
+        return await house.storage.webhooks.delivery(asked_for.webhook_id, asked_for.delivery_id)
+
+    print_deliveries([in_house(invocation, work)], as_json=as_json)
+
+
+def desk_of(house: House) -> Webhooks:
+    return webhooks(
+        house.settings,
+        store=house.storage.webhooks,
+        masters=house.masters,
+        recorder=house.recorder,
+        clock=house.clock,
+    )
+
+
+async def actor_in(house: House) -> Actor:
+    models = await house.storage.permissions.application_models([CENTRAL_ID])
+    return acting(models[CENTRAL_ID], operator(), house.clock.now())
+
+
+def unique(events: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(events))
+
+
+def entry(one: Webhook) -> dict[str, object]:
+    return {
+        "webhook_id": one.webhook_id,
+        "url": one.url,
+        "description": one.description,
+        "events": [topic.value for topic in one.topics],
+        "enabled": one.enabled,
+        "stopped_at": one.stopped_at,
+        "old_secret_ends_at": one.old_secret_ends_at,
+        "created_by": one.created_by,
+        "created_at": one.created_at,
+        "version": one.version,
+    }
+
+
+def row(one: Webhook) -> Sequence[str]:
+    stopped = f"stopped {moment(one.stopped_at)}" if one.stopped_at else "no"
+    events = ", ".join(topic.value for topic in one.topics)
+    return (one.webhook_id, one.url, events, "yes" if one.enabled else stopped, one.description)
+
+
+def print_made(made: Made, *, as_json: bool) -> None:
+    if as_json:
+        print_json({**entry(made.webhook), "secret": made.secret})
+        return
+    click.echo(made.webhook.webhook_id)
+    click.echo(made.secret)
+    click.echo("Keep the secret now: it is never shown again.", err=True)
+
+
+def print_deliveries(found: Sequence[Delivery], *, as_json: bool) -> None:
+    if as_json:
+        print_json([delivery_entry(one) for one in found])
+    else:
+        print_table(DELIVERED, [delivery_row(one) for one in found])
+
+
+def delivery_entry(one: Delivery) -> dict[str, object]:
+    return {
+        "delivery_id": one.delivery_id,
+        "webhook_id": one.webhook_id,
+        "event_id": one.event_id,
+        "event": one.event,
+        "state": one.state.value,
+        "tries": one.tries,
+        "status": one.status,
+        "duration_ms": one.duration_ms,
+        "trouble": one.trouble,
+        "created_at": one.created_at,
+        "next_try_at": one.next_try_at if one.waits else 0,
+        "done_at": one.done_at,
+    }
+
+
+def delivery_row(one: Delivery) -> Sequence[object]:
+    next_try = moment(one.next_try_at) if one.waits else ""
+    answered = (one.status or "", one.duration_ms, next_try, one.trouble)
+    return (one.delivery_id, one.event, moment(one.created_at), one.state.value, one.tries, *answered)

@@ -1,0 +1,13 @@
+"""`python -m gatehouse.demo.sample_app FILE`: with the settings in a file, as `gatehouse sample-app` keeps them."""
+
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from gatehouse.demo.sample_app.application import application
+from gatehouse.demo.sample_app.settings import read
+
+if __name__ == "__main__":
+    settings = read(Path(sys.argv[1]))
+    uvicorn.run(application(settings), host="127.0.0.1", port=settings.port, log_level="warning")

@@ -1,0 +1,118 @@
+"""Its pages."""
+
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from cachetools import TTLCache
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from gatehouse.client import AccessKey, ClientError, Gatehouse, StandardTransport, User
+from gatehouse.demo.sample_app.settings import SampleSettings
+from gatehouse.demo.sample_app.sign_in import CodeFlow, Pending, SignInFailed, Visitor
+
+HERE: Final = Path(__file__).parent
+COOKIE: Final = "sample_app"
+MOST: Final = 1_000  # browsers that are remembered
+HOUR: Final = 3_600
+SEE_OTHER: Final = 303
+HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class SampleApp:
+    """Keeps its visitors in memory: each browser has a cookie, and behind it who that is."""
+
+    def __init__(self, settings: SampleSettings) -> None:
+        self._settings = settings
+        self._transport = StandardTransport(settings.base_url)
+        self._gatehouse = Gatehouse(
+            settings.base_url,
+            application_id=settings.application_id,
+            credential=AccessKey(settings.access_key),
+            transport=self._transport,
+        )
+        self._flow = CodeFlow(settings, self._transport)
+        # Browsers look at where a form leads in the end: to Gatehouse.
+        policy = f"default-src 'none'; style-src 'self'; img-src data:; form-action 'self' {settings.base_url}"
+        self._headers = {**HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'; base-uri 'none'"}
+        self._pending: TTLCache[str, Pending] = TTLCache(MOST, ttl=HOUR)
+        self._visitors: TTLCache[str, Visitor] = TTLCache(MOST, ttl=HOUR)
+        self._templates = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
+
+    async def home(self, request: Request) -> Response:
+        visitor = self._visitors.get(request.cookies.get(COOKIE, ""))
+        if visitor is None:
+            return self._page(visitor=None)
+        try:
+            user = User(user_id=visitor.claims["sub"], jwt=visitor.jwt)  # the code flow has proved who it is
+            may = {rule: await self._gatehouse.allows(user, rule) for rule in self._settings.rules}
+        except ClientError as error:
+            self._visitors.pop(request.cookies.get(COOKIE, ""), None)
+            return self._page(visitor=None, problem=f"You are signed out: {error.public}.")
+        return self._page(visitor=visitor, may=may)
+
+    async def sign_in(self, _request: Request) -> Response:
+        browser, pending = secrets.token_urlsafe(24), Pending()
+        self._pending[browser] = pending
+        return with_cookie(RedirectResponse(self._flow.address(pending), SEE_OTHER), browser)
+
+    async def callback(self, request: Request) -> Response:
+        pending = self._pending.pop(request.cookies.get(COOKIE, ""), None)
+        try:
+            visitor = await self._flow.finish(pending, request.query_params)
+        except (SignInFailed, ClientError) as error:
+            return self._page(visitor=None, problem=str(error))
+        browser = secrets.token_urlsafe(24)  # never the one from before the sign-in
+        self._visitors[browser] = visitor
+        return with_cookie(RedirectResponse("/", SEE_OTHER), browser)
+
+    async def sign_out(self, request: Request) -> Response:
+        visitor = self._visitors.pop(request.cookies.get(COOKIE, ""), None)
+        return RedirectResponse("/" if visitor is None else self._flow.sign_out_address(visitor), SEE_OTHER)
+
+    async def style(self, _request: Request) -> Response:
+        return FileResponse(HERE / "style.css")
+
+    async def close(self) -> None:
+        await self._gatehouse.close()
+
+    def _page(self, *, visitor: Visitor | None, may: Mapping[str, bool] | None = None, problem: str = "") -> Response:
+        page = self._templates.get_template("page.html").render(
+            settings=self._settings, visitor=visitor, may=may or {}, problem=problem
+        )
+        return Response(page, media_type="text/html", headers=self._headers)
+
+
+def with_cookie(response: Response, browser: str) -> Response:
+    response.set_cookie(COOKIE, browser, max_age=HOUR, httponly=True, samesite="lax")
+    return response
+
+
+def application(settings: SampleSettings) -> Starlette:
+    sample = SampleApp(settings)
+
+    @asynccontextmanager
+    async def life(_app: Starlette) -> AsyncIterator[None]:
+        yield
+        await sample.close()
+
+    return Starlette(
+        routes=[
+            Route("/", sample.home),
+            Route("/sign-in", sample.sign_in, methods=["POST"]),
+            Route("/callback", sample.callback),
+            Route("/sign-out", sample.sign_out, methods=["POST"]),
+            Route("/style.css", sample.style),
+        ],
+        lifespan=life,
+    )

@@ -1,0 +1,112 @@
+"""Reads what the console shows first (admin/model/home.py)."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, exists, func, or_, select
+
+from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
+from gatehouse.admin.model.home import Amounts, Ending, EndingSoon
+from gatehouse.gamesessions.model import State
+from gatehouse.storage.runner import Stored, survey
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import (
+    applications,
+    clients,
+    game_sessions,
+    passkeys,
+    projects,
+    role_assignments,
+    roles,
+    service_tokens,
+    totp_factors,
+    users,
+)
+
+_NOW: Final = bindparam("now", type_=BigInteger())
+_UNTIL: Final = bindparam("until", type_=BigInteger())
+_MOST: Final = bindparam("most", type_=BigInteger())
+
+
+def _count(counted: Select[Any], name: str) -> ColumnElement[int]:
+    return counted.scalar_subquery().label(name)
+
+
+_WITH_FACTOR = (
+    select(func.count())
+    .select_from(role_assignments)
+    .where(
+        role_assignments.c.application_id == CENTRAL,
+        role_assignments.c.role_key == ADMINISTRATOR,
+        role_assignments.c.project_id == "",
+        or_(
+            exists().where(totp_factors.c.user_id == role_assignments.c.user_id),
+            exists().where(passkeys.c.user_id == role_assignments.c.user_id),
+        ),
+    )
+)
+AMOUNTS = Statement(
+    select(
+        _count(select(func.count()).select_from(users), "people"),
+        _count(_WITH_FACTOR, "administrators_with_factor"),
+        _count(select(func.count()).where(projects.c.removed.is_(False)), "projects"),
+        _count(
+            select(func.count()).where(applications.c.removed.is_(False), applications.c.application_id != CENTRAL),
+            "applications",
+        ),
+        _count(select(func.count()).where(clients.c.removed.is_(False)), "clients"),
+        _count(
+            select(func.count()).where(game_sessions.c.state == State.PENDING.value, game_sessions.c.ends_at > _NOW),
+            "waiting_games",
+        ),
+    )
+)
+ENDING_ROLES = Statement(
+    select(
+        role_assignments.c.application_id,
+        role_assignments.c.user_id,
+        role_assignments.c.expired.label("at"),
+        applications.c.name.label("application"),
+        users.c.nick,
+        roles.c.name,
+    )
+    .join(applications, applications.c.application_id == role_assignments.c.application_id)
+    .join(users, users.c.user_id == role_assignments.c.user_id)
+    .join(
+        roles,
+        (roles.c.application_id == role_assignments.c.application_id)
+        & (roles.c.role_key == role_assignments.c.role_key),
+    )
+    .where(role_assignments.c.expired > _NOW, role_assignments.c.expired <= _UNTIL)
+    .order_by(role_assignments.c.expired, role_assignments.c.user_id)
+    .limit(_MOST)
+)
+ENDING_TOKENS = Statement(
+    select(
+        service_tokens.c.application_id,
+        service_tokens.c.comment.label("name"),
+        service_tokens.c.ends_at.label("at"),
+        applications.c.name.label("application"),
+    )
+    .join(applications, applications.c.application_id == service_tokens.c.application_id)
+    .where(service_tokens.c.ends_at > _NOW, service_tokens.c.ends_at <= _UNTIL, service_tokens.c.revoked.is_(False))
+    .order_by(service_tokens.c.ends_at)
+    .limit(_MOST)
+)
+
+
+def amounts(now: int) -> Verb[Amounts]:
+    (row,) = yield AMOUNTS(now=now)
+    return Amounts(**row._asdict())
+
+
+def ending(now: int, until: int, most: int) -> Verb[Sequence[EndingSoon]]:
+    span = {"now": now, "until": until, "most": most}
+    held = [EndingSoon(what=Ending.ROLE, **row._asdict()) for row in (yield ENDING_ROLES(**span))]
+    tokens = [EndingSoon(what=Ending.SERVICE_TOKEN, **row._asdict()) for row in (yield ENDING_TOKENS(**span))]
+    return sorted([*held, *tokens], key=lambda one: one.at)[:most]
+
+
+class HomeStorage(Stored):
+    amounts = survey(amounts)
+    ending = survey(ending)

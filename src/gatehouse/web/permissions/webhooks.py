@@ -1,0 +1,145 @@
+"""POST /api/permissions/webhook (docs/guides/webhooks.md)."""
+
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.credentials import Asked
+from gatehouse.web.permissions.envelope import answer, done, post
+from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.permissions.moments import moment
+from gatehouse.web.routes.table import Endpoint
+from gatehouse.webhooks.desk import Made, WebhookDraft, Webhooks
+from gatehouse.webhooks.model import Delivery, Webhook
+
+
+class WebhookRequest(Asked, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete", "rotate", "deliveries", "redeliver", "test"]
+    data: WebhookDraft = WebhookDraft()
+
+
+class WebhookEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="webhook", tag_field="kind"):
+    webhook_id: str
+    url: str
+    description: str
+    events: tuple[str, ...]  # account, session, permission
+    enabled: bool
+    created_by: str
+    created: str
+    version: int
+    stopped: str = ""  # when the service disabled it
+    old_secret_until: str = ""
+    secret: str = ""  # in the answer to its making only
+
+
+class DeliveryEntry(msgspec.Struct, frozen=True, kw_only=True, tag="delivery", tag_field="kind"):
+    delivery_id: str
+    event_id: str
+    event: str
+    state: str
+    tries: int
+    status: int
+    duration_ms: int
+    trouble: str
+    created: str
+    next_try: str
+    done: str
+
+
+class WebhookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`data` is a list for get and deliveries; a webhook for save and rotate, a delivery for redeliver and test."""
+
+    status: str
+    data: tuple[WebhookEntry | DeliveryEntry, ...] | WebhookEntry | DeliveryEntry | None = None
+
+
+class WebhookEndpoint:
+    def __init__(self, *, webhooks: Webhooks, desk: FrontDesk) -> None:
+        self._webhooks = webhooks
+        self._desk = desk
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, WebhookRequest)
+        actor, data = await self._desk.actor(request, ask, ORDINARY), ask.data
+        match ask.action:
+            case "get":
+                listed = (await self._webhooks.get(actor, data.webhook_id),) if data.webhook_id else None
+                return answer(tuple(map(entry, listed or await self._webhooks.list(actor))))
+            case "save":
+                return answer(await self._saved(actor, data))
+            case "delete":
+                await self._webhooks.remove(actor, data.webhook_id)
+                return done()
+            case "rotate":
+                return answer(with_secret(await self._webhooks.rotate(actor, data.webhook_id)))
+            case _:
+                return answer(await self._sent(actor, ask.action, data))
+
+    async def _saved(self, actor: Actor, draft: WebhookDraft) -> WebhookEntry:
+        if draft.webhook_id:
+            return entry(await self._webhooks.change(actor, draft))
+        return with_secret(await self._webhooks.create(actor, draft))
+
+    async def _sent(
+        self, actor: Actor, action: Literal["deliveries", "redeliver", "test"], data: WebhookDraft
+    ) -> DeliveryEntry | tuple[DeliveryEntry, ...]:
+        match action:
+            case "deliveries":
+                log = await self._webhooks.deliveries(actor, data.webhook_id, state=data.state, limit=data.limit)
+                return tuple(map(delivery_entry, log))
+            case "redeliver":
+                return delivery_entry(await self._webhooks.redeliver(actor, data.webhook_id, data.delivery_id))
+            case "test":
+                return delivery_entry(await self._webhooks.test(actor, data.webhook_id))
+
+    def endpoint(self) -> Endpoint:
+        return post(
+            "webhook",
+            self.act,
+            name="webhook",
+            request=WebhookRequest,
+            section="interface §4.14",
+            summary="Webhooks (get, save, delete, rotate) and their log (deliveries, redeliver, test)",
+            answers=WebhookAnswer,
+        )
+
+
+def entry(webhook: Webhook, *, secret: str = "") -> WebhookEntry:
+    return WebhookEntry(
+        webhook_id=webhook.webhook_id,
+        url=webhook.url,
+        description=webhook.description,
+        events=tuple(topic.value for topic in webhook.topics),
+        enabled=webhook.enabled,
+        created_by=webhook.created_by,
+        created=moment(webhook.created_at),
+        version=webhook.version,
+        stopped=moment(webhook.stopped_at),
+        old_secret_until=moment(webhook.old_secret_ends_at),
+        secret=secret,
+    )
+
+
+def with_secret(made: Made) -> WebhookEntry:
+    return entry(made.webhook, secret=made.secret)
+
+
+def delivery_entry(delivery: Delivery) -> DeliveryEntry:
+    return DeliveryEntry(
+        delivery_id=delivery.delivery_id,
+        event_id=delivery.event_id,
+        event=delivery.event,
+        state=delivery.state.value,
+        tries=delivery.tries,
+        status=delivery.status,
+        duration_ms=delivery.duration_ms,
+        trouble=delivery.trouble,
+        created=moment(delivery.created_at),
+        next_try=moment(delivery.next_try_at) if delivery.waits else "",
+        done=moment(delivery.done_at),
+    )

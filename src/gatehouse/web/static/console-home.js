@@ -1,0 +1,45 @@
+// Draws who came in over the day. The numbers stand on the page as a table as well.
+"use strict";
+
+const place = document.querySelector("[data-chart]");
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const named = (tag) => new Intl.DateTimeFormat(tag, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+const draw = () => {
+  const data = JSON.parse(place.dataset.chart);
+  const hour = named(document.documentElement.lang);
+  const bars = uPlot.paths.bars({ size: [0.7, 24] });
+  const line = (label, name) => ({ label, stroke: colour(name), width: 2, points: { size: 5 } });
+  const axis = { stroke: colour("--pico-muted-color"), grid: { stroke: colour("--pico-muted-border-color"), width: 1 } };
+  place.replaceChildren();
+  return new uPlot(
+    {
+      width: place.clientWidth,
+      height: 220,
+      legend: { live: false },
+      cursor: { y: false },
+      scales: { x: { range: (_chart, first, last) => [first - 1800, last + 1800] }, y: { range: (_chart, _low, high) => [0, Math.max(4, high * 1.1)] } },
+      axes: [
+        { ...axis, values: (_chart, times) => times.map((time) => hour.format(time * 1000)) },
+        { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000, 100000] },
+      ],
+      series: [
+        {},
+        { ...line(place.dataset.signedIn, "--pico-primary"), fill: colour("--pico-primary-underline"), paths: bars },
+        line(place.dataset.refused, "--gate-bad"),
+        line(place.dataset.game, "--gate-good"),
+      ],
+    },
+    data,
+    place,
+  );
+};
+
+if (place) {
+  let chart = draw();
+  window.addEventListener("resize", () => chart.setSize({ width: place.clientWidth, height: 220 }));
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    chart.destroy();
+    chart = draw();
+  });
+}

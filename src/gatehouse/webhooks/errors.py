@@ -1,0 +1,20 @@
+"""What can go wrong with webhooks."""
+
+from gatehouse.kernel.errors import Conflict, NotFound
+from gatehouse.webhooks.model import WEBHOOKS_MOST
+
+
+class WebhookNotFound(NotFound):
+    public = "There is no such webhook."
+
+
+class DeliveryNotFound(NotFound):
+    public = "There is no such delivery."
+
+
+class WebhooksFull(Conflict):
+    public = f"There are at most {WEBHOOKS_MOST} webhooks."
+
+
+class WebhookChanged(Conflict):
+    public = "The webhook was changed meanwhile; read it again."

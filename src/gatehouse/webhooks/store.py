@@ -1,0 +1,77 @@
+"""What telling of events needs kept."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gatehouse.audit.model import Record
+from gatehouse.webhooks.model import Attempt, Delivery, DeliveryState, Held, Webhook
+
+
+class WebhookStore(Protocol):
+    """Webhooks, how far each has read the audit log, and the log of their deliveries."""
+
+    async def create(self, webhook: Webhook, entry: Record) -> Webhook:
+        """Keep it; it has read whatever is sealed by now. Raises WebhooksFull, however many race."""
+
+    async def change(self, before: Webhook, after: Webhook, entry: Record, *, from_now: bool) -> Webhook:
+        """Keep what an administrator may change; with `from_now` it has read whatever is sealed.
+
+        Enabling forgets what was given up. Raises WebhookNotFound; WebhookChanged when its version is not `before`'s.
+        """
+
+    async def rotate(self, webhook_id: str, sealed: bytes, old_ends_at: int, entry: Record) -> Webhook:
+        """The secret becomes the old one, and that one is gone. Raises WebhookNotFound."""
+
+    async def remove(self, webhook_id: str, entry: Record) -> None:
+        """Forget it and its log. Raises WebhookNotFound."""
+
+    async def webhook(self, webhook_id: str) -> Webhook:
+        """Raises WebhookNotFound."""
+
+    async def webhooks(self) -> Sequence[Webhook]:
+        """All of them, the oldest first."""
+
+    async def behind(self) -> tuple[int, Sequence[Webhook]]:
+        """The newest sealed place, and who is enabled, has not read up to it, and has room for more."""
+
+    async def follow(self, webhook: Webhook, place: int, deliveries: Sequence[Delivery]) -> bool:
+        """Keep the deliveries, and that it has read up to the place, both or neither.
+
+        False, and nothing kept, when it was read for by somebody else meanwhile, disabled or removed.
+        """
+
+    async def enqueue(self, delivery: Delivery, entry: Record) -> None:
+        """Keep a delivery that somebody asked for. Raises WebhookNotFound."""
+
+    async def hasten(self, delivery_id: str, now: int, entry: Record) -> bool:
+        """Make a delivery due that still waits; False, and nothing kept, when it does not."""
+
+    async def due(self, now: int) -> Sequence[str]:
+        """The webhooks that have deliveries to be made now. A disabled one has none but pings."""
+
+    async def claim(self, webhook_id: str, now: int, *, lease: int, most: int, only: str = "") -> Sequence[Held]:
+        """Take due deliveries, the longest due first, and hold them until `now + lease`; or the one named.
+
+        Of any number of nodes one gets a delivery.
+        """
+
+    async def delivered(self, held: Held, attempt: Attempt, now: int) -> None:
+        """Keep that it arrived.
+
+        This and the next two are without effect once the lease has ended and somebody else holds the delivery.
+        """
+
+    async def put_off(self, held: Held, attempt: Attempt, next_try_at: int) -> None:
+        """Keep what the try ended with, and when it is due again."""
+
+    async def give_up(self, held: Held, attempt: Attempt, now: int, *, most: int, entry: Record) -> bool:
+        """Keep what the last try ended with; when it is the `most`-th in a row the webhook is disabled, on record.
+
+        True when that was done. A ping is not counted.
+        """
+
+    async def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
+        """Raises DeliveryNotFound."""
+
+    async def deliveries(self, webhook_id: str, state: DeliveryState | None, limit: int) -> Sequence[Delivery]:
+        """The newest first; None stands for any state."""

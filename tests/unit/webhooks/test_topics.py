@@ -1,0 +1,18 @@
+"""Every event of the audit log is told under one topic or never."""
+
+from collections import Counter
+
+from gatehouse.audit.events import Event
+from gatehouse.webhooks.messages import TOLD, told
+from gatehouse.webhooks.topics import BY_TOPIC, NEVER_TOLD
+
+
+def test_every_event_stands_in_one_topic_or_is_named_as_never_told() -> None:
+    places = Counter([*NEVER_TOLD, *(event for events in BY_TOPIC.values() for event in events)])
+    assert {event.value: places[event] for event in Event if places[event] != 1} == {}
+
+
+def test_details_are_told_by_name_and_no_others() -> None:
+    details = {"application_id": 7, "title": "Anna's game", "private_data.cheats": "no -> yes", "users": "1, 2"}
+    assert told(details) == {"application_id": 7, "users": "1, 2"}
+    assert not {"name", "title", "comment", "tags", "purchases", "gsid", "address", "login", "nick"} & set(TOLD)

@@ -1,0 +1,44 @@
+"""The first screen of the console: who came in, what ends soon, what is still to be set up."""
+
+from tests.support.console import ADA, MAX, OLGA, PIA, SHOP, Visitors, furnish
+from tests.support.service import Service
+
+ENDING = """
+applications:
+  - application_id: $shop
+    users: {"$pia": {roles: [{name: moderator, expired: %d}]}}
+"""
+
+
+async def test_the_day_is_counted_and_what_ends_soon_is_named(studio: Service, inside: Visitors) -> None:
+    ada, pia = await inside(ADA), await inside(PIA)
+    await pia.get("/sign-in")
+    await pia.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
+    await studio.house.tally.write()
+    end = studio.clock.now() + 86_400
+    await furnish(studio, ENDING % end)
+    page = (await ada.get("/console")).text
+    assert "[[" in page
+    counted = await studio.house.storage.tallies.since(0)
+    assert {one.what.value: one.times for one in counted} == {"signed_in": 2, "refused": 1}
+    assert "Role moderator" in page
+    assert f'href="/console/applications/{SHOP}">Shop' in page
+    assert "Protect an administrator" in page
+    assert "Done: </span>Create a project" in page
+
+
+async def test_what_cannot_be_written_is_counted_the_next_time(studio: Service, inside: Visitors) -> None:
+    await inside(PIA)
+    tallies = studio.house.storage.tallies
+    await studio.house.tally.write()
+    await studio.house.tally.write()
+    await inside(PIA)
+    await studio.house.tally.write()
+    assert [one.times for one in await tallies.since(0)] == [2]
+
+
+async def test_others_are_greeted_with_what_they_look_after(inside: Visitors) -> None:
+    for user_id, words in ((OLGA, "1 project"), (MAX, "Your applications"), (PIA, "nothing for you to look after")):
+        page = (await (await inside(user_id)).get("/console")).text
+        assert words in page
+        assert "Settings" not in page

@@ -1,0 +1,69 @@
+"""A studio whose events go to a receiver on loopback, on each database in turn."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from tests.support.outside import Outsider, listening
+from tests.support.service import Service, running_service
+from tests.support.studio import Person, Studio, a_studio
+from tests.support.studio_people import administrator
+from tests.support.visitor import PASSWORD
+
+OPERATOR = Origin(actor="cli:root", address="10.9.8.7")
+ALLOWED = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Town:
+    studio: Studio
+    receiver: Outsider
+    admin: Person
+
+    @property
+    def service(self) -> Service:
+        return self.studio.service
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.receiver.port}/events"
+
+    async def ask(self, action: str, **data: object) -> Any:
+        answer = await self.studio.ok("webhook", {"action": action, "data": data}, self.admin.headers)
+        return answer.get("data")
+
+    async def refused(self, status: int, action: str, **data: object) -> str:
+        return await self.studio.refused(status, "webhook", {"action": action, "data": data}, self.admin.headers)
+
+    async def hook(self, *events: str, **data: object) -> Any:
+        """A new webhook, as its making answers it; what happened before is sealed, and not for it."""
+        await self.service.house.sealer.seal_all()
+        return await self.ask("save", **{"url": self.url, "events": events or ["account"], **data})
+
+    async def log(self, hook: Any, **data: object) -> Any:
+        return await self.ask("deliveries", webhook_id=hook["webhook_id"], **data)
+
+    async def run(self) -> None:
+        """What the rounds of a serving process do."""
+        await self.service.house.sealer.seal_all()
+        await self.service.house.webhook_deliveries.run_once()
+
+    async def someone(self, login: str = "anna@studio.example") -> User:
+        """An event of the account topic."""
+        administration = self.service.house.administration
+        return await administration.create(login=login, nick="Anna", password=PASSWORD, origin=OPERATOR)
+
+
+@pytest.fixture
+async def town(migrated_url: str, tmp_path: Path) -> AsyncIterator[Town]:
+    async with (
+        listening(Outsider()) as receiver,
+        running_service(migrated_url, tmp_path, environment=ALLOWED) as service,
+    ):
+        studio = await a_studio(service)
+        yield Town(studio=studio, receiver=receiver, admin=await administrator(studio))

@@ -1,0 +1,126 @@
+"""Who may look after webhooks and how: rights, what is refused, secrets that are shown once, commands."""
+
+from functools import partial
+from typing import Any
+
+from gatehouse.app.rewrapping import SEALED, rewrapped
+from gatehouse.webhooks.model import WEBHOOKS_MOST
+from tests.support.whole_database import whole_database
+from tests.wire.webhooks.conftest import Town
+from tests.wire.webhooks.test_delivery import is_signed
+
+DAY = 86_400
+
+
+async def test_nobody_but_an_administrator_may_do_anything_and_no_service_in_his_name(town: Town) -> None:
+    hook = await town.hook()
+    vouched = {"Authorization": f"Bearer {town.admin.jwt}", "Service-Jwt": await town.studio.service_jwt()}
+    named = {"webhook_id": hook["webhook_id"]}
+    for action, data in {
+        "get": {},
+        "save": {"url": town.url, "events": ["account"]},
+        "delete": named,
+        "rotate": named,
+        "deliveries": named,
+        "redeliver": {**named, "delivery_id": "none"},
+        "test": named,
+    }.items():
+        for headers in (town.studio.owner.headers, town.studio.visitor.headers, vouched):
+            await town.studio.refused(403, "webhook", {"action": action, "data": data}, headers)
+        await town.studio.refused(401, "webhook", {"action": action, "data": data}, {})
+    assert len(await town.ask("get")) == 1
+
+
+WRONG: tuple[tuple[dict[str, object], str], ...] = (
+    ({"url": "https://10.0.0.1/"}, "data.url: private"),
+    ({"url": "https://[::1]/"}, "data.url: private"),
+    ({"url": "ftp://shop.example/"}, "data.url"),
+    ({"url": "https://shop.example/#here"}, "data.url"),
+    ({"url": None}, "data.url"),
+    ({"events": ["accounts"]}, "data.events"),
+    ({"events": []}, "data.events"),
+    ({"events": ["account", "account"]}, "data.events"),
+    ({"events": [7]}, "data.events"),
+    ({"events": ["account", 7]}, "data.events"),
+    ({"description": "a\nb"}, "data.description"),
+    ({"enabled": "yes"}, "enabled"),
+    ({"secret": "mine"}, "secret"),
+)
+
+
+async def test_what_cannot_be_is_refused_by_name(town: Town) -> None:
+    usual = {"url": "https://shop.example/", "events": ["account"]}
+    for data, place in WRONG:
+        assert place in await town.refused(400, "save", **{**usual, **data})
+    for missing in usual:
+        given = {name: value for name, value in usual.items() if name != missing}
+        assert "needs url and events" in await town.refused(400, "save", **given)
+    assert await town.ask("get") == []
+
+
+async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_on_record(town: Town) -> None:
+    hook = await town.hook("session", "account", description="CRM")
+    shown = {name: value for name, value in hook.items() if name != "secret"}
+    assert await town.ask("get") == [shown]
+    assert (shown["events"], shown["enabled"], shown["version"]) == (["account", "session"], True, 1)
+    assert shown["created_by"] == town.admin.user_id
+    named = {"webhook_id": hook["webhook_id"]}
+    changed = await town.ask("save", **{**shown, "events": ["permission"]})
+    assert (changed["events"], changed["description"], changed["version"]) == (["permission"], "CRM", 2)
+    assert "changed meanwhile" in await town.refused(409, "save", **named, description="late", version=1)
+    await town.refused(400, "deliveries", **named, state="lost")
+    await town.refused(404, "redeliver", **named, delivery_id="none")
+    await town.ask("test", **named)
+    await town.ask("rotate", **named)
+    await town.ask("delete", **named)
+    for action in ("get", "save", "delete", "rotate", "deliveries", "test"):
+        await town.refused(404, action, **named)
+    records = await town.service.house.storage.audit.newest(9, f"webhook {hook['webhook_id']}", "")
+    assert {(record.event, record.actor) for record in records} == {
+        (f"webhook.{event}", town.admin.user_id)
+        for event in ("created", "changed", "tested", "secret_rotated", "removed")
+    }
+    assert hook["secret"] not in str(records)
+    assert (await whole_database(town.service.house.storage))["webhook_deliveries"] == []
+
+
+async def test_a_secret_is_shown_once_and_while_it_is_changed_both_sign(town: Town) -> None:
+    hook = await town.hook()
+    new = (await town.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
+    newest = (await town.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
+    assert len({hook["secret"], new, newest}) == 3
+    assert [len(secret) for secret in (new, newest)] == [len("whsec_") + 44] * 2
+    assert "secret" not in (await town.ask("get"))[0]
+    for seconds, signing in ((0, [False, True, True]), (7 * DAY, [False, False, True])):
+        await town.service.clock.advance(seconds)
+        await town.someone(f"after{seconds}@studio.example")
+        await town.run()
+        received = town.receiver.received[-1]
+        assert [is_signed(received, secret) for secret in (hook["secret"], new, newest)] == signing
+
+
+async def test_secrets_move_to_another_master_key_like_every_secret(town: Town) -> None:
+    hook = await town.hook()
+    await town.ask("rotate", webhook_id=hook["webhook_id"])
+    house = town.service.house
+    places = [place for place in SEALED if place.name == "webhooks"]
+    for place in places:
+        rows = await house.storage.runner.survey(partial(place.page, b"another", None, 10))
+        assert [rewrapped(place, row, house.masters) is not None for row in rows] == [True]
+    assert len(places) == 2
+
+
+async def test_there_is_a_most(town: Town) -> None:
+    made = [await town.hook() for _ in range(WEBHOOKS_MOST)]
+    ask = {"url": town.url, "events": ["account"]}
+    assert "at most 32" in await town.refused(409, "save", **ask)
+    await town.ask("delete", webhook_id=made[5]["webhook_id"])
+    await town.ask("save", **ask)
+
+
+async def test_the_openapi_document_tells_of_it(town: Town) -> None:
+    document: Any = (await town.service.client.get("/openapi.json")).json()
+    operation = document["paths"]["/api/permissions/webhook"]["post"]
+    assert operation["operationId"] == "permissions.webhook"
+    answered = document["components"]["schemas"]["WebhookAnswer"]["properties"]["data"]["anyOf"]
+    assert {one["$ref"].rpartition("/")[2] for one in answered if "$ref" in one} <= {"WebhookEntry", "DeliveryEntry"}

@@ -1,0 +1,76 @@
+"""docs/guides/webhooks.md, done as it says: by commands, with no server running."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools.rooms import ROOT
+
+from tests.support.command_line import Place
+from tests.support.outside import Outsider, Received, listening
+from tests.wire.webhooks.conftest import ALLOWED
+
+GUIDE = (ROOT / "docs" / "guides" / "webhooks.md").read_text()
+
+
+@pytest.fixture
+def place(migrated_url: str, tmp_path: Path) -> Place:
+    return Place(data=tmp_path / "data", url=migrated_url, environment=ALLOWED)
+
+
+def verifier() -> Callable[..., bool]:
+    [source] = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(source, names)  # noqa: S102 - our own guide
+    assert len(source.split("def ")[1].splitlines()) <= 10
+    found: Callable[..., bool] = names["is_genuine"]
+    return found
+
+
+async def test_commands_make_try_repair_and_remove_a_webhook(place: Place) -> None:
+    gatehouse = place.commands()
+
+    async def typed(*words: str) -> Any:
+        return await asyncio.to_thread(gatehouse.json, "webhook", *words)
+
+    async with listening(Outsider()) as receiver:
+        url = f"http://127.0.0.1:{receiver.port}/gatehouse"
+        made = await typed("add", url, "--event", "account", "--event", "session", "--description", "CRM")
+        name = made["webhook_id"]
+        [listed] = await typed("list")
+        assert {**listed, "secret": made["secret"]} == made
+        [tried] = await typed("test", name)
+        assert (tried["state"], tried["status"], tried["event"]) == ("delivered", 204, "webhook.ping")
+        [again] = await typed("redeliver", name, tried["delivery_id"])
+        assert (again["event_id"], again["state"]) == (tried["event_id"], "delivered")
+        assert [one["delivery_id"] for one in await typed("deliveries", name, "--state", "given_up")] == []
+        changed = await typed("change", name, "--event", "permission", "--disable")
+        assert (changed["events"], changed["enabled"], changed["url"]) == (["permission"], False, url)
+        rotated = await typed("rotate-secret", name)
+        await typed("test", name)
+    first, _, last = receiver.received
+    assert checked(first, made["secret"]) == (True, False, False)
+    assert checked(last, made["secret"])[0]
+    assert checked(last, rotated["secret"])[0]
+    assert not checked(first, rotated["secret"])[0]
+    shown = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)
+    assert shown.count("delivered") == 3
+    await asyncio.to_thread(gatehouse, "webhook", "remove", name)
+    assert "There is no such webhook." in await asyncio.to_thread(gatehouse.refused, "webhook", "test", name)
+    unknown = ("webhook", "add", "https://10.0.0.1/", "--event", "account")
+    assert "private and local addresses" in await asyncio.to_thread(gatehouse.refused, *unknown)
+
+
+def checked(received: Received, secret: str) -> tuple[bool, bool, bool]:
+    """What the guide's receiver says of it; of a changed body; and of the same ten minutes later."""
+    names = ("Webhook-Id", "Webhook-Timestamp", "Webhook-Signature")
+    headers = {name: received.headers[name.lower()] for name in names}
+    is_genuine, now = verifier(), float(headers["Webhook-Timestamp"])
+    return (
+        is_genuine(headers, received.body, secret, now),
+        is_genuine(headers, received.body + b" ", secret, now),
+        is_genuine(headers, received.body, secret, now + 600),
+    )

@@ -223,7 +223,7 @@ class SimulateScreens:
         left = with_leaf(trees[rule.section], rule.path.split("."), None)
         if left == trees[rule.section]:
             raise Malformed("rule: the schema has no such rule")
-        place = f"{Entry.APPLICATIONS.path}/{model.application.application_id}/schema"
+        place = f"{Entry.APPLICATIONS.path}/{model.application.application_id}/rules"
         return Proposed(proposal=SchemaProposal(data={rule.section.value: left}), place=place)
 
     async def _group(self, about: Guest, group_id: str) -> Group:
@@ -272,7 +272,7 @@ class SimulateScreens:
         }
         draft = MembershipDraft(id=project.project_id, allow=list(lists["allow"]), disallow=list(lists["disallow"]))
         return Proposed(
-            proposal=MembershipProposal(data=draft), place=f"{Entry.PROJECTS.path}/{project.project_id}/members"
+            proposal=MembershipProposal(data=draft), place=f"{Entry.PROJECTS.path}/{project.project_id}/members/lists"
         )
 
     def screens(self) -> Sequence[Screen]:
@@ -294,8 +294,13 @@ def as_tree(value: object) -> Tree:
 
 def with_role(roles: object, name: str, given: object | None) -> list[object]:
     listed = roles if isinstance(roles, list | tuple) else []
-    kept = [one for one in listed if not (isinstance(one, Mapping) and str(one["name"]).lower() == name.lower())]
+    kept = [one for one in listed if role_called(one).lower() != name.lower()]
     return [*kept, given] if given is not None else kept
+
+
+def role_called(one: object) -> str:
+    """An assignment is written as the role's name alone, where it has no end."""
+    return str(one["name"] if isinstance(one, Mapping) else one)
 
 
 def with_leaf(tree: Tree, path: Sequence[str], leaf: Tree | None) -> dict[str, object]:

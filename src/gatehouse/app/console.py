@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gatehouse.admin.sights import Sights
+from gatehouse.app.console_access import access_screens, activity_screens, game_screens
 from gatehouse.app.console_applications import application_screens
 from gatehouse.app.console_projects import project_screens
 from gatehouse.app.console_roles import role_screens
@@ -47,6 +48,9 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
         *role_screens(house, desk),
         *application_screens(house, desk),
         *table_screens(house, desk),
+        *access_screens(house, desk, them, rooms),
+        *game_screens(house, desk, them).screens(),
+        *activity_screens(house, desk).screens(),
         *webhook_screens(house, desk).screens(),
     ]
     return Screens(screens).answer

@@ -45,6 +45,9 @@ class GameSessionStore(Protocol):
     async def close(self, gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> bool:
         """Note what the game says; before the delivery that ends it, for the reason in the refusal."""
 
+    async def shut(self, gsid: str, now: int, refusal: Refusal, kept: int, *, entry: Record) -> bool:
+        """End one that is not delivered yet, for the reason in the refusal; False when it is over."""
+
     async def watch(self, gsid: str, node: str, now: int) -> None:
         """A socket of the owner is open at this node."""
 

@@ -197,6 +197,16 @@ def close(gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) ->
     return True
 
 
+def shut(gsid: str, now: int, refusal: Refusal, kept: int, *, entry: Record) -> Verb[bool]:
+    if not (yield FAIL(of=gsid, now=now, told=refusal.record_id, whose="")):
+        return False
+    yield CLOSE(of=gsid, now=now, said=Closing.ERROR.value)
+    yield from refuse(refusal, kept)
+    yield from record(entry)
+    yield Notice(CHANNEL, gsid)
+    return True
+
+
 def watch(gsid: str, node: str, now: int) -> Verb[None]:
     yield WATCH(gsid=gsid, node=node, seen_at=now)
     yield SEEN(those=[gsid], at=now)
@@ -238,6 +248,7 @@ class GameSessionStorage(Stored):
     fail = act(fail)
     take = act(take)
     close = act(close)
+    shut = act(shut)
     watch = act(watch)
     unwatch = act(unwatch)
     forget = act(forget)

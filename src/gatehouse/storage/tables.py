@@ -92,6 +92,9 @@ attempts = Table(  # failed guesses, exact and surviving restarts (checklist LG-
 
 # -- audit --------------------------------------------------------------------------------------------
 
+RARE: Final = "event NOT IN ('game.confirmed', 'grant.made', 'login.done', 'session.ended', 'session.opened')"
+BY_OTHERS: Final = "actor <> subject"
+
 audit_events = Table(
     "audit_events",
     metadata,
@@ -109,6 +112,9 @@ audit_events = Table(
     Column("place", BigInteger, unique=True),  # its number in the chain, once sealed
     Index(None, "subject", "at"),
     Index(None, "at"),
+    # What happens all day (sign-ins, people about themselves) stays out of these two: it is found by the others.
+    Index("ix_audit_events_rare", "event", "at", postgresql_where=text(RARE), sqlite_where=text(RARE)),
+    Index("ix_audit_events_by_others", "actor", "at", postgresql_where=text(BY_OTHERS), sqlite_where=text(BY_OTHERS)),
     Index(
         "ix_audit_events_unsealed",
         "at",
@@ -139,6 +145,7 @@ audit_refusals = Table(  # capped: the oldest go first
     _text("request_id"),
     _document("details"),
     _document("personal"),
+    Index(None, "subject"),
     sqlite_autoincrement=True,
 )
 

@@ -85,8 +85,9 @@ class PeopleOffice:
         named = nick.strip() or login.partition("@")[0]
         return await self._invitations.invite(login=login, nick=named, lang=lang, origin=actor.origin)
 
-    async def change(self, actor: Actor, user_id: str, draft: AccountDraft) -> None:
-        await self._editing.change(await self.person(actor, user_id), draft, actor.origin)
+    async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
+        require(actor.rights, Operation.ADMINISTER)
+        await self._editing.change(user, draft, actor.origin)
 
     async def block(self, actor: Actor, user_id: str, *, blocked: bool) -> None:
         require(actor.rights, Operation.ADMINISTER)

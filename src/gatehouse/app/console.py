@@ -1,6 +1,7 @@
 """The part of the composition root that is the console; loaded with its first visitor (web/console/door.py)."""
 
 from gatehouse.admin.sights import Sights
+from gatehouse.app.console_people import people_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
@@ -33,7 +34,13 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
         notes=Notes(https=https),
         clock=house.clock,
     )
-    return Screens([*home_screens(house, desk, samples).screens(), *project_screens(house, desk).screens()]).answer
+    return Screens(
+        [
+            *home_screens(house, desk, samples).screens(),
+            *people_screens(house, them, desk),
+            *project_screens(house, desk).screens(),
+        ]
+    ).answer
 
 
 def home_screens(house: House, desk: ConsoleDesk, samples: SampleCommands) -> HomeScreens:

@@ -110,7 +110,9 @@ def _statements(among: Among, *, tagged: bool, searched: bool, by_domain: bool) 
         ids: Select[Any] = select(user_tags.c.user_id).where(user_tags.c.tag == _TAG)
         ordered = ids.order_by(user_tags.c.user_id)
     else:
-        ids = select(users.c.user_id).where(*_conditions(among, tagged=tagged, searched=searched, by_domain=by_domain))
+        ids = select(users.c.user_id).where(
+            *_conditions(among, tagged=tagged, searched=searched, by_domain=by_domain)
+        )
         ordered = ids.order_by(users.c.reg_time.desc(), users.c.user_id.desc())
     counted = select(func.count().label("total")).select_from(ids.limit(COUNTED_MOST).subquery())
     return Statement(ordered.limit(SIZE).offset(OFFSET)), Statement(counted)

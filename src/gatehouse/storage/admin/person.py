@@ -167,9 +167,7 @@ BREAKS = Statement(
         .label("sessions"),
     )
 )
-TITLES = Statement(
-    select(projects.c.title).where(AnyOf(projects.c.project_id, "ids")).order_by(projects.c.title)
-)
+TITLES = Statement(select(projects.c.title).where(AnyOf(projects.c.project_id, "ids")).order_by(projects.c.title))
 
 
 def standing(user_id: str, now: int) -> Verb[Standing]:

@@ -2,6 +2,7 @@
 
 from gatehouse.admin.sights import Sights
 from gatehouse.app.console_people import people_screens
+from gatehouse.app.console_settings import setting_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
@@ -39,6 +40,7 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
             *home_screens(house, desk, samples).screens(),
             *people_screens(house, them, desk),
             *project_screens(house, desk).screens(),
+            *setting_screens(house, them, desk),
         ]
     ).answer
 

@@ -6,8 +6,10 @@ from typing import Final
 from gatehouse.admin.sights import Sights
 from gatehouse.app.console_access import access_screens, activity_screens, game_screens
 from gatehouse.app.console_applications import application_screens
+from gatehouse.app.console_people import people_screens
 from gatehouse.app.console_projects import project_screens
 from gatehouse.app.console_roles import role_screens
+from gatehouse.app.console_settings import setting_screens
 from gatehouse.app.console_tables import table_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
@@ -44,6 +46,7 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
     )
     screens = [
         *home_screens(house, desk, samples).screens(),
+        *people_screens(house, them, desk),
         *project_screens(house, desk),
         *role_screens(house, desk),
         *application_screens(house, desk),
@@ -52,6 +55,7 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
         *game_screens(house, desk, them).screens(),
         *activity_screens(house, desk).screens(),
         *webhook_screens(house, desk).screens(),
+        *setting_screens(house, them, desk),
     ]
     return Screens(screens).answer
 

@@ -84,7 +84,7 @@ ASSIGNED = Statement(
 
 def people(application_id: int, asked: PeopleWanted) -> Verb[Page[PersonLine]]:
     search = asked.wanted.search
-    params: dict[str, object] = {} if asked.everyone else {"application_id": application_id}
+    params: dict[str, Any] = {} if asked.everyone else {"application_id": application_id}
     if search:
         exact = anywhere(search)[1:-1]
         params["login"] = anywhere(search) if asked.by_part_of_login else exact

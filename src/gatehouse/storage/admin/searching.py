@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, or_
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, or_
 from sqlalchemy.types import Text
 
 from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.statements import Bytewise, Row, Statement, Verb
 
 T = TypeVar("T")
 
@@ -29,13 +29,26 @@ def found_in(*columns: ColumnElement[str]) -> ColumnElement[bool]:
     return or_(*(func.lower(column).like(SEARCH, escape=ESCAPE) for column in columns))
 
 
+LAST: Final = "\U0010ffff"  # no text goes on with anything greater
+
+
+def begins(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    """A range of an index on Bytewise(column); its ends are the parameters `<name>_from` and `<name>_to`."""
+    text = Bytewise(column)
+    return and_(text >= bindparam(f"{name}_from", type_=Text()), text < bindparam(f"{name}_to", type_=Text()))
+
+
+def beginning(name: str, search: str) -> dict[str, object]:
+    return {f"{name}_from": search, f"{name}_to": f"{search}{LAST}"}
+
+
 class Listing:
     """One list: its rows a page at a time, and how many there are in all. `searched`: its statements search."""
 
     def __init__(self, rows: Select[Any], *, counted: Select[Any], searched: bool = True) -> None:
-        self._searched = searched
         self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
         self._count = Statement(counted)
+        self._searched = searched
 
     def page(
         self,

@@ -19,10 +19,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
     text,
 )
 
-from gatehouse.storage.statements import Document
+from gatehouse.storage.statements import Bytewise, Document
 
 NAMING: Final = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -92,6 +93,9 @@ attempts = Table(  # failed guesses, exact and surviving restarts (checklist LG-
 
 # -- audit --------------------------------------------------------------------------------------------
 
+RARE: Final = "event NOT IN ('game.confirmed', 'grant.made', 'login.done', 'session.ended', 'session.opened')"
+BY_OTHERS: Final = "actor <> subject"
+
 audit_events = Table(
     "audit_events",
     metadata,
@@ -109,6 +113,9 @@ audit_events = Table(
     Column("place", BigInteger, unique=True),  # its number in the chain, once sealed
     Index(None, "subject", "at"),
     Index(None, "at"),
+    # What happens all day (sign-ins, people about themselves) stays out of these two: it is found by the others.
+    Index("ix_audit_events_rare", "event", "at", postgresql_where=text(RARE), sqlite_where=text(RARE)),
+    Index("ix_audit_events_by_others", "actor", "at", postgresql_where=text(BY_OTHERS), sqlite_where=text(BY_OTHERS)),
     Index(
         "ix_audit_events_unsealed",
         "at",
@@ -139,6 +146,7 @@ audit_refusals = Table(  # capped: the oldest go first
     _text("request_id"),
     _document("details"),
     _document("personal"),
+    Index(None, "subject"),
     sqlite_autoincrement=True,
 )
 
@@ -200,8 +208,27 @@ users = Table(
     _number("rev"),  # revocation epoch: tokens with an older one are refused (R2)
     _document("meta"),
     _number("version"),
-    Index(None, "reg_time"),
+    # What the console's list of people walks along, and the few that it singles out.
+    Index("ix_users_reg_time", "reg_time", "user_id"),
+    Index(
+        "ix_users_blocked",
+        "reg_time",
+        "user_id",
+        postgresql_where=text("blocked IS true"),
+        sqlite_where=text("blocked IS 1"),
+    ),
+    Index(
+        "ix_users_service",
+        "reg_time",
+        "user_id",
+        postgresql_where=text("kind = 'service'"),
+        sqlite_where=text("kind = 'service'"),
+    ),
 )
+# By how they begin: the console's search among a hundred thousand.
+Index("ix_users_login_begins", Bytewise(users.c.login_key))
+Index("ix_users_nick_begins", Bytewise(func.lower(users.c.nick)))
+Index("ix_users_id_begins", Bytewise(users.c.user_id))
 
 user_tags = Table(
     "user_tags",
@@ -209,7 +236,7 @@ user_tags = Table(
     _text("user_id"),
     _text("tag"),
     PrimaryKeyConstraint("user_id", "tag"),
-    Index(None, "tag"),
+    Index(None, "tag", "user_id"),
 )
 
 user_purchases = Table(

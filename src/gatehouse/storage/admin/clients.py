@@ -49,7 +49,7 @@ BREAKS = Statement(
 
 
 def listed(application_id: int, wanted: Wanted, now: int) -> Verb[Page[ClientLine]]:
-    return LINES.page(wanted, _line, only_rows={"now": now}, of=application_id)
+    return LINES.page(wanted, _line, beside={"now": now}, of=application_id)
 
 
 def _line(row: Row) -> ClientLine:

@@ -64,8 +64,7 @@ async def test_everyone_finds_the_applications_and_tabs_his_rights_open(
     assert shop.status_code == (200 if tabs else 403)
     assert tuple(tab for tab in TABS if f'<li><a href="{PAGE}{tab}"' in shop.text) == tabs
     for tab in TABS:
-        if tab not in ("/matrix", "/users"):
-            assert (await visitor.get(f"{PAGE}{tab}")).status_code == (200 if tab in tabs else 403), tab
+        assert (await visitor.get(f"{PAGE}{tab}")).status_code == (200 if tab in tabs else 403), tab
 
 
 async def test_an_application_is_made_in_a_project_or_alone_by_who_may(studio: Service, inside: Visitors) -> None:

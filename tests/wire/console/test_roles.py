@@ -116,7 +116,13 @@ async def test_a_stale_save_shows_the_other_condition_in_words(inside: Visitors)
     await send(ada, BETA, do="apply", description="of Ada", **AT_STUDIO)
     page = await send(olga, BETA, do="apply", description="of Olga", **TAGGED)
     assert page.status_code == 409
-    for words in ("Somebody else saved this meanwhile", "of Ada", "of Olga", "e-mail at studio.example", "tagged beta"):
+    for words in (
+        "Somebody else saved this meanwhile",
+        "of Ada",
+        "of Olga",
+        "e-mail at studio.example",
+        "tagged beta",
+    ):
         assert words in page.text
 
 

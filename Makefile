@@ -13,7 +13,7 @@ ROUNDS ?= 20
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 BENCH := $(VENV)/.bench
-SOURCES := $(shell find src -not -path '*__pycache__*')
+SOURCES := $(shell find src clients/python clients/sample_game -not -path '*__pycache__*')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

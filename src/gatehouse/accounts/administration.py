@@ -53,9 +53,16 @@ class Administration:
             reg_time=self._clock.now(),
         )
 
-    async def block(self, user_id: str, origin: Origin) -> User:
+    async def block(self, user_id: str, origin: Origin, *, even_last_administrator: bool = False) -> User:
+        """Raises UserNotFound, and LastAdministrator."""
         record = self._recorder.record(Event.USER_BLOCKED, origin, subject=user_id)
-        return await self._store.set_blocked(user_id, record, blocked=True, now=self._clock.now())
+        return await self._store.set_blocked(
+            user_id,
+            record,
+            blocked=True,
+            now=self._clock.now(),
+            even_last_administrator=even_last_administrator,
+        )
 
     async def unblock(self, user_id: str, origin: Origin) -> User:
         record = self._recorder.record(Event.USER_UNBLOCKED, origin, subject=user_id)

@@ -1,8 +1,26 @@
-"""Tags and purchases of an account: words that conditions look at (R1, interface §2.7)."""
+"""Tags and purchases of an account: words that conditions look at (R1, interface §2.7); its language and country."""
+
+import re
+from typing import Final
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import KEPT_TAGS, TAG_LONGEST, TAGS_MOST
 from gatehouse.kernel.text import is_plain_line
+
+LANG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
+COUNTRY: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
+
+
+def check_lang(text: str) -> str:
+    if not LANG.fullmatch(text):
+        raise BadAccount("must be a language tag such as en or pt-BR")
+    return text
+
+
+def check_country(text: str) -> str:
+    if not COUNTRY.fullmatch(text):
+        raise BadAccount("must be two capital letters such as DE")
+    return text
 
 
 def check_tags(tags: frozenset[str]) -> frozenset[str]:

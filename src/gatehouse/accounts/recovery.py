@@ -3,6 +3,7 @@
 Nobody is signed in by it, and second factors are still asked for at the next sign-in (LG-15).
 """
 
+from gatehouse.accounts.errors import UserBlocked
 from gatehouse.accounts.links import Asker, Links, by_the_owner
 from gatehouse.accounts.logins import check_login, login_key
 from gatehouse.accounts.model import LinkKind, User
@@ -52,6 +53,12 @@ class Recovery:
         known = await self._store.user_by_login(login_key(checked))
         owner = None if known is None or known.blocked else known
         await self._links.send_or_pretend(LinkKind.RESET, owner, checked, asker)
+
+    async def send(self, user: User, origin: Origin) -> None:
+        """Mail him a link, on an administrator's word. Raises UserBlocked, for whom it would not open."""
+        if user.blocked or user.login is None:
+            raise UserBlocked(f"no link for {user.user_id}")
+        await self._links.send(LinkKind.RESET, user, origin)
 
     async def owner(self, secret: str) -> User:
         """Whose password the link would replace. Raises LinkDead."""

@@ -90,6 +90,11 @@ class Sessions:
         entry = self._recorder.record(Event.SIGNED_OUT, origin, subject=signed_in.user.user_id)
         return await self._store.end(signed_in.user.user_id, session_id, entry)
 
+    async def close(self, user_id: str, session_id: str, origin: Origin) -> bool:
+        """End somebody else's, on an administrator's word."""
+        entry = self._recorder.record(Event.SESSION_CLOSED, origin, subject=user_id)
+        return await self._store.end(user_id, session_id, entry)
+
     async def of_user(self, user_id: str) -> Sequence[Session]:
         return await self._store.of_user(user_id, self._clock.now())
 

@@ -22,10 +22,13 @@ class AccountStore(Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
 
-    async def set_blocked(self, user_id: str, record: Record, *, blocked: bool, now: int) -> User:
+    async def set_blocked(
+        self, user_id: str, record: Record, *, blocked: bool, now: int, even_last_administrator: bool = False
+    ) -> User:
         """Block or unblock; blocking raises `rev` in the same act, so that no token outlives it.
 
-        `rev` grows with every call, also when the clock was set back. Raises UserNotFound.
+        `rev` grows with every call, also when the clock was set back. Raises UserNotFound; and LastAdministrator
+        when nobody would be left who administers, also when the last two are blocked at the same moment.
         """
 
     async def put_labels(

@@ -150,6 +150,7 @@ def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[
             records=room.records,
             crowd=Crowd(store=store, clock=house.clock, most=settings.pending_most),
             clock=house.clock,
+            node=room.node,
             code_match=settings.code_match,
         ),
         polls=Polls(

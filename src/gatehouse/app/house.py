@@ -3,7 +3,7 @@
 import base64
 import secrets
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -56,7 +56,9 @@ class House:
     """Every room, built once: what the server serves and the commands use."""
 
     settings: Settings
+    sources: Mapping[str, str]  # where each setting comes from
     dev: bool
+    opened_at: int
     storage: Storage
     clock: Clock
     masters: MasterKeys
@@ -107,9 +109,9 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool) -> AsyncIte
         if held:
             await refuse_wrong_master_key(storage, masters)
         await ensure_current(storage.runner, database.url.reveal(), migrate=serving or not held)
-        settings = await with_base_url(loaded, storage, serving=serving)
+        known = await with_base_url(loaded, storage, serving=serving)
         key = await instance_key(storage, masters)
-        house = build(settings, storage=storage, masters=masters, clock=clock, key=key, dev=loaded.dev)
+        house = build(known, storage=storage, masters=masters, clock=clock, key=key)
         try:
             await move_in(house)
             yield house
@@ -117,16 +119,17 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool) -> AsyncIte
             house.passwords.close()
 
 
-async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> Settings:
+async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> Loaded:
     remembered = await storage.installation.fact(BASE_URL)
     if serving:
         if remembered != loaded.settings.server.base_url:
             await storage.installation.state(BASE_URL, loaded.settings.server.base_url)
-        return loaded.settings
-    return loaded.settings if remembered is None else loaded.remembering(remembered).settings
+        return loaded
+    return loaded if remembered is None else loaded.remembering(remembered)
 
 
-def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes, dev: bool) -> House:
+def build(loaded: Loaded, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes) -> House:
+    settings, dev = loaded.settings, loaded.dev
     tally = Tally(store=storage.tallies, clock=clock)
     recorder = Recorder(mac_key=expand(key, "audit"), clock=clock, tally=tally)
     passwords = Passwords(
@@ -146,7 +149,9 @@ def build(settings: Settings, *, storage: Storage, masters: MasterKeys, clock: C
     signer = Signer(keyring=keyring, clock=clock, executor=ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa"))
     return House(
         settings=settings,
+        sources=loaded.sources,
         dev=dev,
+        opened_at=clock.now(),
         storage=storage,
         clock=clock,
         masters=masters,

@@ -32,6 +32,7 @@ class Event(StrEnum):
     LOGGED_IN = "login.done", "Someone signed in through the login operation."
     PROVED_AGAIN = "session.proved_again", "Someone proved again that it is he; the session got a new id."
     SIGNED_OUT = "session.ended", "A session was ended by its owner."
+    SESSION_CLOSED = "session.closed", "A session was ended by an administrator."
     SIGNED_OUT_EVERYWHERE = "session.all_ended", "Every session and token of an account was ended."
     USER_REGISTERED = "user.registered", "Someone registered an account; its address is not confirmed yet."
     REGISTERED_AGAIN = "user.registered_again", "Someone registered the address of an account; its owner was told."

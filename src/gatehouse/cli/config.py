@@ -15,10 +15,10 @@ from gatehouse.cli.common import (
     print_problems,
     read_settings,
 )
-from gatehouse.settings import Loaded, Purpose, Secret, SettingsRefused
-from gatehouse.settings.entries import ENTRIES, value_of
+from gatehouse.settings import Loaded, Purpose, SettingsRefused
+from gatehouse.settings.entries import ENTRIES
+from gatehouse.settings.showing import cell, shown
 
-Shown = bool | int | str | list[str]
 REFUSED: Final = 1
 
 
@@ -34,7 +34,9 @@ def show(invocation: Invocation, *, as_json: bool) -> None:
     """Print every setting, its value and where it comes from; secrets are masked."""
     loaded = load_settings(invocation)
     if as_json:
-        print_json({name: {"value": shown(loaded, name), "source": loaded.sources[name]} for name in ENTRIES})
+        print_json(
+            {name: {"value": shown(loaded.settings, name), "source": loaded.sources[name]} for name in ENTRIES}
+        )
     else:
         print_table(loaded)
 
@@ -62,17 +64,6 @@ def report(refused: SettingsRefused, *, as_json: bool) -> None:
         print_problems(refused)
 
 
-def shown(loaded: Loaded, name: str) -> Shown:
-    value = value_of(loaded.settings, ENTRIES[name])
-    if isinstance(value, tuple):
-        return [text_of(member) for member in value]
-    return text_of(value) if isinstance(value, Secret) else value
-
-
-def text_of(value: object) -> str:
-    return value.shown if isinstance(value, Secret) else str(value)
-
-
 def print_table(loaded: Loaded) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -81,12 +72,6 @@ def print_table(loaded: Loaded) -> None:
     for heading in ("setting", "value", "source"):
         table.add_column(heading, overflow="fold")
     for name in ENTRIES:
-        table.add_row(name, cell(shown(loaded, name)), loaded.sources[name])
+        table.add_row(name, cell(shown(loaded.settings, name)), loaded.sources[name])
     # Values are other people's text: no markup, no emoji codes.
     Console(markup=False, emoji=False, highlight=False).print(table)
-
-
-def cell(value: Shown) -> str:
-    if isinstance(value, list):
-        return ", ".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)

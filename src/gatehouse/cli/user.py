@@ -146,8 +146,10 @@ def unblock(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_json: bool) -> None:
     async def work(house: House) -> User:
         found = await find_user(house, user_name)
-        change = house.administration.block if blocked else house.administration.unblock
-        return await change(found.user_id, operator())
+        if not blocked:
+            return await house.administration.unblock(found.user_id, operator())
+        # Whoever has this machine makes another administrator when he needs one; a stolen account cannot wait.
+        return await house.administration.block(found.user_id, operator(), even_last_administrator=True)
 
     changed = in_house(invocation, work)
     if as_json:

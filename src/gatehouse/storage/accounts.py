@@ -19,6 +19,7 @@ from gatehouse.audit.model import Record
 from gatehouse.storage import once, personal_data
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
+from gatehouse.storage.last_administrator import refuse_last_administrator
 from gatehouse.storage.logout_calls import end_user_grants
 from gatehouse.storage.permissions.owners import refuse_last_owner
 from gatehouse.storage.permissions.records import assign_root_role
@@ -234,7 +235,11 @@ def retired_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
     return frozenset(row.user_id for row in rows)
 
 
-def set_blocked(user_id: str, entry: Record, *, blocked: bool, now: int) -> Verb[User]:
+def set_blocked(
+    user_id: str, entry: Record, *, blocked: bool, now: int, even_last_administrator: bool = False
+) -> Verb[User]:
+    if blocked and not even_last_administrator:
+        yield from refuse_last_administrator(user_id, now)
     # Milliseconds, so that epochs raised within one second differ; never below what it was.
     if not (yield SET_BLOCKED(of=user_id, to=blocked, epoch=now * 1_000)):
         raise UserNotFound

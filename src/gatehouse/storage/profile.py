@@ -6,8 +6,7 @@ from dataclasses import fields
 from sqlalchemy import bindparam, delete, select, update
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
-from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL, Auth, Link, LinkKind, User
-from gatehouse.accounts.own.errors import LastAdministrator
+from gatehouse.accounts.model import Auth, Link, LinkKind, User
 from gatehouse.accounts.own.model import (
     ACTS_SHOWN,
     AllowedClient,
@@ -21,10 +20,10 @@ from gatehouse.audit.model import Record
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import Mail
 from gatehouse.storage import mail, once
-from gatehouse.storage.accounts import drop_belongings, user_by_login
+from gatehouse.storage.accounts import change_user, drop_belongings, user_by_login
 from gatehouse.storage.audit import erase_personal, record
+from gatehouse.storage.last_administrator import refuse_last_administrator
 from gatehouse.storage.passkeys import passkeys_of
-from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.registration import ADDRESS, end_links, owner
 from gatehouse.storage.runner import Stored, act, look, survey
@@ -78,21 +77,6 @@ ROLES = Statement(
     select(role_assignments)
     .where(role_assignments.c.user_id == bindparam("of"))
     .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
-)
-# Locked until the commit, in one order: of the last two administrators who go at once, one finds himself alone.
-ADMINISTRATORS = Statement(
-    select(role_assignments.c.user_id)
-    .join(users, users.c.user_id == role_assignments.c.user_id)
-    .where(
-        role_assignments.c.application_id == CENTRAL,
-        role_assignments.c.project_id == "",
-        role_assignments.c.resource_kind == "",
-        role_assignments.c.role_key == ADMINISTRATOR,
-        UNEXPIRED,
-        users.c.blocked.is_(False),
-    )
-    .order_by(role_assignments.c.user_id)
-    .with_for_update(of=role_assignments)
 )
 SET_NICK = Statement(update(users).where(_MINE).values(nick=bindparam("to"), **_CHANGED).returning(users.c.user_id))
 SET_LANG = Statement(update(users).where(_MINE).values(lang=bindparam("to"), **_CHANGED).returning(users.c.user_id))
@@ -167,6 +151,15 @@ def set_lang(user_id: str, lang: str, entry: Record) -> Verb[None]:
     yield from record(entry)
 
 
+def change_account(whole: User, entries: Sequence[Record], mails: Sequence[Mail], *, ends_links: bool) -> Verb[None]:
+    yield from change_user(whole)
+    if ends_links:
+        yield from end_links(whole.user_id)
+    yield from mail.queue(mails, whole.user_id)
+    for entry in entries:
+        yield from record(entry)
+
+
 # -- another address ----------------------------------------------------------------------------------
 
 
@@ -232,9 +225,8 @@ def prove_again(digest: bytes, fresh: bytes, auth: Auth, entry: Record, now: int
 
 
 def erase(user_id: str, entry: Record, *, even_last_administrator: bool, now: int) -> Verb[None]:
-    administrators = yield ADMINISTRATORS(now=now)
-    if not even_last_administrator and [row.user_id for row in administrators] == [user_id]:
-        raise LastAdministrator
+    if not even_last_administrator:
+        yield from refuse_last_administrator(user_id, now)
     yield from change_structure()
     if not (yield DROP_ACCOUNT(of=user_id)):
         raise UserNotFound
@@ -251,6 +243,7 @@ class ProfileStorage(Stored):
     user_by_login = look(user_by_login)
     set_nick = act(set_nick)
     set_lang = act(set_lang)
+    change_account = act(change_account)
     put_change = act(put_change)
     change = look(change)
     take_over = act(take_over)

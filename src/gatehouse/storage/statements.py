@@ -112,6 +112,24 @@ def lines_of(joined: str | None) -> frozenset[str]:
     return frozenset(joined.split("\n")) if joined else frozenset()
 
 
+class Bytewise(FunctionElement[str]):
+    """A text that is compared byte by byte on both databases, so that a beginning of it is one range of an index."""
+
+    inherit_cache = True
+    name = "bytewise"
+    type = Text()
+
+
+@compiles(Bytewise, "postgresql")
+def _bytewise_on_postgres(element: Bytewise, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return f'(({compiler.process(element.clauses, **kw)}) COLLATE "C")'
+
+
+@compiles(Bytewise, "sqlite")
+def _bytewise_on_sqlite(element: Bytewise, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return compiler.process(element.clauses, **kw)
+
+
 class RowsAsJson(FunctionElement[object]):
     """Whole rows of these columns as one JSON document, in no order: tables read without further round trips.
 

@@ -19,10 +19,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
     text,
 )
 
-from gatehouse.storage.statements import Document
+from gatehouse.storage.statements import Bytewise, Document
 
 NAMING: Final = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -207,8 +208,27 @@ users = Table(
     _number("rev"),  # revocation epoch: tokens with an older one are refused (R2)
     _document("meta"),
     _number("version"),
-    Index(None, "reg_time"),
+    # What the console's list of people walks along, and the few that it singles out.
+    Index("ix_users_reg_time", "reg_time", "user_id"),
+    Index(
+        "ix_users_blocked",
+        "reg_time",
+        "user_id",
+        postgresql_where=text("blocked IS true"),
+        sqlite_where=text("blocked IS 1"),
+    ),
+    Index(
+        "ix_users_service",
+        "reg_time",
+        "user_id",
+        postgresql_where=text("kind = 'service'"),
+        sqlite_where=text("kind = 'service'"),
+    ),
 )
+# By how they begin: the console's search among a hundred thousand.
+Index("ix_users_login_begins", Bytewise(users.c.login_key))
+Index("ix_users_nick_begins", Bytewise(func.lower(users.c.nick)))
+Index("ix_users_id_begins", Bytewise(users.c.user_id))
 
 user_tags = Table(
     "user_tags",
@@ -216,7 +236,7 @@ user_tags = Table(
     _text("user_id"),
     _text("tag"),
     PrimaryKeyConstraint("user_id", "tag"),
-    Index(None, "tag"),
+    Index(None, "tag", "user_id"),
 )
 
 user_purchases = Table(
@@ -745,6 +765,22 @@ application_schemas = Table(
     _document("secret_data"),
     _number("version"),
     _time("updated_at"),
+)
+
+schema_versions = Table(  # schema and roles as every save left them, the newest hundred of each application
+    "schema_versions",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    _number("version"),
+    _time("saved_at"),
+    _text("actor"),  # as the audit log names him; "" for what was there before any save
+    _document("changes"),  # since the version before, counted
+    _document("login"),
+    _document("private_data"),
+    _document("public_data"),
+    _document("secret_data"),
+    _document("roles"),
+    PrimaryKeyConstraint("application_id", "version"),
 )
 
 roles = Table(

@@ -12,7 +12,8 @@ import pytest
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import GameSession, PollMark
 from gatehouse.kernel.errors import Unavailable
-from tests.support.game import ELSEWHERE, Game, confirm, held, register
+from tests.support.builders import ORIGIN
+from tests.support.game import ANNA, ELSEWHERE, Game, approve, confirm, held, register
 from tests.support.rawhttp import raw_connection
 from tests.support.service import Service, running_service
 from tests.support.signing import public_key, signed
@@ -433,6 +434,20 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tu
 
 def at(node: Service, game: Game) -> Game:
     return Game(service=node, gsid=game.gsid, location=game.location, told=game.told)
+
+
+async def test_of_polls_that_begin_at_two_nodes_in_one_second_the_newer_takes_the_answer(
+    nodes: tuple[Service, Service],
+) -> None:
+    here, there = nodes
+    anna = await here.house.administration.create(login=ANNA, nick="Anna", password=None, origin=ORIGIN)
+    game = await register(here)
+    older = game.polling()
+    await held(here)  # and its number is not stored: the clock stands still
+    newer = at(there, game).polling()
+    await held(there)
+    await approve(game, anna)
+    assert [(await one).json()["status"] for one in (newer, older)] == ["OK", "RETRY"]
 
 
 async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[Service, Service]) -> None:

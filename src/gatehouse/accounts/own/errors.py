@@ -9,7 +9,7 @@ class SameAddress(BadAccount):
 
 
 class LastAdministrator(Conflict):
-    public = "The last administrator cannot be erased; make somebody else one first."
+    public = "This is the last administrator; make somebody else one first."
 
 
 class SessionEnded(Refused):

@@ -53,8 +53,8 @@ class EmailCodes:
         kept = await self._store.enable_email(user.user_id, codes.digests, entry, mails)
         return codes.shown if kept else ()
 
-    async def disable(self, user: User, *, origin: Origin, device: str = "") -> None:
-        entry, mails = self._telling.removed(Factor.EMAIL, user, origin, device)
+    async def disable(self, user: User, *, origin: Origin, device: str = "", reason: str = "") -> None:
+        entry, mails = self._telling.removed(Factor.EMAIL, user, origin, device, reason)
         await self._store.disable_email(user.user_id, entry, mails)
 
     async def send(self, user: User, *, origin: Origin, device: str = "") -> None:

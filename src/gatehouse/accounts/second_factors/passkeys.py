@@ -112,8 +112,10 @@ class Passkeys:
         entry = self._telling.record(Event.PASSKEY_RENAMED, user, origin, passkey=passkey_id)
         await self._store.rename_passkey(user.user_id, credential_id_of(passkey_id), check_name(name), entry)
 
-    async def remove(self, user: User, passkey_id: str, *, origin: Origin, device: str = "") -> None:
-        entry, mails = self._telling.removed(Factor.PASSKEY, user, origin, device)
+    async def remove(
+        self, user: User, passkey_id: str, *, origin: Origin, device: str = "", reason: str = ""
+    ) -> None:
+        entry, mails = self._telling.removed(Factor.PASSKEY, user, origin, device, reason)
         await self._store.remove_passkey(user.user_id, credential_id_of(passkey_id), entry, mails)
 
     async def _owned(self, given: SignInAnswer, user: User | None) -> Passkey:

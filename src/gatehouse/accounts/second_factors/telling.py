@@ -21,8 +21,11 @@ class Telling:
         record = self.record(Event.FACTOR_ADDED, user, origin, factor=factor.value)
         return record, self.mails(Template.FACTOR_ADDED, user, origin, device, factor=factor.value)
 
-    def removed(self, factor: Factor, user: User, origin: Origin, device: str) -> tuple[Record, Sequence[Mail]]:
-        record = self.record(Event.FACTOR_REMOVED, user, origin, factor=factor.value)
+    def removed(
+        self, factor: Factor, user: User, origin: Origin, device: str, reason: str = ""
+    ) -> tuple[Record, Sequence[Mail]]:
+        """`reason`: why somebody else than its owner removed it."""
+        record = self.record(Event.FACTOR_REMOVED, user, origin, factor=factor.value, **because(reason))
         return record, self.mails(Template.FACTOR_REMOVED, user, origin, device, factor=factor.value)
 
     def record(self, event: Event, user: User, origin: Origin, **details: Detail) -> Record:
@@ -34,3 +37,7 @@ class Telling:
             return ()
         told = {"address": origin.address, "device": device, **values}
         return (self.composer.compose(template, to=user.login, lang=user.lang, **told),)
+
+
+def because(reason: str) -> dict[str, Detail]:
+    return {"reason": reason} if reason else {}

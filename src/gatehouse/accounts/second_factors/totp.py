@@ -91,8 +91,8 @@ class Totp:
         )
         return codes.shown if kept else ()
 
-    async def remove(self, user: User, *, origin: Origin, device: str = "") -> None:
-        entry, mails = self._telling.removed(Factor.TOTP, user, origin, device)
+    async def remove(self, user: User, *, origin: Origin, device: str = "", reason: str = "") -> None:
+        entry, mails = self._telling.removed(Factor.TOTP, user, origin, device, reason)
         await self._store.remove_totp(user.user_id, entry, mails)
 
     async def spend(self, user: User, code: str) -> bool:

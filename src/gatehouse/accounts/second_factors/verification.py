@@ -10,7 +10,7 @@ from gatehouse.accounts.second_factors.errors import SecondFactorWrong
 from gatehouse.accounts.second_factors.model import Factor, Factors, enabled, factors_of
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes, plain
 from gatehouse.accounts.second_factors.store import SecondFactorStore
-from gatehouse.accounts.second_factors.telling import Telling
+from gatehouse.accounts.second_factors.telling import Telling, because
 from gatehouse.accounts.second_factors.totp import Totp, is_code
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
@@ -64,9 +64,9 @@ class SecondFactors:
             await self._guesses.failed_all(subject)
         raise SecondFactorWrong(f"user {user.user_id}")
 
-    async def reset(self, user: User, *, origin: Origin) -> None:
+    async def reset(self, user: User, *, origin: Origin, reason: str = "") -> None:
         """Remove every factor, on an administrator's word; ends every session and token of the account."""
-        entry = self._telling.record(Event.FACTORS_RESET, user, origin)
+        entry = self._telling.record(Event.FACTORS_RESET, user, origin, **because(reason))
         mails = [mail for factor in enabled(user) for mail in self._telling.removed(factor, user, origin, "")[1]]
         await self._store.reset(user.user_id, entry, mails, self._clock.now())
 

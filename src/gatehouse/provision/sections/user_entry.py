@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.labels import check_tags, check_words
+from gatehouse.accounts.labels import check_country, check_lang, check_tags, check_words
 from gatehouse.accounts.logins import check_login
 from gatehouse.accounts.model import User
 from gatehouse.provision.errors import Problems
@@ -18,8 +18,6 @@ from gatehouse.provision.given import GivenSecret
 
 # Generated ids have ten digits (R1); an import may bring shorter and longer ones.
 USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
-LANG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
-COUNTRY: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
 
 Flag = bool | UnsetType | None
 Words = frozenset[str] | UnsetType | None
@@ -64,18 +62,6 @@ class WantedUser:
 def check_user_id(text: str) -> str:
     if not USER_ID.fullmatch(text):
         raise BadAccount("takes 1 to 19 digits, the first not 0")
-    return text
-
-
-def check_lang(text: str) -> str:
-    if not LANG.fullmatch(text):
-        raise BadAccount("must be a language tag such as en or pt-BR")
-    return text
-
-
-def check_country(text: str) -> str:
-    if not COUNTRY.fullmatch(text):
-        raise BadAccount("must be two capital letters such as DE")
     return text
 
 

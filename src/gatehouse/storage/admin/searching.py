@@ -1,13 +1,14 @@
 """What the lists of the console share: a search in several columns, and a page of what it finds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, or_
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, or_
 from sqlalchemy.types import Text
 
 from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.statements import Bytewise, Row, Statement, Verb
 
 T = TypeVar("T")
 
@@ -28,15 +29,37 @@ def found_in(*columns: ColumnElement[str]) -> ColumnElement[bool]:
     return or_(*(func.lower(column).like(SEARCH, escape=ESCAPE) for column in columns))
 
 
-class Listing:
-    """One list: its rows a page at a time, and how many there are in all."""
+LAST: Final = "\U0010ffff"  # no text goes on with anything greater
 
-    def __init__(self, rows: Select[Any], *, counted: Select[Any]) -> None:
+
+def begins(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    """A range of an index on Bytewise(column); its ends are the parameters `<name>_from` and `<name>_to`."""
+    text = Bytewise(column)
+    return and_(text >= bindparam(f"{name}_from", type_=Text()), text < bindparam(f"{name}_to", type_=Text()))
+
+
+def beginning(name: str, search: str) -> dict[str, object]:
+    return {f"{name}_from": search, f"{name}_to": f"{search}{LAST}"}
+
+
+class Listing:
+    """One list: its rows a page at a time, and how many there are in all. `searched`: its statements search."""
+
+    def __init__(self, rows: Select[Any], *, counted: Select[Any], searched: bool = True) -> None:
         self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
         self._count = Statement(counted)
+        self._searched = searched
 
-    def page(self, wanted: Wanted, line: Callable[[Row], T], **params: object) -> Verb[Page[T]]:
-        params |= {"search": anywhere(wanted.search)}
+    def page(
+        self,
+        wanted: Wanted,
+        line: Callable[[Row], T],
+        *,
+        beside: Mapping[str, object] = MappingProxyType({}),
+        **params: object,
+    ) -> Verb[Page[T]]:
+        """`beside`: parameters of what stands in the rows, not of which rows there are."""
+        params |= {"search": anywhere(wanted.search)} if self._searched else {}
         (counted,) = yield self._count(**params)
-        rows = yield self._rows(**params, offset=wanted.offset, size=wanted.size)
+        rows = yield self._rows(**params, **beside, offset=wanted.offset, size=wanted.size)
         return Page(rows=[line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

@@ -20,6 +20,7 @@ from gatehouse.web.console.desk import ConsoleDesk, Guest
 
 PEOPLE_MOST: Final = 500  # shown, most of them folded
 PEOPLE_FIRST: Final = 12  # shown unfolded
+APPLICATIONS_MOST: Final = 20
 KINDS_FIRST: Final = 12  # of counts
 
 
@@ -103,6 +104,13 @@ class Foresight:
         forecast = await self._simulation.run(proposal, by, after="", limit=PEOPLE_MOST)
         names = await self._names.people([one.user_id for one in forecast.effects])
         return foreseen(forecast, names, application_id=application_id, application=model.application.name)
+
+    async def in_each(
+        self, guest: Guest, application_ids: Iterable[int], proposal: AnyProposal
+    ) -> Sequence[Foreseen]:
+        """The same in several applications, of many the first ones."""
+        among = sorted(set(application_ids))[:APPLICATIONS_MOST]
+        return [await self.of(guest, one, proposal) for one in among]
 
 
 def sees_everybody(standing: Visit) -> bool:

@@ -1,0 +1,102 @@
+"""What somebody may do in an application, rule by rule, with where each comes from. Pure.
+
+Made from the voices of the very evaluation that decides, so that a list and a decision cannot disagree.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from gatehouse.permissions.evaluation.effective import Effective, ScopeHeld
+from gatehouse.permissions.evaluation.gathering import SourceKind, Voice
+from gatehouse.permissions.model.facts import Structure
+from gatehouse.permissions.model.rule import Rule
+from gatehouse.permissions.model.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSource:
+    """The words are `source.<kind>`."""
+
+    kind: SourceKind
+    role: str = ""
+    group: str = ""  # its title
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldLine:
+    rule: Rule
+    sources: tuple[RuleSource, ...]
+    params: tuple[str, ...]
+    ends_at: int  # 0 for no end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Rules whose paths begin alike; "" for those of one word."""
+
+    prefix: str
+    lines: tuple[HeldLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldScope:
+    scope: Scope
+    project: str  # its title
+    families: tuple[Family, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(len(family.lines) for family in self.families)
+
+
+def held_scopes(held: Effective, structure: Structure, now: int) -> tuple[HeldScope, ...]:
+    """Every place in which a rule is held, the root first."""
+    return tuple(_scope(scope, held.rules(scope), structure, now) for scope in held.scopes if held.rules(scope).held)
+
+
+def _scope(scope: Scope, rules: ScopeHeld, structure: Structure, now: int) -> HeldScope:
+    model = structure.projects.get(scope.project_id)
+    titles = {} if model is None else {group_id: group.title for group_id, group in model.groups.items()}
+    sources, lefts = deciding(rules), rules.lefts(rules.held, now)
+    lines = [
+        HeldLine(
+            rule=rule,
+            sources=tuple(dict.fromkeys(_source(voice, titles) for voice in sources[rule])),
+            params=rules.params.get(rule, ()),
+            ends_at=now + lefts[rule] if rule in lefts else 0,
+        )
+        for rule in sorted(rules.held, key=lambda rule: (prefix_of(rule), rule.path))
+    ]
+    return HeldScope(scope=scope, project=model.project.title if model else "", families=tuple(_families(lines)))
+
+
+def deciding(rules: ScopeHeld) -> Mapping[Rule, list[Voice]]:
+    """For every rule that is held the voices of the highest tier that speaks of it: all of them say yes."""
+    found: dict[Rule, list[Voice]] = {}
+    for tier in reversed(rules.gathered.tiers):
+        speaking: dict[Rule, list[Voice]] = {}
+        for voice in tier:
+            for rule in voice.says.yes & rules.held:
+                speaking.setdefault(rule, []).append(voice)
+        found = {**speaking, **found}
+    return found
+
+
+def _source(voice: Voice, titles: Mapping[str, str]) -> RuleSource:
+    source = voice.source
+    return RuleSource(
+        kind=source.kind,
+        role=source.role.name if source.role else "",
+        group=titles.get(source.group_id, source.group_id),
+    )
+
+
+def _families(lines: Iterable[HeldLine]) -> Iterator[Family]:
+    for prefix, members in groupby(lines, key=lambda line: prefix_of(line.rule)):
+        yield Family(prefix=prefix, lines=tuple(members))
+
+
+def prefix_of(rule: Rule) -> str:
+    head, dot, _ = rule.path.partition(".")
+    return head if dot else ""

@@ -1,0 +1,107 @@
+"""Signing keys along a time line: what each does when. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.keys.model import KeyLine, SigningKey, State, state
+
+WIDTH: Final = 1_000  # of the picture, in its own units
+SHOWN_MOST: Final = 6  # keys of one line, the newest
+DAY: Final = 86_400
+THINNEST: Final = 4  # units: what lasts an hour is still to be seen beside a year
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    state: State
+    x: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One key. Times are Unix seconds; an end of 0 is open."""
+
+    kid: str
+    state: State
+    created_at: int
+    signs_from: int
+    signs_until: int
+    verifies_until: int
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    line: KeyLine
+    bars: tuple[Bar, ...]  # the newest first
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next key is published already: then a planned rotation is under way."""
+        return any(bar.state is State.NEXT for bar in self.bars)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    strips: tuple[Strip, ...]
+    begins_at: int
+    ends_at: int
+    now_x: int
+
+
+def picture(keys: Sequence[SigningKey], lines: Sequence[KeyLine], *, now: int, every: int) -> Picture:
+    """One axis for all lines; `every` is how long a key signs, so that the next change is in the picture."""
+    chosen = {line: _newest(keys, line) for line in lines}
+    shown = [key for own in chosen.values() for key in own]
+    begins = min([now - DAY, *(key.created_at for key in shown)])
+    ends = max([now + every, *(key.verifies_until for key in shown), *(key.signs_until for key in shown)])
+    axis = Axis(begins=begins, ends=ends)
+    return Picture(
+        strips=tuple(
+            Strip(line=line, bars=tuple(_bar(key, axis, now) for key in own)) for line, own in chosen.items()
+        ),
+        begins_at=begins,
+        ends_at=ends,
+        now_x=axis.x(now),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    begins: int
+    ends: int
+
+    def x(self, at: int) -> int:
+        return round((min(max(at, self.begins), self.ends) - self.begins) * WIDTH / (self.ends - self.begins))
+
+
+def _newest(keys: Sequence[SigningKey], line: KeyLine) -> list[SigningKey]:
+    own = [key for key in keys if key.line == line]
+    return sorted(own, key=lambda key: (key.signs_from, key.created_at), reverse=True)[:SHOWN_MOST]
+
+
+def _bar(key: SigningKey, axis: Axis, now: int) -> Bar:
+    standing = state(key, now)
+    return Bar(
+        kid=key.kid,
+        state=standing,
+        created_at=key.created_at,
+        signs_from=max(key.signs_from, key.created_at),
+        signs_until=key.signs_until,
+        verifies_until=key.verifies_until,
+        segments=tuple(_segments(key, axis, retired=standing is State.RETIRED)),
+    )
+
+
+def _segments(key: SigningKey, axis: Axis, *, retired: bool) -> Iterator[Segment]:
+    signs_from = max(key.signs_from, key.created_at)
+    stops = key.signs_until or axis.ends
+    spans = [(State.NEXT, key.created_at, signs_from), (State.SIGNING, signs_from, stops)]
+    if key.signs_until:
+        spans.append((State.VERIFYING, key.signs_until, key.verifies_until or axis.ends))
+    for kind, begins, ends in spans:
+        if ends > begins:
+            x = min(axis.x(begins), WIDTH - THINNEST)
+            yield Segment(state=State.RETIRED if retired else kind, x=x, width=max(THINNEST, axis.x(ends) - x))

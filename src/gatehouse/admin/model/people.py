@@ -1,0 +1,129 @@
+"""People as the console lists and shows them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.audit.model import Record
+
+
+class Among(StrEnum):
+    """Whom a list is about; the words are `people.among_<value>`."""
+
+    EVERYBODY = "everybody"
+    BLOCKED = "blocked"
+    ADMINISTRATORS = "administrators"
+    SERVICE_ACCOUNTS = "service_accounts"
+
+
+class Side(StrEnum):
+    """Which records of the audit log: those about a person, or those of what he did to others."""
+
+    ABOUT = "about"
+    BY = "by"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonLine:
+    user_id: str
+    kind: str
+    nick: str
+    login: str
+    email_verified: bool
+    blocked: bool
+    administers: bool
+    registered_at: int
+    seen_at: int  # 0 for never, or longer ago than is kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is not in the account itself."""
+
+    seen_at: int
+    administers: bool  # holds the role at the root of application 1
+    project_id: str  # of a service account
+    tags: Sequence[str]  # that others have: to choose from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRole:
+    application_id: int
+    application: str
+    role: str
+    project_id: str
+    project: str
+    resource_kind: str
+    resource_id: str
+    ends_at: int
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenEntries:
+    """A place at which rules are written for the person directly."""
+
+    application_id: int
+    application: str
+    project_id: str
+    project: str
+    resource_kind: str
+    resource_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedIn:
+    """A group that lists the person by id."""
+
+    group_id: str
+    group: str
+    project_id: str
+    project: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What is written about a person directly; what comes by conditions and groups is for evaluation."""
+
+    roles: Sequence[WrittenRole]
+    entries: Sequence[WrittenEntries]
+    groups: Sequence[ListedIn]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedApplication:
+    application_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonBreaks:
+    """What goes when an account is erased."""
+
+    roles: int
+    groups: int
+    clients: int  # that hold something of his
+    sessions: int
+    sole_owner_of: Sequence[str]  # titles of projects that would have no owner
+
+
+class PeopleListStore(Protocol):
+    async def people(self, among: Among, tag: str, wanted: Wanted, now: int) -> Page[PersonLine]:
+        """The newest first; `tag` narrows it to those who have it, and nothing to everybody."""
+
+    async def standing(self, user_id: str, now: int) -> Standing:
+        """Of somebody who is there."""
+
+    async def written(self, user_id: str) -> Written:
+        """By application, then by project."""
+
+    async def applications(self) -> Sequence[NamedApplication]:
+        """That are not removed, by name; application 1 first."""
+
+    async def activity(self, user_id: str, side: Side, wanted: Wanted) -> Page[Record]:
+        """The newest first."""
+
+    async def breaks(self, user_id: str, now: int) -> PersonBreaks:
+        """What would end with the account."""

@@ -1,0 +1,88 @@
+"""Settings that are allowed and yet carry a risk: what an administrator should know without having to look. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.kernel.addresses import Network
+
+WIDE_PREFIX: Final = 8  # bits; a network wider than this is no network of one's own
+ROTATES_OFTEN: Final = 7  # days; verifiers that look once a week would miss a key
+SHORT_LEAD: Final = 600  # seconds; less than many verifiers keep a key set for
+LONG_JWT: Final = 180  # days
+SHORT_RETENTION: Final = 90  # days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posture:
+    """Of the settings what risks are seen by, in plain values: this room knows no settings."""
+
+    dev: bool
+    base_url: str
+    is_local: bool  # the base_url names this machine
+    listens_locally: bool
+    trusted_proxies: Sequence[Network]
+    operations_locally: bool
+    registration: bool
+    allowed_domains: Sequence[str]
+    mail_host: str
+    mail_encrypted: bool  # or to a server on this machine
+    rates_enabled: bool
+    outbound: Sequence[Network]
+    session_info: Sequence[Network]
+    jwt_without_factor: bool
+    rotate_days: int
+    publish_lead_seconds: int
+    user_jwt_days: int
+    retention_days: int  # 0 for ever
+    log_level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """The words are `risk.<name>` and `risk.<name>_text`."""
+
+    name: str
+    setting: str  # that is to be changed; "" for a flag of the command line
+    serious: bool = False
+
+
+def risks(posture: Posture) -> tuple[Risk, ...]:
+    """The serious ones first."""
+    every = (
+        (posture.dev, Risk(name="dev", setting="", serious=True)),
+        (is_plain(posture), Risk(name="plain_http", setting="server.base_url", serious=True)),
+        (is_bare(posture), Risk(name="no_proxy", setting="server.trusted_proxies")),
+        (is_wide(posture.trusted_proxies), Risk(name="wide_proxies", setting="server.trusted_proxies", serious=True)),
+        (not posture.operations_locally, Risk(name="open_operations", setting="operations.bind")),
+        (not posture.rates_enabled, Risk(name="no_rates", setting="rates.enabled", serious=True)),
+        (is_wide(posture.outbound), Risk(name="wide_outbound", setting="outbound.allow", serious=True)),
+        (is_wide(posture.session_info), Risk(name="wide_info", setting="game.session_info_allow", serious=True)),
+        (posture.jwt_without_factor, Risk(name="without_factor", setting="tokens.jwt_without_factor", serious=True)),
+        (is_open(posture), Risk(name="registration", setting="accounts.registration")),
+        (not posture.mail_host, Risk(name="no_mail", setting="mail.host")),
+        (not posture.mail_encrypted, Risk(name="mail_in_clear", setting="mail.security", serious=True)),
+        (posture.rotate_days < ROTATES_OFTEN, Risk(name="short_keys", setting="keys.rotate_days")),
+        (posture.publish_lead_seconds < SHORT_LEAD, Risk(name="short_lead", setting="keys.publish_lead_seconds")),
+        (posture.user_jwt_days > LONG_JWT, Risk(name="long_jwt", setting="tokens.user_jwt_days")),
+        (0 < posture.retention_days < SHORT_RETENTION, Risk(name="short_audit", setting="audit.retention_days")),
+        (posture.log_level == "debug", Risk(name="debug", setting="log.level")),
+    )
+    found = [risk for holds, risk in every if holds]
+    return tuple(sorted(found, key=lambda risk: not risk.serious))
+
+
+def is_plain(posture: Posture) -> bool:
+    return posture.base_url.startswith("http:") and not posture.is_local
+
+
+def is_bare(posture: Posture) -> bool:
+    return not posture.listens_locally and not posture.trusted_proxies
+
+
+def is_open(posture: Posture) -> bool:
+    return posture.registration and not posture.allowed_domains
+
+
+def is_wide(networks: Sequence[Network]) -> bool:
+    return any(network.prefixlen < WIDE_PREFIX for network in networks)

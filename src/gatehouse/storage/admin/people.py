@@ -1,0 +1,170 @@
+"""Lists people (admin/model/people.py).
+
+With a hundred thousand of them every list is asked for in the one shape that its filters have, so that each walks
+along an index: the ids of a page first, and only for these what is shown of them.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
+
+from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
+from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.people import Among, PersonLine
+from gatehouse.audit.events import Event
+from gatehouse.storage.admin import person
+from gatehouse.storage.admin.searching import ESCAPE, OFFSET, SIZE, anywhere, beginning, begins
+from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.runner import Stored, survey
+from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.tables import audit_events, role_assignments, sessions, user_tags, users
+
+COUNTED_MOST: Final = 200_000  # beyond that nobody turns pages
+_TAG: Final = bindparam("tag", type_=Text())
+_DOMAIN: Final = bindparam("domain", type_=Text())
+
+_ADMINISTRATORS: Final = select(role_assignments.c.user_id).where(
+    role_assignments.c.application_id == CENTRAL,
+    role_assignments.c.role_key == ADMINISTRATOR,
+    role_assignments.c.project_id == "",
+    UNEXPIRED,
+)
+_TAGGED: Final = exists().where(user_tags.c.user_id == users.c.user_id, user_tags.c.tag == _TAG)
+_BEGINS: Final = or_(
+    begins(users.c.login_key, "login"),
+    begins(func.lower(users.c.nick), "nick"),
+    begins(func.lower(users.c.nick), "plain"),  # SQLite leaves letters beyond ASCII as they are
+    begins(users.c.user_id, "id"),
+)
+_AMONG: Final[Mapping[Among, tuple[ColumnElement[bool], ...]]] = {
+    Among.EVERYBODY: (),
+    Among.BLOCKED: (users.c.blocked.is_(True),),
+    Among.ADMINISTRATORS: (users.c.user_id.in_(_ADMINISTRATORS),),
+    Among.SERVICE_ACCOUNTS: (users.c.kind == literal_column("'service'"),),  # as the index says it
+}
+# Sessions are dropped when they end; the log still knows when somebody last came.
+SEEN_AT: Final = select(func.max(sessions.c.seen_at)).where(sessions.c.user_id == users.c.user_id).scalar_subquery()
+SIGNED_IN_AT: Final = (
+    select(func.max(audit_events.c.at))
+    .where(
+        audit_events.c.subject == users.c.user_id,
+        or_(audit_events.c.event == Event.SIGNED_IN.value, audit_events.c.event == Event.LOGGED_IN.value),
+    )
+    .scalar_subquery()
+)
+SHOWN = Statement(
+    select(
+        users.c.user_id,
+        users.c.kind,
+        users.c.nick,
+        users.c.login,
+        users.c.email_verified,
+        users.c.blocked,
+        users.c.reg_time,
+        users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
+        SEEN_AT.label("seen_at"),
+        SIGNED_IN_AT.label("signed_in_at"),
+    ).where(AnyOf(users.c.user_id, "ids"))
+)
+
+
+class Search:
+    """What was typed: an address's domain after an @, else how an address, a nick or an id begins."""
+
+    def __init__(self, typed: str) -> None:
+        self.is_domain = typed.startswith("@")
+        self.is_any = bool(typed)
+        self._typed = typed
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        typed = self._typed
+        if self.is_domain:
+            return {"domain": anywhere(typed)}
+        ascii_lower = "".join(letter.lower() if letter.isascii() else letter for letter in typed)
+        return (
+            beginning("login", typed.casefold())
+            | beginning("nick", typed.lower())
+            | beginning("plain", ascii_lower)
+            | beginning("id", typed)
+        )
+
+
+@cache
+def _statements(among: Among, *, tagged: bool, searched: bool, by_domain: bool) -> tuple[Statement, Statement]:
+    """The ids of a page, and how many there are in all."""
+    by_tag = tagged and not searched and among is Among.EVERYBODY
+    if by_tag:  # then the tag's own index leads
+        ids: Select[Any] = select(user_tags.c.user_id).where(user_tags.c.tag == _TAG)
+        ordered = ids.order_by(user_tags.c.user_id)
+    else:
+        ids = select(users.c.user_id).where(
+            *_conditions(among, tagged=tagged, searched=searched, by_domain=by_domain)
+        )
+        ordered = ids.order_by(users.c.reg_time.desc(), users.c.user_id.desc())
+    counted = select(func.count().label("total")).select_from(ids.limit(COUNTED_MOST).subquery())
+    return Statement(ordered.limit(SIZE).offset(OFFSET)), Statement(counted)
+
+
+def _conditions(among: Among, *, tagged: bool, searched: bool, by_domain: bool) -> list[ColumnElement[bool]]:
+    found = list(_AMONG[among])
+    if tagged:
+        found.append(_TAGGED)
+    if searched:
+        found.append(users.c.login_key.like(_DOMAIN, escape=ESCAPE) if by_domain else _BEGINS)
+    return found
+
+
+def listed(among: Among, tag: str, wanted: Wanted, now: int) -> Verb[Page[PersonLine]]:
+    search = Search(wanted.search)
+    ids, counted = _statements(among, tagged=bool(tag), searched=search.is_any, by_domain=search.is_domain)
+    asked = (
+        (search.parameters if search.is_any else {})
+        | ({"tag": tag} if tag else {})
+        | ({"now": now} if among is Among.ADMINISTRATORS else {})
+    )
+    (count,) = yield counted(**asked)
+    found = (yield ids(**asked, offset=wanted.offset, size=wanted.size)) if count.total else ()
+    named = [row.user_id for row in found]
+    rows = {row.user_id: row for row in (yield SHOWN(ids=named, now=now))}
+    return Page(
+        rows=[line(rows[one]) for one in named if one in rows],
+        total=count.total,
+        number=wanted.page,
+        size=wanted.size,
+    )
+
+
+def line(row: Row) -> PersonLine:
+    return PersonLine(
+        user_id=row.user_id,
+        kind=row.kind,
+        nick=row.nick,
+        login=row.login or "",
+        email_verified=row.email_verified,
+        blocked=row.blocked,
+        administers=bool(row.administers),
+        registered_at=row.reg_time,
+        seen_at=max(row.seen_at or 0, row.signed_in_at or 0),
+    )
+
+
+class PeopleListStorage(Stored):
+    people = survey(listed)
+    standing = survey(person.standing)
+    written = survey(person.written)
+    applications = survey(person.applications_by_name)
+    activity = survey(person.activity)
+    breaks = survey(person.breaks)

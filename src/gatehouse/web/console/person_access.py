@@ -1,0 +1,143 @@
+"""One person: what he may do and why, and what of it is written about him directly."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.admin.holding import HeldLine, HeldScope, held_scopes
+from gatehouse.admin.model.people import NamedApplication, Written, WrittenRole
+from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.web.console.desk import Guest
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.listing import csv_file
+from gatehouse.web.console.person import HERE, PersonHead, Persons
+from gatehouse.web.console.places import Entry
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.parse import read_query
+
+OWNER: Final = "project_owner"
+COLUMNS: Final = {
+    "place": lambda one: place_of(one[0]),
+    "rule": lambda one: one[1].rule,
+    "parameters": lambda one: one[1].params,
+    "from": lambda one: [
+        " ".join(filter(None, (source.kind, source.role, source.group))) for source in one[1].sources
+    ],
+    "until": lambda one: one[1].ends_at or "",
+}
+
+
+class HeldQuery(msgspec.Struct, frozen=True, kw_only=True):
+    application_id: int = 0
+    project_id: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldContext(PageContext):
+    template = "console/people/permissions.html"
+
+    head: PersonHead
+    applications: Sequence[NamedApplication]
+    application_id: int
+    project_id: str
+    projects: Sequence[tuple[str, str]]  # ids and titles of those in which something is held
+    scopes: Sequence[HeldScope]
+    count: int  # of rules
+    check: str  # where each is explained, without the rule
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenContext(PageContext):
+    template = "console/people/roles.html"
+
+    head: PersonHead
+    written: Written
+    owned: Sequence[WrittenRole]
+    call: ApiCall
+
+
+class AccessScreens:
+    def __init__(self, persons: Persons, *, reading: Reading) -> None:
+        self._persons = persons
+        self._reading = reading
+
+    async def permissions(self, request: Request, guest: Guest) -> Response:
+        user, head = await self._persons.found(request, guest, "permissions")
+        query = read_query(request, HeldQuery)
+        applications = await self._persons.lists.applications()
+        application_id = query.application_id or await self._first(user.user_id, applications)
+        every = await self._held(user.user_id, application_id)
+        scopes = [one for one in every if not query.project_id or one.scope.project_id == query.project_id]
+        if query.format == "csv":
+            return csv_file("permissions", COLUMNS, all_lines(scopes))
+        context = HeldContext(
+            head=head,
+            applications=applications,
+            application_id=application_id,
+            project_id=query.project_id,
+            projects=sorted({(one.scope.project_id, one.project) for one in every if one.scope.project_id}),
+            scopes=scopes,
+            count=sum(scope.count for scope in scopes),
+            check=f"{Entry.ACCESS.path}/check?user_id={user.user_id}&application_id={application_id}",
+            call=record_call(user.user_id, application_id, "list"),
+        )
+        return self._persons.desk.show(request, guest, HERE, context)
+
+    async def roles(self, request: Request, guest: Guest) -> Response:
+        user, head = await self._persons.found(request, guest, "roles")
+        written = await self._persons.lists.written(user.user_id)
+        owned = [one for one in written.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
+        context = WrittenContext(
+            head=head, written=written, owned=owned, call=record_call(user.user_id, CENTRAL_ID, "tree")
+        )
+        return self._persons.desk.show(request, guest, HERE, context)
+
+    async def _first(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
+        """The first application in which something is written about him."""
+        written = await self._persons.lists.written(user_id)
+        about = [*(one.application_id for one in written.roles), *(one.application_id for one in written.entries)]
+        known = {one.application_id for one in applications}
+        return next((one for one in about if one in known and one != CENTRAL_ID), CENTRAL_ID)
+
+    async def _held(self, user_id: str, application_id: int) -> Sequence[HeldScope]:
+        """Nothing in an application that never was."""
+        facts = await self._reading.facts(user_id, (application_id,))
+        if facts is None:
+            raise UserNotFound
+        case = await self._reading.case(facts)
+        if application_id not in case.models:
+            return ()
+        held = self._reading.effective(case, application_id, None)
+        return held_scopes(held, case.structure, self._persons.clock.now())
+
+    def screens(self) -> Sequence[Screen]:
+        desk = self._persons.desk
+        return [
+            desk.shown("/people/{user_id}/permissions", self.permissions),
+            desk.shown("/people/{user_id}/roles", self.roles),
+        ]
+
+
+def all_lines(scopes: Sequence[HeldScope]) -> Sequence[tuple[HeldScope, HeldLine]]:
+    return [(scope, line) for scope in scopes for family in scope.families for line in family.lines]
+
+
+def place_of(one: HeldScope) -> str:
+    scope = one.scope
+    return "/".join(filter(None, (scope.project_id, scope.kind, scope.resource_id)))
+
+
+def record_call(user_id: str, application_id: int, kind: str) -> ApiCall:
+    return ApiCall(
+        path="meta/data",
+        body={"action": "get", "application_id": application_id, "data": {"user_id": user_id, "type": kind}},
+    )

@@ -66,7 +66,7 @@ async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_t
         assert "lets this person sign in" not in page.text  # what keeps people out is for who administers
         assert (await visitor.get("/console/access/people?user_id=pia")).text.strip() == ""
     ada = await inside(ADA)
-    found = (await ada.get("/console/access/people?user_id=players")).text
+    found = (await ada.get("/console/access/people?user_id=pia@pl")).text
     assert f'<option value="{PIA}">Pia · pia@players.example</option>' in found
 
 

@@ -13,18 +13,21 @@ ROUNDS ?= 20
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 BENCH := $(VENV)/.bench
-SOURCES := $(shell find src -not -path '*__pycache__*')
+SOURCES := $(shell find src clients/python clients/sample_game -not -path '*__pycache__*')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run install install-dev test test-fast test-deps faults adversarial bench check format screenshots docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast test-deps faults adversarial bench check format screenshots docs-reference lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: install ## start Gatehouse on http://localhost:8080 with SQLite under ./data
 	$(BIN)/gatehouse serve --dev --data ./data
+
+demo: install ## start it with an invented studio to look at, under ./demo-data
+	$(BIN)/gatehouse serve --demo
 
 # The development installation runs the source tree itself, so once it is there it serves `run` too.
 install: $(or $(wildcard $(DEVELOPMENT)),$(RUNTIME)) ## make .venv/bin/gatehouse with the locked dependencies

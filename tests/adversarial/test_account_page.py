@@ -48,8 +48,8 @@ FORMS: Final[dict[str, dict[str, str]]] = {
 
 
 @pytest.fixture
-async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(migrated_url, tmp_path, environment=FREE) as running:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(installed_url, tmp_path, environment=FREE) as running:
         yield running
 
 
@@ -99,10 +99,10 @@ def good_tokens(user_id: str) -> Verb[int]:
 
 
 @pytest.fixture
-async def nodes(migrated_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, Service]]:
+async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, Service]]:
     async with (
-        running_service(migrated_postgres_url, tmp_path) as one,
-        running_service(migrated_postgres_url, tmp_path, clock=one.clock) as other,
+        running_service(installed_postgres_url, tmp_path) as one,
+        running_service(installed_postgres_url, tmp_path, clock=one.clock) as other,
     ):
         yield one, other
 

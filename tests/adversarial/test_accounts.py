@@ -32,8 +32,8 @@ RATES = {"GATEHOUSE__RATES__ENABLED": "false"}  # a flood here is about letters,
 
 
 @pytest.fixture
-async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(migrated_url, tmp_path, environment=RATES) as running:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(installed_url, tmp_path, environment=RATES) as running:
         yield running
 
 

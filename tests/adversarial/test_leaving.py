@@ -23,8 +23,8 @@ def save_request(owner: Person, words: str) -> bytes:
     return "\r\n".join((*head, "", "")).encode() + body
 
 
-async def test_ht_23_who_leaves_at_any_byte_leaves_a_whole_write_or_none(migrated_url: str, tmp_path: Path) -> None:
-    async with running_service(migrated_url, tmp_path) as service:
+async def test_ht_23_who_leaves_at_any_byte_leaves_a_whole_write_or_none(installed_url: str, tmp_path: Path) -> None:
+    async with running_service(installed_url, tmp_path) as service:
         studio = await a_studio(service)
         port = int(service.base_url.rpartition(":")[2])
         half, whole = save_request(studio.owner, "half"), save_request(studio.owner, "whole")
@@ -35,7 +35,7 @@ async def test_ht_23_who_leaves_at_any_byte_leaves_a_whole_write_or_none(migrate
                     connection.send(request)
                     await connection.sent()
     # The server has stopped: whatever it had begun is done, or is not.
-    async with open_storage(migrated_url, migrate=False) as storage:
+    async with open_storage(installed_url, migrate=False) as storage:
         project = (await storage.projects.project(PROJECT)).project
         told = await storage.audit.newest(1_000, f"project {PROJECT}", Event.PROJECT_CHANGED.value)
     assert project.description in ("", "whole")

@@ -35,8 +35,8 @@ JSON_BODIES: Final = (TOKEN, REVOKE, "/proxy/oauth/revoke", INTROSPECT, DEVICE)
 
 
 @pytest.fixture
-async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(migrated_url, tmp_path, environment=FREE) as running:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(installed_url, tmp_path, environment=FREE) as running:
         yield running
 
 

@@ -17,8 +17,8 @@ PAGES = ("/", "/sign-in", "/register", "/forgot", "/setup?token=guess", "/nowher
 DECEPTIVE = ("\u202eanna", "an\u200bna", "anna\u0000", "anna\nbob", "\u2066anna", "")
 
 
-async def test_lg_22_every_page_has_the_strict_headers(migrated_url: str, tmp_path: Path) -> None:
-    async with running_service(migrated_url, tmp_path) as service:
+async def test_lg_22_every_page_has_the_strict_headers(installed_url: str, tmp_path: Path) -> None:
+    async with running_service(installed_url, tmp_path) as service:
         for path in PAGES:
             headers = (await service.client.get(path)).headers
             policy = headers["content-security-policy"]
@@ -31,9 +31,9 @@ async def test_lg_22_every_page_has_the_strict_headers(migrated_url: str, tmp_pa
             assert headers["cross-origin-opener-policy"] == "same-origin"
 
 
-async def test_lg_02_over_https_every_cookie_is_bound_to_this_host(migrated_url: str, tmp_path: Path) -> None:
+async def test_lg_02_over_https_every_cookie_is_bound_to_this_host(installed_url: str, tmp_path: Path) -> None:
     https = {"GATEHOUSE__SERVER__BASE_URL": "https://localhost"}
-    async with running_service(migrated_url, tmp_path, environment=https) as service:
+    async with running_service(installed_url, tmp_path, environment=https) as service:
         await service.house.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=Origin(actor="test")
         )

@@ -475,9 +475,9 @@ def expected(act: str, asker: Asker) -> str:
 
 
 @pytest.fixture
-async def world(migrated_url: str, tmp_path: Path) -> AsyncIterator[World]:
+async def world(installed_url: str, tmp_path: Path) -> AsyncIterator[World]:
     environment = {"GATEHOUSE__RATES__ADMIN": "1000000"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         yield await a_world(await a_studio(service))
 
 
@@ -485,11 +485,11 @@ def test_every_act_of_the_table_is_asked() -> None:
     assert ASKS.keys() == TABLE.keys()
 
 
-async def test_pa_12_every_act_is_open_to_exactly_those_the_table_names(world: World, migrated_url: str) -> None:
+async def test_pa_12_every_act_is_open_to_exactly_those_the_table_names(world: World, installed_url: str) -> None:
     # Administrators last: one of them ends the project that others still have to end.
     askers = sorted(world.askers, key=lambda asker: ADMINISTERS in asker.rights)
     pairs = [(act, asker) for act in TABLE for asker in askers]
-    if migrated_url.startswith("postgres"):
+    if installed_url.startswith("postgres"):
         pairs = pairs[::SAMPLE]
     wrong = []
     for act, asker in pairs:

@@ -34,12 +34,12 @@ class Nodes:
 
 
 @pytest.fixture
-async def nodes(migrated_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
+async def nodes(installed_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
     same = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     async with AsyncExitStack() as stack:
-        here = there = await stack.enter_async_context(running_service(migrated_url, tmp_path, environment=same))
-        if migrated_url.startswith("postgresql:"):
-            second = running_service(migrated_url, tmp_path, environment=same, clock=here.clock)
+        here = there = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=same))
+        if installed_url.startswith("postgresql:"):
+            second = running_service(installed_url, tmp_path, environment=same, clock=here.clock)
             there = await stack.enter_async_context(second)
         yield Nodes(here=here, there=there)
 

@@ -15,10 +15,10 @@ MAKEFILE: Final = HERE.parents[2] / "Makefile"
 
 @pytest.mark.parametrize("path", timing.DOORS)
 async def test_every_door_is_timed_in_pairs_of_known_and_unknown(
-    migrated_url: str, tmp_path: Path, path: str
+    installed_url: str, tmp_path: Path, path: str
 ) -> None:
     unlimited = {"GATEHOUSE__RATES__ENABLED": "false"}
-    async with running_service(migrated_url, tmp_path, environment=unlimited) as service:
+    async with running_service(installed_url, tmp_path, environment=unlimited) as service:
         measured = await timing.timed(service, path, samples=3, warm_up=1)
     assert measured.pairs == 3
     assert measured.usual > 0
@@ -26,9 +26,9 @@ async def test_every_door_is_timed_in_pairs_of_known_and_unknown(
 
 
 async def test_every_comparison_is_timed_with_a_wrong_first_and_a_wrong_last_byte(
-    migrated_sqlite_url: str, tmp_path: Path
+    installed_sqlite_url: str, tmp_path: Path
 ) -> None:
-    async with running_service(migrated_sqlite_url, tmp_path) as service:
+    async with running_service(installed_sqlite_url, tmp_path) as service:
         for what, (check, right) in (await timing.comparisons(service)).items():
             measured = await timing.compared(check, right, calls=50, warm_up=5)
             assert measured.calls == 50, what

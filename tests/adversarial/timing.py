@@ -53,8 +53,10 @@ class Timing:
 
 
 @pytest.fixture
-async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(migrated_url, tmp_path, environment={"GATEHOUSE__RATES__ENABLED": "false"}) as running:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(
+        installed_url, tmp_path, environment={"GATEHOUSE__RATES__ENABLED": "false"}
+    ) as running:
         yield running
 
 
@@ -128,9 +130,9 @@ class Comparison:
 
 @pytest.mark.parametrize("what", ["proof", "secret at revoke", "digest at revoke"])
 async def test_tk_27_a_wrong_secret_takes_as_long_wherever_it_differs(
-    migrated_sqlite_url: str, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+    installed_sqlite_url: str, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with running_service(migrated_sqlite_url, tmp_path) as service:
+    async with running_service(installed_sqlite_url, tmp_path) as service:
         check, right = (await comparisons(service))[what]
         measured = await compared(check, right, calls=CALLS, warm_up=WARM_UP)
     with capsys.disabled():

@@ -5,6 +5,7 @@ import sys
 
 HEAVY = (
     "rich",
+    "greenlet",
     "OpenSSL",
     "pyasn1",
     "asyncpg",
@@ -23,3 +24,6 @@ def test_a_server_on_sqlite_loads_nothing_heavy_that_it_does_not_use() -> None:
     run = subprocess.run([sys.executable, "-c", SERVES], check=True, capture_output=True, text=True)
     assert {"gatehouse.app.front", "webauthn"} <= set(run.stdout.split())
     assert set(HEAVY) & set(run.stdout.split()) == set()
+    assert "gatehouse.demo" not in run.stdout  # comes with --demo
+    assert "gatehouse.app.console" not in run.stdout  # comes with its first visitor
+    assert "gatehouse.admin" not in run.stdout

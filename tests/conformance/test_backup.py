@@ -22,6 +22,7 @@ RESTORED_AS_IT_WAS = frozenset(
         *("client_secrets", "clients", "email_secrets", "passkeys", "role_assignments", "roles", "signing_keys"),
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
+        "schema_versions",
         *("scope_records", "access_keys", "application_keys"),  # kept secrets, as those of clients
         *("webhooks", "webhook_deliveries"),  # sent again: receivers drop what they have by its id
         *("gdpr_calls", "gdpr_requests"),  # called again: applications remove twice without harm

@@ -7,7 +7,7 @@ import pytest
 
 from gatehouse.accounts.model import KeptLogin, User
 from gatehouse.audit.model import Refusal
-from gatehouse.gamesessions.model import Closing, GameSession, PollMark, Stage, State
+from gatehouse.gamesessions.model import Closing, GameSession, PollMark, Stage, State, Turn
 from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_game_session, a_record, a_user
 
@@ -34,6 +34,10 @@ def a_refusal() -> Refusal:
 
 def a_mark(number: int = 1, at: int = NOW, gsid: str = "g1") -> PollMark:
     return PollMark(gsid=gsid, number=number, polled_at=at, ends_at=at + 120)
+
+
+def a_turn(number: int = 1, node: str = "here") -> Turn:
+    return Turn(number=number, node=node)
 
 
 @pytest.fixture
@@ -84,15 +88,18 @@ async def test_marks_of_many_sessions_in_any_order_do_not_block_each_other(stora
 
 @pytest.mark.usefixtures("anna")
 async def test_the_stages_are_told_once_each(storage: Storage) -> None:
-    heard: list[str] = []
-    end = storage.game_sessions.listen(heard.append)
+    told: asyncio.Queue[str] = asyncio.Queue()
+    end = storage.game_sessions.listen(told.put_nowait)
+    await storage.game_sessions.register(a_game_session("last"))
     stages = [(await found(storage)).stage]
     for signing_in in (False, False, True, True):
         await storage.game_sessions.move("g1", NOW, signing_in=signing_in)
         stages.append((await found(storage)).stage)
     assert stages == [Stage.WAITING, Stage.OPENED, Stage.OPENED, Stage.SIGNING_IN, Stage.SIGNING_IN]
-    while heard.count("g1") < 2:  # noqa: ASYNC110 - PostgreSQL tells a little later
-        await asyncio.sleep(0.001)
+    await storage.game_sessions.move("last", NOW, signing_in=False)
+    heard = [await told.get()]
+    while heard[-1] != "last":  # PostgreSQL tells a little later, and in order
+        heard.append(await told.get())
     end()
     assert heard.count("g1") == 2
 
@@ -110,10 +117,10 @@ async def test_nobody_confirms_with_an_account_that_changed_meanwhile(storage: S
 
 
 async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(storage: Storage, anna: User) -> None:
-    assert not await storage.game_sessions.take("g1", 1, NOW, a_login(anna), a_record())
+    assert not await storage.game_sessions.take("g1", a_turn(1), NOW, a_login(anna), a_record())
     await confirmed(storage, anna)
     takes = [
-        storage.game_sessions.take("g1", 1, NOW, a_login(anna, bytes([n])), a_record(subject=f"take {n}"))
+        storage.game_sessions.take("g1", a_turn(1), NOW, a_login(anna, bytes([n])), a_record(subject=f"take {n}"))
         for n in range(5)
     ]
     outcomes = await asyncio.gather(*takes)
@@ -124,17 +131,20 @@ async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(stor
     assert (await found(storage)).state is State.DELIVERED
 
 
-async def test_an_older_poll_than_the_newest_known_takes_nothing(storage: Storage, anna: User) -> None:
+async def test_an_older_poll_than_the_newest_known_takes_nothing_nor_one_of_its_number_elsewhere(
+    storage: Storage, anna: User
+) -> None:
     await confirmed(storage, anna)
     await storage.game_sessions.mark([a_mark(7)], "there")
-    assert not await storage.game_sessions.take("g1", 6, NOW, a_login(anna), a_record())
-    assert await storage.game_sessions.take("g1", 7, NOW, a_login(anna), a_record())
+    assert not await storage.game_sessions.take("g1", a_turn(6, "there"), NOW, a_login(anna), a_record())
+    assert not await storage.game_sessions.take("g1", a_turn(7), NOW, a_login(anna), a_record())
+    assert await storage.game_sessions.take("g1", a_turn(7, "there"), NOW, a_login(anna), a_record())
 
 
 async def test_a_block_between_confirmation_and_taking_leaves_nothing_to_take(storage: Storage, anna: User) -> None:
     await confirmed(storage, anna)
     await storage.accounts.set_blocked(anna.user_id, a_record(), blocked=True, now=NOW)
-    assert not await storage.game_sessions.take("g1", 1, NOW, a_login(anna), a_record())
+    assert not await storage.game_sessions.take("g1", a_turn(1), NOW, a_login(anna), a_record())
     assert (await found(storage)).state is State.CONFIRMED
 
 
@@ -158,7 +168,7 @@ async def test_closing_before_the_delivery_ends_it_and_after_it_only_notes_the_w
     assert await store.close("g2", NOW, Closing.ERROR, early, KEPT)
     assert (await found(storage, "g2")).failure == early.record_id
     await confirmed(storage, anna)
-    assert await store.take("g1", 1, NOW, a_login(anna), a_record())
+    assert await store.take("g1", a_turn(1), NOW, a_login(anna), a_record())
     for closing in (Closing.ERROR, Closing.SUCCESS):
         assert await store.close("g1", NOW + 5, closing, late, KEPT)
     session = await found(storage)

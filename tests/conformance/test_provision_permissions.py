@@ -532,3 +532,17 @@ async def test_of_two_who_apply_one_file_at_once_one_makes_everything(
         plans = await asyncio.gather(*(one.apply(**RICH) for one in benches))
     assert 0 in [len(plan.changes) for plan in plans]
     assert lines(await benches[0].plan(**RICH)) == []
+
+
+async def test_somebody_may_be_a_member_of_several_projects_of_one_file(bench: Bench, storage: Storage) -> None:
+    file = {
+        "users": [{"user_id": "1001", "login": "anna@studio.example", "nick": "Anna"}],
+        "projects": [{"title": "One"}, {"title": "Two"}],
+        "memberships": [
+            {"id": name, "users": {"1001": {"roles": ["project_administrator"]}}} for name in ("one", "two")
+        ],
+    }
+    await bench.apply(**file)
+    record = (await stored(storage)).world.record(1, "1001")
+    assert {scope.project_id for scope in record.scopes} == {"one", "two"}
+    assert lines(await bench.apply(**file)) == []

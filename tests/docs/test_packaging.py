@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from gatehouse.cli import COMMANDS
+from gatehouse.cli.sample import GAME
 from gatehouse.settings.sources import BY_FILE_VARIABLE, BY_VARIABLE
 from gatehouse.storage.postgres import OLDEST_SERVER
 from tests.support.capabilities import Capability, require
@@ -54,6 +55,14 @@ def test_op_10_every_requirement_is_pinned_with_hashes_and_names_no_index(name: 
 
 def test_op_10_the_two_locks_agree() -> None:
     assert locked("requirements.txt").items() <= locked("requirements-dev.txt").items()
+
+
+def test_the_wheel_carries_the_game_that_sample_game_plays() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert all((ROOT / source).is_file() for source in carried)
+    assert {f"gatehouse/demo/{source}" for source in carried} == set(carried.values())
+    assert f"clients/{GAME}" in carried
 
 
 def test_op_10_everything_the_package_depends_on_is_locked() -> None:

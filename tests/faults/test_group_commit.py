@@ -198,7 +198,7 @@ async def test_closing_finishes_what_waits(migrated_sqlite_url: str) -> None:
     users = [a_user() for _ in range(3)]
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         acts = [asyncio.create_task(brief(storage, user)) for user in users]
-        await asyncio.sleep(0)
+        await asyncio.wait(acts, timeout=0)  # they have begun
     assert await outcomes(acts) == [NoneType] * 3
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         assert [await storage.accounts.user(user.user_id) for user in users] == users

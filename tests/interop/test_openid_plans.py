@@ -25,10 +25,10 @@ FILLED_IN_BY: Final = (basic, configuration_and_logout)  # the plans are empty w
 
 
 @pytest.fixture
-async def op(migrated_url: str, tmp_path: Path) -> AsyncIterator[Certifier]:
+async def op(installed_url: str, tmp_path: Path) -> AsyncIterator[Certifier]:
     async with AsyncExitStack() as stack:
         back_channel = await stack.enter_async_context(listening(Outsider()))
-        service = await stack.enter_async_context(running_service(migrated_url, tmp_path, environment=OUTBOUND))
+        service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=OUTBOUND))
         origin = Origin(actor="test")
         await service.house.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=origin)
         uri = f"http://127.0.0.1:{back_channel.port}/logout"

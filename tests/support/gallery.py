@@ -193,6 +193,13 @@ STATES: Final[Mapping[str, PageContext]] = {
         token="sample", login=ANNA, nick="Anna", problem=Problem(what=Trouble.PASSWORDS_DIFFER)
     ),
     "setup-done": page.SetupDoneContext(nick="Anna", login=ANNA, user_id="4711204518"),
+    "setup-done-here": page.SetupDoneContext(
+        nick="Anna",
+        login=ANNA,
+        user_id="4711204518",
+        sample_app=".venv/bin/gatehouse sample-app --dev",
+        sample_game="/home/anna/work/gatehouse/.venv/bin/gatehouse sample-game --dev --data /srv/trying/gatehouse",
+    ),
     "sign-in": SIGN_IN,
     "sign-in-for-application": replace(
         SIGN_IN, application="Sky Atlas", returns_to="atlas.studio.example", register_enabled=True

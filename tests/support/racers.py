@@ -21,6 +21,7 @@ from gatehouse.accounts.second_factors.errors import SecondFactorWrong
 from gatehouse.accounts.sign_in import Attempt, SignIn
 from gatehouse.audit.events import Event
 from gatehouse.audit.tally import Tally
+from gatehouse.gamesessions.model import Turn
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.throttle.guesses import Guesses
@@ -159,7 +160,9 @@ async def take_game_answer(storage: Storage, n: int) -> None:
         address="",
         now=NOW,
     )
-    expect(await storage.game_sessions.take(GSID, n + 1, NOW, login, a_record(Event.LOGGED_IN)))
+    expect(
+        await storage.game_sessions.take(GSID, Turn(number=n + 1, node="here"), NOW, login, a_record(Event.LOGGED_IN))
+    )
 
 
 async def confirm_game(storage: Storage, _n: int) -> None:

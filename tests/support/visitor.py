@@ -12,6 +12,7 @@ from tests.support.trust import NOBODY
 
 PASSWORD: Final = "correct horse battery staple"
 FIELD: Final = re.compile(r'<input[^>]*type="hidden"[^>]*>')
+FORM: Final = re.compile(r"<form.*?</form>", re.DOTALL)
 ATTRIBUTE: Final = re.compile(r'(name|value)="([^"]*)"')
 
 
@@ -27,9 +28,9 @@ class Visitor:
         self.page = await self.client.get(path)
         return self.page
 
-    async def post(self, path: str, **fields: str) -> httpx2.Response:
-        """Send the form of the page last seen: its hidden fields and these."""
-        hidden = {} if self.page is None else hidden_fields(self.page.text)
+    async def post(self, path: str, **fields: str | list[str]) -> httpx2.Response:
+        """Send the form of the page last seen that goes there: its hidden fields and these."""
+        hidden = {} if self.page is None else hidden_fields(form_to(path, self.page.text))
         self.page = await self.client.post(path, data={**hidden, **fields})
         return self.page
 
@@ -45,6 +46,12 @@ class Visitor:
     @property
     def cookies(self) -> Mapping[str, str]:
         return dict(self.client.cookies)
+
+
+def form_to(path: str, page: str) -> str:
+    """The form that is sent to the path, or the whole page where none says so."""
+    forms = [form for form in FORM.findall(page) if f'action="{path}"' in form.partition(">")[0]]
+    return forms[0] if forms else page
 
 
 def hidden_fields(page: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.login import LoginRules
 from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
+from gatehouse.web.pages.denied import DeniedReasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Owners:
 
 
 class Administrators:
-    """Fills web/oauth/client_error.py Administrators."""
+    """Fills web/pages/denied.py Administrators."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -77,3 +78,11 @@ class Administrators:
             return False
         case = await self._reading.case(facts)
         return self._reading.effective(case, CENTRAL, None).allows(ROOT, CAN_ADMINISTER)
+
+
+def owners_of(house: House) -> Owners:
+    return Owners(applications=house.storage.applications, projects=house.storage.projects)
+
+
+def denied_reasons(house: House, rules: LoginRules) -> DeniedReasons:
+    return DeniedReasons(administrators=Administrators(house.reading), refusals=rules)

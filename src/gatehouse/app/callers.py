@@ -11,6 +11,7 @@ from gatehouse.permissions.callers.exchange import JwtExchange
 from gatehouse.permissions.callers.key_proofs import KeyProofs
 from gatehouse.permissions.callers.service_jwts import ServiceJwts, ServiceTokens
 from gatehouse.permissions.callers.user_jwts import UserJwts
+from gatehouse.permissions.commands.service_tokens import EmailSecrets
 from gatehouse.permissions.keys.files import KeyFiles
 from gatehouse.permissions.keys.published import ApplicationKeys
 from gatehouse.throttle.volume import Volume, VolumeLimit
@@ -79,6 +80,15 @@ def service_tokens(house: House) -> ServiceTokens:
         clock=house.clock,
         issuer=house.settings.server.base_url,
         days=house.settings.tokens.service_jwt_days,
+    )
+
+
+def email_secrets(house: House) -> EmailSecrets:
+    return EmailSecrets(
+        store=house.storage.permissions,
+        applications=house.storage.applications,
+        recorder=house.recorder,
+        clock=house.clock,
     )
 
 

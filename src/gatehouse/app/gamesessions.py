@@ -32,6 +32,7 @@ from gatehouse.web.errors import ErrorAnswers
 from gatehouse.web.gamesessions import GameSessionEndpoints, KeySignatures
 from gatehouse.web.gamesessions_ws import GameSockets
 from gatehouse.web.pages.consent import Owners
+from gatehouse.web.pages.denied import DeniedReasons
 from gatehouse.web.pages.game import BEGINNING, GamePages
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.routes.table import Endpoint, VolumeLimiter
@@ -109,12 +110,20 @@ def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
 
 
 def game_pages(
-    house: House, room: GameRoom, *, owners: Owners, interactions: Interactions, browsers: Browsers, pages: Pages
+    house: House,
+    room: GameRoom,
+    *,
+    owners: Owners,
+    reasons: DeniedReasons,
+    interactions: Interactions,
+    browsers: Browsers,
+    pages: Pages,
 ) -> GamePages:
     rates = house.settings.rates
     return GamePages(
         occasion=room.occasion,
         owners=owners,
+        reasons=reasons,
         interactions=interactions,
         browsers=browsers,
         pages=pages,
@@ -141,6 +150,7 @@ def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[
             records=room.records,
             crowd=Crowd(store=store, clock=house.clock, most=settings.pending_most),
             clock=house.clock,
+            node=room.node,
             code_match=settings.code_match,
         ),
         polls=Polls(

@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.app.authorizing import Administrators
+from gatehouse.app.authorizing import Administrators, denied_reasons, owners_of
 from gatehouse.app.callers import key_proofs, proofs
 from gatehouse.app.devices import device_endpoints
 from gatehouse.app.guessing import guesses
@@ -40,6 +40,7 @@ from gatehouse.throttle.volume import Volume, VolumeLimit
 from gatehouse.tokens.verifying import Verifier
 from gatehouse.web.oauth.authorize import BEGINNING, AuthorizeEndpoint
 from gatehouse.web.oauth.client_error import ClientErrorPage
+from gatehouse.web.oauth.denied_page import DeniedPage
 from gatehouse.web.oauth.discovery import DiscoveryEndpoints
 from gatehouse.web.oauth.exchange import ExchangeEndpoints
 from gatehouse.web.oauth.introspection import IntrospectionEndpoint
@@ -154,6 +155,7 @@ def authorize_endpoints(house: House, them: People, *, pages: Pages) -> list[End
         interactions=them.interactions,
         browsers=browsers_of(house, them),
         error_page=ClientErrorPage(administrators=Administrators(house.reading), pages=pages),
+        denied_page=DeniedPage(reasons=denied_reasons(house, them.game.rules), owners=owners_of(house), pages=pages),
         volume=Volume({BEGINNING: VolumeLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
     )
     return [*DiscoveryEndpoints(document).endpoints(), *authorize.endpoints()]

@@ -16,7 +16,7 @@ from gatehouse.accounts.sessions import SessionLife, Sessions
 from gatehouse.accounts.short_tokens import ShortTokens
 from gatehouse.accounts.sign_in import SignIn
 from gatehouse.app import guessing
-from gatehouse.app.authorizing import Authorizing, Owners, authorizing_room
+from gatehouse.app.authorizing import Authorizing, authorizing_room, denied_reasons, owners_of
 from gatehouse.app.callers import proofs
 from gatehouse.app.devices import device_occasion
 from gatehouse.app.gamesessions import GameRoom, game_pages, game_room
@@ -243,7 +243,7 @@ def people_pages(house: House, them: People, *, pages: Pages, desk: Desk) -> lis
         way=way,
         mail_is_logged=house.mail_is_shown,
     )
-    owners = Owners(applications=house.storage.applications, projects=house.storage.projects)
+    owners = owners_of(house)
     consent = ConsentPage(
         consents=them.authorizing.consents,
         owners=owners,
@@ -262,7 +262,15 @@ def people_pages(house: House, them: People, *, pages: Pages, desk: Desk) -> lis
         clock=house.clock,
         base_url=house.settings.server.base_url,
     )
-    game = game_pages(house, them.game, owners=owners, interactions=them.interactions, browsers=browsers, pages=pages)
+    game = game_pages(
+        house,
+        them.game,
+        owners=owners,
+        reasons=denied_reasons(house, them.game.rules),
+        interactions=them.interactions,
+        browsers=browsers,
+        pages=pages,
+    )
     return [
         HomePage(browsers=browsers, sign_in=sign_in, short_token=short_token, game=game).endpoint(),
         short_token.endpoint(),

@@ -46,8 +46,12 @@ def member_search(house: House) -> MemberSearch:
 
 
 def simulation(house: House) -> Simulation:
+    return Simulation(rehearsals=rehearsals(house), crowds=house.storage.crowds, clock=house.clock)
+
+
+def rehearsals(house: House) -> Rehearsals:
     storage = house.storage
-    rehearsals = Rehearsals(
+    return Rehearsals(
         store=storage.rehearsals,
         people=storage.permissions,
         groups=storage.groups,
@@ -55,4 +59,3 @@ def simulation(house: House) -> Simulation:
         recorder=house.recorder,
         clock=house.clock,
     )
-    return Simulation(rehearsals=rehearsals, crowds=storage.crowds, clock=house.clock)

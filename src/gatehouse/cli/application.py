@@ -1,22 +1,25 @@
 """`gatehouse application`: applications."""
 
-import secrets
+from collections.abc import Sequence
 from typing import Final
 
 import click
 
+from gatehouse.app.callers import email_secrets
 from gatehouse.app.house import House
-from gatehouse.audit.events import Event
+from gatehouse.app.schema_versions import schema_version, schema_versions
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
-from gatehouse.kernel.digests import sha256
+from gatehouse.cli.output import moment, print_table
+from gatehouse.permissions.commands.schema_documents import whole_document
+from gatehouse.permissions.model.schema_version import SchemaVersion
 
-SECRET_BYTES: Final = 32
+LISTED: Final = ("version", "saved", "by", "changes")
 
 
 @click.group()
 def application() -> None:
-    """Give applications secrets."""
+    """Give applications secrets, and show what their rules and roles were."""
 
 
 @application.command("email-secret")
@@ -30,10 +33,7 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
     """
 
     async def work(house: House) -> str:
-        secret = secrets.token_urlsafe(SECRET_BYTES)
-        entry = house.recorder.record(Event.EMAIL_SECRET_MADE, operator(), subject=f"application {application_id}")
-        await house.storage.permissions.add_email_secret(application_id, sha256(secret), house.clock.now(), entry)
-        return secret
+        return await email_secrets(house).make(application_id, operator())
 
     secret = in_house(invocation, work)
     if as_json:
@@ -41,3 +41,28 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
     else:
         click.echo(secret)
         click.echo("Keep it now: it is never shown again.", err=True)
+
+
+@application.command("versions")
+@common_options
+@json_option
+@click.argument("application_id", type=click.IntRange(min=1))
+@click.option("--show", "number", type=click.IntRange(min=1), metavar="VERSION", help="Print that one as JSON.")
+def versions(invocation: Invocation, *, application_id: int, number: int | None, as_json: bool) -> None:
+    """List the saves of an application's rules and roles that are kept, the newest first."""
+    if number is not None:
+        past = in_house(invocation, lambda house: schema_version(house, application_id, number))
+        print_json(whole_document(past.model))
+        return
+    show_versions(in_house(invocation, lambda house: schema_versions(house, application_id)), as_json=as_json)
+
+
+def show_versions(found: Sequence[SchemaVersion], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        print_table(LISTED, [(str(one.version), moment(one.saved_at), one.actor, changes(one)) for one in found])
+
+
+def changes(saved: SchemaVersion) -> str:
+    return ", ".join(f"{one.count} {one.what} {one.how}" for one in saved.changes)

@@ -35,7 +35,7 @@ def load_settings(invocation: Invocation, flags: Mapping[str, str]) -> Loaded:
     data = DEFAULT_DATA if is_default else invocation.data
     try:
         loaded = read_settings(replace(invocation, data=data, dev=True), flags, purpose=Purpose.SERVE)
-        refuse_https(loaded)
+        refuse_other_addresses(loaded)
     except SettingsRefused as refused:
         print_problems(refused)
         click.echo(WHY, err=True)
@@ -43,10 +43,11 @@ def load_settings(invocation: Invocation, flags: Mapping[str, str]) -> Loaded:
     return loaded
 
 
-def refuse_https(loaded: Loaded) -> None:
+def refuse_other_addresses(loaded: Loaded) -> None:
     """Only a proxy speaks https for us, and a proxy serves others."""
-    if loaded.settings.server.base_url.startswith("https:"):
-        raise SettingsRefused([Problem(where="server.base_url", what="must be http on localhost with --demo")])
+    if not connecting.is_here(loaded.settings.server.base_url):
+        what = "must be http on localhost, 127.0.0.1 or [::1] with --demo"
+        raise SettingsRefused([Problem(where="server.base_url", what=what)])
 
 
 async def prepare(loaded: Loaded, clock: Clock) -> None:

@@ -43,11 +43,11 @@ def sample_app(invocation: Invocation, *, port: int) -> None:
 
 @click.command("sample-game", context_settings={"ignore_unknown_options": True})
 @common_options
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.argument("options", metavar="[GAME_OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
 def sample_game(invocation: Invocation, *, options: tuple[str, ...]) -> None:
     """Play Sky Raiders: a game for the terminal that shows how players sign in.
 
-    OPTIONS go to the game: --plain, --no-browser, --no-code.
+    GAME_OPTIONS are --plain (no colours, no QR code), --no-browser and --no-code.
     """
 
     async def work(house: House) -> tuple[str, int]:

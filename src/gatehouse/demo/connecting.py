@@ -1,6 +1,5 @@
 """Connects the samples to an installation: the records they need, made as `gatehouse apply` makes them."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Final
 from gatehouse.app.house import House
 from gatehouse.app.provisioning import provisioning_of
 from gatehouse.audit.model import Origin
-from gatehouse.client.base_url import LOOPBACK, parse_base_url
+from gatehouse.client.base_url import LOOPBACK, WRITTEN
 from gatehouse.demo.cast import new_access_key
 from gatehouse.demo.sample_app.settings import SampleSettings, read, write
 from gatehouse.kernel.errors import BadInput, Misconfigured
@@ -27,7 +26,6 @@ SAMPLE_GAME: Final = "sample_game"
 CLIENT: Final = "sample-app"
 PORTS_ABOVE: Final = 10  # where the sample application is, seen from the service
 HIGHEST_PORT: Final = 65_535
-NUMBER: Final = re.compile(r"[0-9]+")
 THE_DEMO: Final = Origin(actor="demo")
 RULES: Final = {
     "note.read": "Read notes",
@@ -75,8 +73,14 @@ async def sample_game(house: House) -> int:
 
 def refuse_elsewhere(house: House) -> None:
     base_url = house.settings.server.base_url
-    if not base_url or parse_base_url(base_url).host not in {host.strip("[]") for host in LOOPBACK}:
+    if not is_here(base_url):
         raise NotOnThisMachine(f"{NotOnThisMachine.public} This installation is {base_url or 'not started yet'}.")
+
+
+def is_here(base_url: str) -> bool:
+    """Whether it is of this machine, and spelt as the client and the game take it without TLS."""
+    found = WRITTEN.fullmatch(base_url)
+    return found is not None and found["scheme"] == "http" and found["host"] in LOOPBACK
 
 
 async def connected(house: House) -> SampleSettings:
@@ -147,7 +151,6 @@ async def application(
     plan = await applied(house, {"applications": [record]}, variables or {})
     if known is not None:
         return int(known)
-    made = next(NUMBER.fullmatch(change.name) for change in plan.changes if change.kind == "application")
-    number = int(made[0]) if made else 0
+    number = next(int(change.name) for change in plan.changes if change.kind == "application")
     await house.storage.installation.state(fact, str(number))
     return number

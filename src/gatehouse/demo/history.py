@@ -19,7 +19,7 @@ from gatehouse.kernel.ids import new_secret
 
 MINUTE: Final = 60
 DAY: Final = 86_400
-CLOSED_AFTER: Final = 4 * 3_600  # seconds after which somebody has closed his browser
+CLOSED_AFTER: Final = 6 * 3_600  # seconds after which somebody has closed his browser
 GAME: Final = 50001
 HUB: Final = 50002
 HUB_CLIENT: Final = "raiders-hub"

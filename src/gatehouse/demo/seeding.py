@@ -53,6 +53,7 @@ async def seed(loaded: Loaded, clock: Clock) -> Secrets | None:
         sample = await furnish(house, secrets, port=port, now=now)
         write(loaded.data / FILE, sample)
         await live(house, past, secrets, redirect_uri=sample.redirect_uri, now=now)
+        await house.tally.write()
         await house.storage.installation.state(FACT, DONE)
     write_accounts(loaded.data, secrets)
     return secrets

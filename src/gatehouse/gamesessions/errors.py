@@ -1,6 +1,6 @@
 """What can go wrong with a game session."""
 
-from gatehouse.kernel.errors import Refused, TooMany, Unavailable
+from gatehouse.kernel.errors import Conflict, Refused, TooMany, Unavailable
 
 
 class Violation(Refused):
@@ -21,3 +21,9 @@ class TooEarly(TooMany):
 
 class TooManySessions(Unavailable):
     """More game sessions are waiting than may (checklist GS-28)."""
+
+
+class SessionOver(Conflict):
+    """It was delivered, or came to nothing, before somebody could end it."""
+
+    public = "This game session is over already."

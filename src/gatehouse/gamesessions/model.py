@@ -108,3 +108,14 @@ class PollMark:
 def purpose_of(gsid: str) -> str:
     """What the options of a session are sealed for."""
     return f"game-session:{gsid}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Which poll it is that wants the answer: one after another by number, of two that are alike the stored one."""
+
+    number: int
+    node: str
+
+    def is_newest(self, session: GameSession) -> bool:
+        return session.polls < self.number or (session.polls == self.number and session.holder == self.node)

@@ -129,14 +129,15 @@ class GameOccasion:
         return session
 
     async def _lets_in(self, user: User, session: GameSession) -> bool:
-        return not user.blocked and await self._rules.may_log_in(user, self._named(session))
+        return not user.blocked and await self._rules.may_log_in(user, self.applications(session))
 
-    def _named(self, session: GameSession) -> Sequence[int]:
+    def applications(self, session: GameSession) -> Sequence[int]:
+        """All that it names."""
         return self._results.options(session).applications
 
     def application(self, session: GameSession) -> int:
         """The first application it names; 0 when it names none."""
-        return next(iter(self._named(session)), 0)
+        return next(iter(self.applications(session)), 0)
 
     async def name(self, session: GameSession) -> str:
         """Of that application; empty when there is none."""

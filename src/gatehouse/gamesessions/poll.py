@@ -8,7 +8,7 @@ from cachetools import LRUCache
 
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.model import GSID, HOLD, GameSession, PollMark, Stage, State
+from gatehouse.gamesessions.model import GSID, HOLD, GameSession, PollMark, Stage, State, Turn
 from gatehouse.gamesessions.pace import Comer, Pace
 from gatehouse.gamesessions.ports import Line
 from gatehouse.gamesessions.proof import Presented, fault, is_by_address
@@ -22,7 +22,6 @@ from gatehouse.kernel.digests import sha256
 
 SPREAD: Final = 0.5  # seconds by which polls that began together end apart: no herd comes back at once
 TOLD_MOST: Final = 100_000  # sessions of which is known what their game last heard
-STILL_HELD: Final = 35  # seconds after which a poll at another node is surely over
 
 OK: Final = "OK"
 RETRY: Final = "RETRY"
@@ -123,12 +122,16 @@ class Polls:
         return session
 
     async def _begin(self, session: GameSession, waiter: Waiter, unwritten: int) -> None:
-        """Number it after all the others. A poll at another node must hear of it at once, all else can wait (R4)."""
+        """Number it after all the others.
+
+        Where another node held the last poll, or registered the session, one may be there whose number is not stored
+        yet: then this one is stored at once, and of the two it is this one that takes the answer (R4).
+        """
         gsid, now = session.gsid, self._clock.now()
         number = max(session.polls, unwritten, self._pulse.newest(gsid), self._waiters.newest(gsid)) + 1
         mark = PollMark(gsid=gsid, number=number, polled_at=now, ends_at=session.end_after_poll(now))
         self._waiters.take_over(gsid, waiter, number)
-        if session.holder not in ("", self._node) and now - session.polled_at < STILL_HELD:
+        if session.holder != self._node:
             await self._store.mark([mark], self._node)
         else:
             self._pulse.polled(mark)
@@ -186,7 +189,7 @@ class Polls:
         if poll.waiter.number < max(self._waiters.newest(session.gsid), self._pulse.newest(session.gsid)):
             return self._retry(session)  # a newer poll came while this was made ready
         now = self._clock.now()
-        if await self._store.take(session.gsid, poll.waiter.number, now, prepared.kept, prepared.entry):
+        if await self._store.take(session.gsid, self._turn(poll), now, prepared.kept, prepared.entry):
             return PollAnswer(status=OK, session=session, data=prepared.data)
         return await self._not_taken(poll)
 
@@ -195,11 +198,14 @@ class Polls:
         if found is None:
             return await self._over(poll)
         poll.session = found
-        if found.state is State.CONFIRMED and found.polls <= poll.waiter.number:
+        if found.state is State.CONFIRMED and self._turn(poll).is_newest(found):
             return await self._failed(poll, "the account was changed after the confirmation")
         if found.state is State.FAILED:
             return PollAnswer(status=ERROR, session=found, error=found.failure)
         return self._retry(found)  # a newer poll has it, or will
+
+    def _turn(self, poll: Poll) -> Turn:
+        return Turn(number=poll.waiter.number, node=self._node)
 
     async def _failed(self, poll: Poll, reason: str) -> PollAnswer:
         session = poll.session

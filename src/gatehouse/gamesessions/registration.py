@@ -52,6 +52,7 @@ class Registration:
         records: GameRecords,
         crowd: Crowd,
         clock: Clock,
+        node: str,
         code_match: bool,
     ) -> None:
         """`code_match`: every session gets a code, also of a game that did not ask for one."""
@@ -62,6 +63,7 @@ class Registration:
         self._records = records
         self._crowd = crowd
         self._clock = clock
+        self._node = node
         self._code_match = code_match
 
     async def register(self, wish: Wish, origin: Origin) -> Registered:
@@ -102,6 +104,7 @@ class Registration:
             app_id=options.app_id,
             gapp_id=options.gapp_id,
             options=self._results.seal(gsid, options),
+            holder=self._node,  # where its first poll is likely to come
             created_at=now,
             ends_at=now + LIFETIME,
         )

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record, Refusal
-from gatehouse.gamesessions.model import Closing, GameSession, PollMark
+from gatehouse.gamesessions.model import Closing, GameSession, PollMark, Turn
 
 
 class GameSessionStore(Protocol):
@@ -35,15 +35,18 @@ class GameSessionStore(Protocol):
         `user_id`: whose account was not let in.
         """
 
-    async def take(self, gsid: str, number: int, now: int, login: KeptLogin, entry: Record) -> bool:
+    async def take(self, gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> bool:
         """Mark the answer as delivered and keep what it gives out, in one transaction: once, ever.
 
-        False when it is not there to be taken, when a newer poll than `number` is known, or when the account is no
-        longer as it was at the confirmation.
+        False when it is not there to be taken, when a newer poll is known, or one with this number at another
+        node, or when the account is no longer as it was at the confirmation.
         """
 
     async def close(self, gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> bool:
         """Note what the game says; before the delivery that ends it, for the reason in the refusal."""
+
+    async def shut(self, gsid: str, now: int, refusal: Refusal, kept: int, *, entry: Record) -> bool:
+        """End one that is not delivered yet, for the reason in the refusal; False when it is over."""
 
     async def watch(self, gsid: str, node: str, now: int) -> None:
         """A socket of the owner is open at this node."""

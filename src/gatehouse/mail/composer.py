@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -88,6 +89,7 @@ class Composer:
         return f"{self._base_url}{path}"
 
 
+@cache  # a letter's template is compiled once in a process
 def environment(*, escaping: bool) -> Environment:
     return Environment(
         loader=PackageLoader("gatehouse.mail"),

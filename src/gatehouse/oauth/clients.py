@@ -1,7 +1,7 @@
-"""Clients: made, shown, removed, and their secrets rotated."""
+"""Clients: made, shown, changed, removed, and their secrets rotated."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Final
 
 from gatehouse.audit.events import Event
@@ -46,6 +46,20 @@ class Clients:
         await self._store.create(replace(client, secrets=kept), record)
         return secret
 
+    async def change(self, client: Client, origin: Origin) -> None:
+        """Keep the client as it is given, unless somebody changed it since it was read. Raises ClientChanged."""
+        before = await self._store.client(client.client_id)
+        check_client(client)
+        if (client.profile, client.public) != (before.profile, before.public):
+            raise BadClient("profile and public stay as they were: the secret is kept in another form")
+        record = self._recorder.record(
+            Event.CLIENT_CHANGED,
+            origin,
+            subject=client.client_id,
+            details={"fields": ", ".join(changed_fields(before, client))},
+        )
+        await self._store.change(client, record)
+
     async def rotate_secret(self, client_id: str, origin: Origin) -> str:
         """Give the client a new secret; the old one stays good for a while, so that nobody is cut off."""
         client = await self._store.client(client_id)
@@ -79,6 +93,11 @@ class Clients:
 
     def kept_secret(self, client: Client, secret: str) -> ClientSecret:
         return kept_secret(client, secret, masters=self._master_keys, now=self._clock.now())
+
+
+def changed_fields(before: Client, after: Client) -> list[str]:
+    names = (field.name for field in fields(Client) if field.name not in {"secrets", "version"})
+    return [name for name in names if getattr(before, name) != getattr(after, name)]
 
 
 def kept_secret(client: Client, secret: str, *, masters: MasterKeys, now: int) -> ClientSecret:

@@ -1,6 +1,8 @@
 """Whether applications let a user in, and what his JWT tells about one of them (R2, R5)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from gatehouse.accounts.model import User
@@ -16,6 +18,24 @@ from gatehouse.permissions.store import PermissionStore
 from gatehouse.tokens.claims import Permissions
 
 PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
+
+
+class Barred(StrEnum):
+    """What keeps somebody out of an application; for whoever administers, never for whoever is kept out."""
+
+    UNKNOWN = "unknown"  # there is no such application
+    APPLICATION_REMOVED = "application_removed"
+    LOGIN_CANNOT = "login_cannot"
+    LOGIN_CAN = "login_can"
+    RESTRICTED_DOMAINS = "restricted_domains"  # of the application
+    PROJECT_REMOVED = "project_removed"
+    ALLOWED_DOMAINS = "allowed_domains"  # of its project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    application_id: int
+    by: Barred
 
 
 class LoginRules:
@@ -40,6 +60,19 @@ class LoginRules:
             number in case.models and lets_in(case.models[number], case.facts, case.structure, now)
             for number in application_ids
         )
+
+    async def refused(self, user_id: str, application_ids: Sequence[int]) -> Refused | None:
+        """The first of them that does not let him in, and what keeps him out; None when they all do."""
+        facts = await self._reading.facts(user_id, application_ids)
+        if facts is None:
+            return None
+        case, now = await self._reading.case(facts), self._clock.now()
+        for number in application_ids:
+            model = case.models.get(number)
+            by = Barred.UNKNOWN if model is None else barred(model, case.facts, case.structure, now)
+            if by is not None:
+                return Refused(application_id=number, by=by)
+        return None
 
     async def service_application(self, service_jwt: str) -> int:
         return await self._service_jwts.application_of(service_jwt)
@@ -67,18 +100,22 @@ class LoginRules:
 
 
 def lets_in(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> bool:
-    own = facts.records[model.application.application_id].login
-    return (
-        not model.application.removed
-        and rules_let_in(model.schema.login, own, now)
-        and is_among(model.application.settings.get("restricted_domains"), facts)
-        and project_lets_in(model.application.project_id, facts, structure, now)
-    )
+    return barred(model, facts, structure, now) is None
 
 
-def rules_let_in(login: Tree, own: Tree, now: int) -> bool:
-    """`cannot` wins over `can`; whatever is not plainly true or false lets nobody in (S-22)."""
-    return value_of("can", login, own, now) is True and value_of("cannot", login, own, now) is False
+def barred(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> Barred | None:
+    """The first that keeps him out. Whatever is not plainly true or false lets nobody in (S-22)."""
+    application, login = model.application, model.schema.login
+    own = facts.records[application.application_id].login
+    if application.removed:
+        return Barred.APPLICATION_REMOVED
+    if value_of("cannot", login, own, now) is not False:
+        return Barred.LOGIN_CANNOT
+    if value_of("can", login, own, now) is not True:
+        return Barred.LOGIN_CAN
+    if not is_among(application.settings.get("restricted_domains"), facts):
+        return Barred.RESTRICTED_DOMAINS
+    return barred_by_project(application.project_id, facts, structure, now)
 
 
 def value_of(rule: str, login: Tree, own: Tree, now: int) -> object:
@@ -92,13 +129,13 @@ def is_among(domains: object, facts: Facts) -> bool:
     return not domains or (isinstance(domains, list | tuple) and facts.subject.domain in domains)
 
 
-def project_lets_in(project_id: str | None, facts: Facts, structure: Structure, now: int) -> bool:
+def barred_by_project(project_id: str | None, facts: Facts, structure: Structure, now: int) -> Barred | None:
     """The application's own project: there, not removed, and open to the person's domain or owned by him."""
     if project_id is None:
-        return True
+        return None
     model = structure.projects.get(project_id)
     if model is None or model.project.removed:
-        return False
+        return Barred.PROJECT_REMOVED
     ownership = facts.owns.get(project_id)
     owns = ownership is not None and not ownership.is_past(now)
-    return owns or is_among(model.project.settings.allowed_domains, facts)
+    return None if owns or is_among(model.project.settings.allowed_domains, facts) else Barred.ALLOWED_DOMAINS

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record, Refusal
-from gatehouse.gamesessions.model import Closing, GameSession, PollMark, State
+from gatehouse.gamesessions.model import Closing, GameSession, PollMark, State, Turn
 from gatehouse.storage.audit import record, refuse
 from gatehouse.storage.logins import STILL_GOOD, keep_login
 from gatehouse.storage.runner import Stored, act, look, survey
@@ -93,7 +93,10 @@ TAKE = Statement(
         game_sessions.c.state == State.CONFIRMED.value,
         game_sessions.c.user_id == bindparam("by"),
         game_sessions.c.rev == bindparam("by_rev"),
-        game_sessions.c.polls <= bindparam("number"),
+        or_(
+            _IS_NEWER,
+            and_(game_sessions.c.polls == bindparam("number"), game_sessions.c.holder == bindparam("at_node")),
+        ),
     )
     .values(state=State.DELIVERED.value, delivered_at=bindparam("now"))
     .returning(game_sessions.c.gsid)
@@ -177,10 +180,10 @@ def fail(gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "")
     return True
 
 
-def take(gsid: str, number: int, now: int, login: KeptLogin, entry: Record) -> Verb[bool]:
+def take(gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> Verb[bool]:
     if not (yield STILL_GOOD(of=login.user_id, rev=login.rev)):
         return False
-    if not (yield TAKE(of=gsid, now=now, number=number, by=login.user_id, by_rev=login.rev)):
+    if not (yield TAKE(of=gsid, now=now, number=turn.number, at_node=turn.node, by=login.user_id, by_rev=login.rev)):
         return False
     return (yield from keep_login(login, entry))
 
@@ -190,6 +193,16 @@ def close(gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) ->
         return False
     if (yield FAIL(of=gsid, now=now, told=refusal.record_id, whose="")):
         yield from refuse(refusal, kept)
+    yield Notice(CHANNEL, gsid)
+    return True
+
+
+def shut(gsid: str, now: int, refusal: Refusal, kept: int, *, entry: Record) -> Verb[bool]:
+    if not (yield FAIL(of=gsid, now=now, told=refusal.record_id, whose="")):
+        return False
+    yield CLOSE(of=gsid, now=now, said=Closing.ERROR.value)
+    yield from refuse(refusal, kept)
+    yield from record(entry)
     yield Notice(CHANNEL, gsid)
     return True
 
@@ -235,6 +248,7 @@ class GameSessionStorage(Stored):
     fail = act(fail)
     take = act(take)
     close = act(close)
+    shut = act(shut)
     watch = act(watch)
     unwatch = act(unwatch)
     forget = act(forget)

@@ -81,6 +81,11 @@ def add_client(client: Client) -> Verb[None]:
     yield from _put_secrets(client)
 
 
+def change(client: Client, entry: Record) -> Verb[None]:
+    yield from change_client(client)
+    yield from record(entry)
+
+
 def change_client(client: Client) -> Verb[None]:
     """Replace the client, and its secrets, if its version is still the one that was read. Raises ClientChanged."""
     fields = asdict(client)
@@ -184,6 +189,7 @@ class OAuthStorage(Stored):
         return await self.runner.recall((KnownClients, client_id), lambda: self._known.client(client_id))
 
     create = act(create)
+    change = act(change)
     clients = survey(all_clients)
     origins = look(origins)
     rotate_secret = act(rotate_secret)

@@ -92,8 +92,9 @@ def carry_out(acts: Sequence[Act], records: Sequence[Record], *, setup_closed: R
         yield from change_structure()  # before any row is held, as everywhere
     yield LOCK_ROLE()
     somebody_administered = yield ADMINISTERING(now=now)
+    by = records[0].actor if records else ""
     for one in acts:
-        yield from do(one, now)
+        yield from do(one, now, by)
     if somebody_administered and not (yield ADMINISTERING(now=now)):
         raise LastAdministrator
     if setup_closed is not None and (yield from state_once(SETUP_CLOSED, str(now))):
@@ -102,7 +103,7 @@ def carry_out(acts: Sequence[Act], records: Sequence[Record], *, setup_closed: R
         yield from record(entry)
 
 
-def do(one: Act, now: int) -> Verb[None]:
+def do(one: Act, now: int, by: str) -> Verb[None]:
     match one:
         case AddUser(user, administrator):
             yield from add_user(user)
@@ -120,7 +121,7 @@ def do(one: Act, now: int) -> Verb[None]:
         case ChangeClient(client):
             yield from change_client(client)
         case _:
-            yield from change_world(one, now)
+            yield from change_world(one, now, by)
 
 
 def give_role(user: User, *, holds: bool) -> Verb[None]:

@@ -24,9 +24,15 @@ OTHERS = [lang for lang in LANGUAGES if lang != FALLBACK]
 TAGS = re.compile(r"<(/?)(strong|bdi)>")
 
 # German has the same word, or it is a name.
-ALIKE = {"brand", "field.code", "account.codes", "factor.use_passkey", "method.passkey", "time.month_4"} | {
-    f"time.month_{month}" for month in (8, 9, 11)
-}
+ALIKE = {
+    "brand",
+    "demo.mark",
+    "field.code",
+    "account.codes",
+    "factor.use_passkey",
+    "method.passkey",
+    "time.month_4",
+} | {f"time.month_{month}" for month in (8, 9, 11)}
 
 NEVER_ABOUT_A_PERSON = (
     *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),

@@ -5,9 +5,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.web.pages.contexts import ExpiredContext, ForgotContext, ThrottledContext
+from gatehouse.web.pages.look import Look
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.vocabulary import Problem, Theme, Trouble
 from gatehouse.web.static import Assets
+from tests.support.gallery import STATES
 from tests.support.shell import a_scope
 
 GERMAN, ENGLISH = "Passwort vergessen?", "Forgot your password?"
@@ -164,3 +166,11 @@ def test_an_error_page_in_another_language_has_words_for_the_refusal_or_its_stat
     assert f"<h1>{title}</h1>" in page
     assert text in page
     assert message not in page
+
+
+def test_every_page_of_a_demo_says_so_and_no_other(pages: Pages) -> None:
+    demo = Pages(Assets(), demo=True)
+    for context in STATES.values():
+        for lang in ("en", "de"):
+            assert '<span class="badge demo">Demo</span>' in demo.text(context, Look(lang=lang))
+            assert "Demo" not in pages.text(context, Look(lang=lang))

@@ -82,7 +82,7 @@ class Recording(Words):
 
 def test_every_text_is_said_somewhere() -> None:
     words = Recording(FALLBACK, TEXTS)
-    pages = Pages(Assets(), languages=Languages({FALLBACK: words}))
+    pages = Pages(Assets(), languages=Languages({FALLBACK: words}), demo=True)
     troubles = [replace(SIGN_IN, problem=Problem(what=what)) for what in Trouble]
     notices = [replace(SIGN_IN, notice=notice) for notice in Notice]
     for context in [*STATES.values(), *troubles, *notices]:

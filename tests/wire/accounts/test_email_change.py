@@ -173,9 +173,11 @@ async def test_it_needs_a_fresh_proof(service: Service, resident: Resident) -> N
     assert await resident.do("/account/email", login=NEW) == SENT
 
 
-async def test_where_only_some_domains_may_register_nobody_moves_elsewhere(migrated_url: str, tmp_path: Path) -> None:
+async def test_where_only_some_domains_may_register_nobody_moves_elsewhere(
+    installed_url: str, tmp_path: Path
+) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example"}
-    async with running_service(migrated_url, tmp_path, environment=allowed) as service:
+    async with running_service(installed_url, tmp_path, environment=allowed) as service:
         await service.house.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
         )

@@ -144,11 +144,11 @@ async def test_meta_and_short_token_come_only_when_asked_for(service: Service) -
     ("file_says", "account_says", "told"), [("SE", "", "SE"), ("SE", "NO", "NO"), ("", "NO", "NO"), ("", "", "")]
 )
 async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
-    migrated_url: str, tmp_path: Path, file_says: str, account_says: str, told: str
+    installed_url: str, tmp_path: Path, file_says: str, account_says: str, told: str
 ) -> None:
     file = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": file_says}}})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)} if file_says else {}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         kept = await service.house.passwords.hash(PASSWORD)
         owner = a_user(login=LOGIN, password_hash=kept, country=account_says)
         await service.house.storage.accounts.create(owner, a_record())

@@ -42,9 +42,9 @@ class SlowHashes:
 
 
 @pytest.fixture
-async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
     environment = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__PASSWORDS__WORKERS": str(WORKERS)}
-    async with running_service(migrated_url, tmp_path, environment=environment) as running:
+    async with running_service(installed_url, tmp_path, environment=environment) as running:
         await running.house.passwords.decoy()  # made once, with the first login of an account that does not exist
         yield running
 

@@ -55,11 +55,11 @@ def saying(document: object) -> Callable[[Received], bytes]:
 
 
 @pytest.fixture
-async def town(migrated_url: str, tmp_path: Path) -> AsyncIterator[Town]:
+async def town(installed_url: str, tmp_path: Path) -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack:
         shop = await stack.enter_async_context(listening(Outsider(say=saying({"orders": [7]}))))
         forum = await stack.enter_async_context(listening(Outsider(say=saying(["a post"]))))
-        service = await stack.enter_async_context(running_service(migrated_url, tmp_path, environment=ALLOWED))
+        service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=ALLOWED))
         for name, outsider in (("Shop", shop), ("Forum", forum)):
             await create_application(service.house.storage, name=name, settings=sources(outsider))
         yield Town(service=service, shop=shop, forum=forum)
@@ -315,10 +315,10 @@ async def test_a_serving_house_calls_by_itself(town: Town, anna: User) -> None:
 # -- where nothing is allowed -------------------------------------------------------------------------
 
 
-async def test_ap_08_an_address_inside_is_not_called_though_it_was_saved(migrated_url: str, tmp_path: Path) -> None:
+async def test_ap_08_an_address_inside_is_not_called_though_it_was_saved(installed_url: str, tmp_path: Path) -> None:
     """As if outbound.allow had listed it when it was saved, or a name leads elsewhere by now."""
     canary = Outsider()
-    async with listening(canary), running_service(migrated_url, tmp_path) as service:
+    async with listening(canary), running_service(installed_url, tmp_path) as service:
         house = service.house
         user = await house.administration.create(login=LOGIN, nick="A", password=None, origin=OPERATOR)
         for host in ("127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "2130706433"):

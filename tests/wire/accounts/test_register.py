@@ -137,9 +137,9 @@ async def test_the_acts_are_in_the_audit_log_without_password_or_link(
     assert link.partition("=")[2] not in repr(records)
 
 
-async def test_nobody_registers_where_registration_is_closed(migrated_url: str, tmp_path: Path) -> None:
+async def test_nobody_registers_where_registration_is_closed(installed_url: str, tmp_path: Path) -> None:
     closed = {"GATEHOUSE__ACCOUNTS__REGISTRATION": "false"}
-    async with running_service(migrated_url, tmp_path, environment=closed) as service:
+    async with running_service(installed_url, tmp_path, environment=closed) as service:
         assert (await service.client.get("/register")).status_code == 403
         visitor = Visitor(service)
         await visitor.get("/forgot")
@@ -150,9 +150,9 @@ async def test_nobody_registers_where_registration_is_closed(migrated_url: str, 
         await visitor.client.aclose()
 
 
-async def test_only_addresses_of_the_allowed_domains_register(migrated_url: str, tmp_path: Path) -> None:
+async def test_only_addresses_of_the_allowed_domains_register(installed_url: str, tmp_path: Path) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example,partner.example"}
-    async with running_service(migrated_url, tmp_path, environment=allowed) as service:
+    async with running_service(installed_url, tmp_path, environment=allowed) as service:
         visitor = Visitor(service)
         for login in ("bob@evil.example", "bob@studio.example.evil.example", "bob@sub.studio.example"):
             answer = await register(visitor, login=login)

@@ -82,11 +82,11 @@ async def test_a_known_browser_need_not_wait_after_a_reset_either(service: Servi
     assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
 
 
-async def test_a_password_of_the_operators_list_is_refused(migrated_url: str, tmp_path: Path) -> None:
+async def test_a_password_of_the_operators_list_is_refused(installed_url: str, tmp_path: Path) -> None:
     stolen = tmp_path / "breached.txt"
     stolen.write_text(f"{sha1(NEW)}:2\n")
     listed = {"GATEHOUSE__ACCOUNTS__BREACHED_PASSWORDS": str(stolen)}
-    async with running_service(migrated_url, tmp_path, environment=listed) as service:
+    async with running_service(installed_url, tmp_path, environment=listed) as service:
         await service.house.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
         )

@@ -202,11 +202,11 @@ def blocks() -> list[str]:
 
 
 async def test_the_application_of_the_guide_does_what_the_guide_says(
-    migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [source] = [block for block in blocks() if "app = Starlette" in block]
     clock = MovableClock(SystemClock().now())  # the application of the guide lives in real time
-    async with running_service(migrated_url, tmp_path, clock=clock) as service:
+    async with running_service(installed_url, tmp_path, clock=clock) as service:
         studio = await a_studio(service)
         monkeypatch.setenv("GATEHOUSE_URL", service.base_url)
         monkeypatch.setenv("GATEHOUSE_APPLICATION", str(studio.shop.application_id))

@@ -128,8 +128,8 @@ async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answ
     assert await gatehouse.allows(user, "user.kick")
 
 
-async def test_a_service_that_has_stopped_allows_nothing(migrated_url: str, tmp_path: Path) -> None:
-    async with running_service(migrated_url, tmp_path) as service:
+async def test_a_service_that_has_stopped_allows_nothing(installed_url: str, tmp_path: Path) -> None:
+    async with running_service(installed_url, tmp_path) as service:
         studio = await a_studio(service)
         gatehouse = Gatehouse(
             service.base_url,

@@ -88,10 +88,10 @@ async def test_gs_25_the_same_session_from_another_address_is_not_blocked(servic
 
 
 async def test_gs_25_twenty_blocked_sessions_block_their_address_but_nobody_with_a_location(
-    migrated_url: str, tmp_path: Path
+    installed_url: str, tmp_path: Path
 ) -> None:
     environment = {"GATEHOUSE__GAME__BLOCKED_MOST": "2"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         games = [await register(service) for _ in range(3)]
         for game in games[:2]:
             assert await early_polls(game, by_address=True) is not None

@@ -12,7 +12,8 @@ import pytest
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import GameSession, PollMark
 from gatehouse.kernel.errors import Unavailable
-from tests.support.game import ELSEWHERE, Game, confirm, held, register
+from tests.support.builders import ORIGIN
+from tests.support.game import ANNA, ELSEWHERE, Game, approve, confirm, held, register
 from tests.support.rawhttp import raw_connection
 from tests.support.service import Service, running_service
 from tests.support.signing import public_key, signed
@@ -395,9 +396,11 @@ async def test_ws_06_a_session_has_so_many_sockets_and_strangers_do_not_take_the
         await present(service, 1)
 
 
-async def test_ws_06_a_source_has_so_many_sockets_whatever_becomes_of_them(migrated_url: str, tmp_path: Path) -> None:
+async def test_ws_06_a_source_has_so_many_sockets_whatever_becomes_of_them(
+    installed_url: str, tmp_path: Path
+) -> None:
     environment = {"GATEHOUSE__GAME__SOCKETS_PER_SOURCE": "3"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         game = await register(service)
         port = int(service.client.base_url.port or 0)
         async with bare_socket(port, PATH.encode() + b"unknown"), socket_of(game), socket_of(game):
@@ -409,8 +412,8 @@ async def test_ws_06_a_source_has_so_many_sockets_whatever_becomes_of_them(migra
             await present(service, 1)
 
 
-async def test_sockets_that_come_too_often_are_put_off(migrated_url: str, tmp_path: Path) -> None:
-    async with running_service(migrated_url, tmp_path, environment={"GATEHOUSE__RATES__POLL": "60"}) as service:
+async def test_sockets_that_come_too_often_are_put_off(installed_url: str, tmp_path: Path) -> None:
+    async with running_service(installed_url, tmp_path, environment={"GATEHOUSE__RATES__POLL": "60"}) as service:
         game = await register(service)
         for _ in range(59):
             async with socket_of(game):
@@ -422,15 +425,29 @@ async def test_sockets_that_come_too_often_are_put_off(migrated_url: str, tmp_pa
 
 
 @pytest.fixture
-async def nodes(migrated_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, Service]]:
+async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, Service]]:
     async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(running_service(migrated_postgres_url, tmp_path))
-        second = await stack.enter_async_context(running_service(migrated_postgres_url, tmp_path, clock=first.clock))
+        first = await stack.enter_async_context(running_service(installed_postgres_url, tmp_path))
+        second = await stack.enter_async_context(running_service(installed_postgres_url, tmp_path, clock=first.clock))
         yield first, second
 
 
 def at(node: Service, game: Game) -> Game:
     return Game(service=node, gsid=game.gsid, location=game.location, told=game.told)
+
+
+async def test_of_polls_that_begin_at_two_nodes_in_one_second_the_newer_takes_the_answer(
+    nodes: tuple[Service, Service],
+) -> None:
+    here, there = nodes
+    anna = await here.house.administration.create(login=ANNA, nick="Anna", password=None, origin=ORIGIN)
+    game = await register(here)
+    older = game.polling()
+    await held(here)  # and its number is not stored: the clock stands still
+    newer = at(there, game).polling()
+    await held(there)
+    await approve(game, anna)
+    assert [(await one).json()["status"] for one in (newer, older)] == ["OK", "RETRY"]
 
 
 async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[Service, Service]) -> None:
@@ -467,10 +484,10 @@ async def test_ws_04_the_owner_may_be_at_two_nodes(nodes: tuple[Service, Service
 
 
 async def test_a_restart_closes_sockets_and_cancels_nothing(
-    migrated_postgres_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    installed_postgres_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running_service(migrated_postgres_url, tmp_path) as there:
-        async with running_service(migrated_postgres_url, tmp_path, clock=there.clock) as here:
+    async with running_service(installed_postgres_url, tmp_path) as there:
+        async with running_service(installed_postgres_url, tmp_path, clock=there.clock) as here:
             game = await register(here)
             polling = at(there, game).polling()
             await held(there)

@@ -232,9 +232,9 @@ def forwarded(*chain: str) -> dict[str, str]:
 
 
 async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_client(
-    migrated_url: str, tmp_path: Path
+    installed_url: str, tmp_path: Path
 ) -> None:
-    async with behind_a_proxy(migrated_url, tmp_path) as service:
+    async with behind_a_proxy(installed_url, tmp_path) as service:
         game = await register(service, forwarded("203.0.113.9"))
         for chain, expected in (
             (("203.0.113.9",), "held"),
@@ -256,8 +256,8 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
             assert answer.status_code in (400, 403, 431), (unreadable, answer.text)
 
 
-async def test_ip_is_believed_from_a_trusted_proxy_only(migrated_url: str, tmp_path: Path) -> None:
-    async with behind_a_proxy(migrated_url, tmp_path) as service:
+async def test_ip_is_believed_from_a_trusted_proxy_only(installed_url: str, tmp_path: Path) -> None:
+    async with behind_a_proxy(installed_url, tmp_path) as service:
         for headers in ({"Ip": "203.0.113.9"}, {"Authorization": "Ip 203.0.113.9"}):
             game = await register(service, headers)
             found = await service.house.storage.game_sessions.find(game.gsid, service.clock.now())
@@ -267,14 +267,14 @@ async def test_ip_is_believed_from_a_trusted_proxy_only(migrated_url: str, tmp_p
 
 @pytest.mark.parametrize("header", ["Ip", "Authorization"])
 async def test_what_a_client_says_of_its_address_through_a_proxy_that_names_it_says_nothing(
-    migrated_url: str, tmp_path: Path, header: str
+    installed_url: str, tmp_path: Path, header: str
 ) -> None:
     environment = {
         "GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32",
         "GATEHOUSE__GAME__SESSION_INFO_ALLOW": "198.51.100.0/24",
     }
     claim = {header: "Ip 198.51.100.7" if header == "Authorization" else "198.51.100.7"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         game = await register(service, forwarded("198.51.100.7"), factor="f")
         thief = replace(game, headers={**forwarded("203.0.113.66"), **claim})
         assert await refusal(service, await thief.poll(by_address=True)) == "another address"
@@ -327,9 +327,9 @@ async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_addre
 
 
 async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
-    migrated_url: str, tmp_path: Path
+    installed_url: str, tmp_path: Path
 ) -> None:
-    async with behind_a_proxy(migrated_url, tmp_path) as service:
+    async with behind_a_proxy(installed_url, tmp_path) as service:
         game = await register(service, forwarded("203.0.113.9"))
         poller = replace(game, headers=forwarded("::ffff:203.0.113.9"))
         polling = poller.polling(by_address=True)
@@ -407,8 +407,8 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
     assert await refusal(service, spoofed) == "info is not for this address"
 
 
-async def test_gs_27_nobody_is_listed_unless_the_operator_says_so(migrated_url: str, tmp_path: Path) -> None:
-    async with behind_a_proxy(migrated_url, tmp_path) as service:
+async def test_gs_27_nobody_is_listed_unless_the_operator_says_so(installed_url: str, tmp_path: Path) -> None:
+    async with behind_a_proxy(installed_url, tmp_path) as service:
         game = await register(service, forwarded("203.0.113.9"))
         answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=game.headers)
         assert await refusal(service, answer) == "info is not for this address"

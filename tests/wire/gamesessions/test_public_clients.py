@@ -33,9 +33,9 @@ NEEDED = {
 
 
 @pytest.fixture
-async def service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
     environment = {"GATEHOUSE__TOKENS__JWT_WITHOUT_FACTOR": "true"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as running:
+    async with running_service(installed_url, tmp_path, environment=environment) as running:
         yield running
 
 

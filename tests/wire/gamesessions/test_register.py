@@ -127,9 +127,9 @@ async def test_gs_21_a_wrong_with_email_changes_nothing_but_the_missing_login(se
 
 
 async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address_only(
-    migrated_url: str, tmp_path: Path
+    installed_url: str, tmp_path: Path
 ) -> None:
-    async with proxied(migrated_url, tmp_path) as (service, anna):
+    async with proxied(installed_url, tmp_path) as (service, anna):
         here, there = {"X-Forwarded-For": "10.1.2.3"}, {"X-Forwarded-For": "10.1.2.4"}
         mapped = {"X-Forwarded-For": "::ffff:10.1.2.3"}
         answer = await service.client.post(
@@ -195,10 +195,10 @@ async def test_a_service_jwt_names_its_application_and_a_broken_one_is_refused(s
 
 
 async def test_gs_28_registering_en_masse_is_limited_per_source_and_in_total(
-    migrated_url: str, tmp_path: Path
+    installed_url: str, tmp_path: Path
 ) -> None:
     environment = {"GATEHOUSE__RATES__POLL": "30", "GATEHOUSE__GAME__PENDING_MOST": "100"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         statuses = [(await service.client.post(GET_GSID)).status_code for _ in range(40)]
         assert statuses.count(200) == 30
         refused = await service.client.post(GET_GSID)
@@ -206,9 +206,9 @@ async def test_gs_28_registering_en_masse_is_limited_per_source_and_in_total(
         assert int(refused.headers["retry-after"]) > 0
 
 
-async def test_gs_28_beyond_the_cap_of_waiting_sessions_the_answer_is_503(migrated_url: str, tmp_path: Path) -> None:
+async def test_gs_28_beyond_the_cap_of_waiting_sessions_the_answer_is_503(installed_url: str, tmp_path: Path) -> None:
     environment = {"GATEHOUSE__GAME__PENDING_MOST": "100"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         statuses = [(await service.client.post(GET_GSID)).status_code for _ in range(110)]
         assert statuses[:95] == [200] * 95  # counted while they come, so give or take a few
         assert statuses[-1] == 503

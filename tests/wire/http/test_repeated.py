@@ -70,9 +70,9 @@ def again(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.fixture
-def kept(migrated_url: str) -> bool:
+def kept(installed_url: str) -> bool:
     """Only a database in this process tells for nothing that it is as it was."""
-    return migrated_url.startswith("sqlite:")
+    return installed_url.startswith("sqlite:")
 
 
 @pytest.fixture
@@ -186,13 +186,13 @@ async def test_the_keys_are_told_again_until_there_is_another(
 
 
 async def test_a_change_is_in_the_next_answer(
-    service: Service, line: RawConnection, question: bytes, anna: User, migrated_url: str
+    service: Service, line: RawConnection, question: bytes, anna: User, installed_url: str
 ) -> None:
     """Whoever made it: this process, or the command line beside it."""
     await ask(line, question)
     await service.house.storage.profile.set_nick(anna.user_id, "Ann", a_record())
     assert json.loads((await ask(line, question)).body)["nickname"] == "Ann"
-    async with open_storage(migrated_url, migrate=False) as other:
+    async with open_storage(installed_url, migrate=False) as other:
         await other.profile.set_nick(anna.user_id, "Annie", a_record())
     assert json.loads((await ask(line, question)).body)["nickname"] == "Annie"
 
@@ -399,17 +399,17 @@ async def test_every_answer_is_counted_and_logged_under_its_own_id(
     assert [(figure["endpoint"], figure["status"]) for figure in figures] == [("oauth.userinfo", 200)] * 3
 
 
-async def test_a_source_may_ask_no_more_often_for_asking_the_same(migrated_url: str, tmp_path: Path) -> None:
-    async with running_service(migrated_url, tmp_path, environment={"GATEHOUSE__RATES__ADMIN": "6"}) as service:
+async def test_a_source_may_ask_no_more_often_for_asking_the_same(installed_url: str, tmp_path: Path) -> None:
+    async with running_service(installed_url, tmp_path, environment={"GATEHOUSE__RATES__ADMIN": "6"}) as service:
         studio = await a_studio(service)
         async with connection_to(service) as connection:
             statuses = [(await ask(connection, a_list(studio))).status for _ in range(10)]
     assert statuses == [200] * 6 + [429] * 4
 
 
-async def test_a_person_may_ask_no_more_often_from_two_places(migrated_url: str, tmp_path: Path) -> None:
+async def test_a_person_may_ask_no_more_often_from_two_places(installed_url: str, tmp_path: Path) -> None:
     environment = {"GATEHOUSE__RATES__ADMIN": "6", "GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.0/8"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         studio = await a_studio(service)
         asked = [a_list(studio, headers={"X-Forwarded-For": f"192.0.2.{number}"}) for number in (1, 2)]
         async with connection_to(service) as connection:

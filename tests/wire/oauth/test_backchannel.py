@@ -50,10 +50,10 @@ class Town:
 
 
 @pytest.fixture
-async def town(migrated_url: str, tmp_path: Path) -> AsyncIterator[Town]:
+async def town(installed_url: str, tmp_path: Path) -> AsyncIterator[Town]:
     async with AsyncExitStack() as stack:
         shop = await stack.enter_async_context(listening(Outsider()))
-        service = await stack.enter_async_context(running_service(migrated_url, tmp_path, environment=ALLOWED))
+        service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=ALLOWED))
         yield Town(service=service, shop=shop)
 
 

@@ -23,10 +23,10 @@ REQUIRED = {
 
 
 @pytest.fixture
-async def public_service(migrated_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+async def public_service(installed_url: str, tmp_path: Path) -> AsyncIterator[Service]:
     """The same as the world would see it: its address is https and not the one it listens at."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": "https://localhost:8443"}
-    async with running_service(migrated_url, tmp_path, environment=environment) as running:
+    async with running_service(installed_url, tmp_path, environment=environment) as running:
         yield running
 
 

@@ -19,9 +19,9 @@ REDIRECT = "http://localhost:3000/callback"
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> Place:
+def place(installed_url: str, tmp_path: Path) -> Place:
     """The installation that `service` serves."""
-    return Place(data=tmp_path, url=migrated_url)
+    return Place(data=tmp_path, url=installed_url)
 
 
 def blocks(kind: str) -> list[str]:

@@ -115,10 +115,10 @@ async def test_within_the_grace_parallel_refreshes_get_the_same_new_token(servic
 
 
 async def test_the_grace_of_the_settings_is_for_clients_that_say_nothing(
-    migrated_sqlite_url: str, tmp_path: Path
+    installed_sqlite_url: str, tmp_path: Path
 ) -> None:
     environment = {"GATEHOUSE__OAUTH__REFRESH_GRACE_SECONDS": "10"}
-    async with running_service(migrated_sqlite_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
         anna = await service.house.administration.create(
             login="anna@studio.example", nick="Anna", password=PASSWORD, origin=TEST
         )
@@ -281,12 +281,12 @@ class Nodes:
 
 
 @pytest.fixture
-async def nodes(migrated_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
+async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
     """One client seen from two nodes with connections and caches of their own."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     async with (
-        running_service(migrated_postgres_url, tmp_path, environment=environment) as first,
-        running_service(migrated_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
+        running_service(installed_postgres_url, tmp_path, environment=environment) as first,
+        running_service(installed_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
     ):
         web = await a_native_client(first)
         anna = await first.house.administration.create(

@@ -71,11 +71,11 @@ async def test_ak_04_a_deleted_key_is_refused_at_once(studio: Studio) -> None:
 
 
 async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(
-    migrated_postgres_url: str, tmp_path: Path
+    installed_postgres_url: str, tmp_path: Path
 ) -> None:
     async with (
-        running_service(migrated_postgres_url, tmp_path) as first,
-        running_service(migrated_postgres_url, tmp_path) as second,
+        running_service(installed_postgres_url, tmp_path) as first,
+        running_service(installed_postgres_url, tmp_path) as second,
     ):
         studio = await a_studio(first)
         key = await studio.access_key()

@@ -92,11 +92,11 @@ async def test_the_kid_of_a_user_jwt_is_answered_too(studio: Studio) -> None:
     assert len(kids) < len(first_keys())  # those of other purposes are nobody's business
 
 
-async def test_keys_in_the_directory_are_published_first(migrated_url: str, tmp_path: Path) -> None:
+async def test_keys_in_the_directory_are_published_first(installed_url: str, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.mkdir()
     environment = {"GATEHOUSE__APPLICATIONS__KEYS_DIR": str(keys)}
-    async with running_service(migrated_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_url, tmp_path, environment=environment) as service:
         studio = await a_studio(service)
         custom = await a_custom_key(studio)
         (keys / str(studio.shop.application_id)).mkdir()

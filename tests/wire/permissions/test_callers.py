@@ -292,13 +292,13 @@ async def test_a_service_account_with_a_key_signs_its_requests(studio: Studio) -
 
 
 async def test_pa_15_one_principals_flood_from_many_addresses_is_limited(
-    migrated_sqlite_url: str, tmp_path: Path
+    installed_sqlite_url: str, tmp_path: Path
 ) -> None:
     environment = {
         "GATEHOUSE__RATES__ADMIN": "5",
         "GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.0/8",
     }
-    async with running_service(migrated_sqlite_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
         studio = await a_studio(service)
 
         async def ask(who: Person, number: int) -> Any:
@@ -312,8 +312,8 @@ async def test_pa_15_one_principals_flood_from_many_addresses_is_limited(
         assert (await ask(studio.visitor, 10)).status_code == 200
 
 
-async def test_permissions_can_answer_200_to_old_clients(migrated_sqlite_url: str, tmp_path: Path) -> None:
+async def test_permissions_can_answer_200_to_old_clients(installed_sqlite_url: str, tmp_path: Path) -> None:
     environment = {"GATEHOUSE__PERMISSIONS__ALWAYS_200": "true"}
-    async with running_service(migrated_sqlite_url, tmp_path, environment=environment) as service:
+    async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
         answer = await service.client.post("/api/permissions/user/info", json={})
         assert (answer.status_code, answer.json()) == (200, {"status": "ERROR", "error": "invalid token"})

@@ -21,12 +21,12 @@ Nodes = tuple[Studio, Studio]
 
 
 @pytest.fixture
-async def nodes(migrated_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
+async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
     """Each with connections and caches of its own; the second sees the studio that the first made."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     async with (
-        running_service(migrated_postgres_url, tmp_path, environment=environment) as first,
-        running_service(migrated_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
+        running_service(installed_postgres_url, tmp_path, environment=environment) as first,
+        running_service(installed_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
     ):
         studio = await a_studio(first)
         yield studio, replace(studio, service=second)

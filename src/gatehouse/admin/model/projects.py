@@ -1,5 +1,6 @@
 """Projects as the console lists them."""
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,9 +29,38 @@ class ProjectBreaks:
     service_accounts: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationName:
+    application_id: int
+    name: str
+    description: str
+    project_id: str | None
+    is_published: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLine:
+    group_id: str
+    title: str
+    description: str
+    project_id: str
+
+
 class ProjectListStore(Protocol):
     async def projects(self, sight: Sight, wanted: Wanted) -> Page[ProjectLine]:
         """By title, those he may view; removed ones last."""
 
     async def breaks(self, project_id: str, now: int) -> ProjectBreaks:
         """What would end with it."""
+
+    async def applications(self, project_id: str) -> Sequence[ApplicationName]:
+        """Those of the project that are not removed, by name."""
+
+    async def applications_by_id(self, application_ids: Collection[int]) -> Mapping[int, ApplicationName]:
+        """Removed ones too."""
+
+    async def published(self) -> Sequence[ApplicationName]:
+        """Those that every project may connect, by name; the first thousand."""
+
+    async def groups(self, group_ids: Collection[str]) -> Sequence[GroupLine]:
+        """By title."""

@@ -36,6 +36,25 @@ def walk(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Mapping[str, objec
             yield from walk(node, f"{path}.")
 
 
+def with_leaf(tree: Tree, path: str, leaf: Tree) -> Tree:
+    """The tree with that leaf, in the place of one of the same path. Raises Malformed where a branch stands."""
+    segment, _, rest = path.partition(".")
+    node = tree.get(segment, {})
+    is_leaf = isinstance(node, Mapping) and "value" in node
+    if not isinstance(node, Mapping) or (rest and is_leaf) or (not rest and node and not is_leaf):
+        raise Malformed(f"{shown(path)}: a rule stands there, or rules stand below it")
+    return {**tree, segment: with_leaf(node, rest, leaf) if rest else leaf}
+
+
+def without_leaf(tree: Tree, path: str) -> Tree:
+    """The tree without that leaf, and without branches that then hold nothing."""
+    segment, _, rest = path.partition(".")
+    node = tree.get(segment)
+    left = without_leaf(node, rest) if rest and isinstance(node, Mapping) else {}
+    others = {name: kept for name, kept in tree.items() if name != segment}
+    return {**tree, segment: left} if left else others
+
+
 class _TreeReader:
     """Reads one tree; bounded, so that the time it takes grows with its size only (checklist SC-16)."""
 

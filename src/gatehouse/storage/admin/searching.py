@@ -1,6 +1,7 @@
 """What the lists of the console share: a search in several columns, and a page of what it finds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, or_
@@ -42,15 +43,23 @@ def beginning(name: str, search: str) -> dict[str, object]:
 
 
 class Listing:
-    """One list: its rows a page at a time, and how many there are in all."""
+    """One list: its rows a page at a time, and how many there are in all. `searched`: its statements search."""
 
     def __init__(self, rows: Select[Any], *, counted: Select[Any], searched: bool = True) -> None:
         self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
         self._count = Statement(counted)
         self._searched = searched
 
-    def page(self, wanted: Wanted, line: Callable[[Row], T], **params: object) -> Verb[Page[T]]:
+    def page(
+        self,
+        wanted: Wanted,
+        line: Callable[[Row], T],
+        *,
+        beside: Mapping[str, object] = MappingProxyType({}),
+        **params: object,
+    ) -> Verb[Page[T]]:
+        """`beside`: parameters of what stands in the rows, not of which rows there are."""
         params |= {"search": anywhere(wanted.search)} if self._searched else {}
         (counted,) = yield self._count(**params)
-        rows = yield self._rows(**params, offset=wanted.offset, size=wanted.size)
+        rows = yield self._rows(**params, **beside, offset=wanted.offset, size=wanted.size)
         return Page(rows=[line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

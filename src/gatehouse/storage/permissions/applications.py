@@ -18,6 +18,7 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.application_rows import WHOLE, application_of, key_columns
 from gatehouse.storage.permissions.record_checks import role_holders
 from gatehouse.storage.permissions.records import give
+from gatehouse.storage.permissions.schema_versions import forget_versions
 from gatehouse.storage.permissions.schemas import edit_schema, insert_schema
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb
@@ -144,6 +145,8 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
     if after.service_key != before.service_key:
         yield DROP_SERVICE_KEY(of=application_id)
         yield from _put_service_key(after)
+    if after.removed and not before.removed:
+        yield from forget_versions(application_id)
     for entry in edited.records:
         yield from record(entry)
     return after

@@ -165,13 +165,13 @@ def _records_in(row: Row) -> dict[tuple[int, str], UserRecord]:
 # -- changing -----------------------------------------------------------------------------------------
 
 
-def do(one: WorldAct, now: int) -> Verb[None]:
+def do(one: WorldAct, now: int, by: str) -> Verb[None]:
     """Part of the verb that carries a file out. Raises VersionConflict for what is no longer as it was read."""
     match one:
         case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
             yield from _change_structure(one)
         case AddApplication() | ChangeApplication() | ChangeSchema() | PutAccessKey() | AddPublicKey():
-            yield from _change_application(one)
+            yield from _change_application(one, by)
         case ChangeRecords(before, after):
             changes = {kept.user_id: _if_same(kept, wanted) for kept, wanted in zip(before, after, strict=True)}
             yield from edit_records(before[0].application_id, changes, now)
@@ -212,7 +212,7 @@ def _remove_group(gone: Group) -> Verb[None]:
 
 
 def _change_application(
-    one: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey,
+    one: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey, by: str
 ) -> Verb[None]:
     match one:
         case AddApplication(model):
@@ -225,7 +225,7 @@ def _change_application(
         case ChangeApplication(before, after):
             yield from edit_application(before.application_id, _if_same(before, after))
         case ChangeSchema(kept, wanted):
-            yield from edit_schema(kept.application.application_id, _schema_change(kept, wanted))
+            yield from edit_schema(kept.application.application_id, _schema_change(kept, wanted), actor=by)
         case PutAccessKey(old, key):
             if old is not None:
                 yield from delete_access_key(old.application_id, old.key_id, ())

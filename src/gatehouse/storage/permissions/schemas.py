@@ -18,6 +18,7 @@ from gatehouse.storage.permissions.application_rows import WHOLE, application_of
 from gatehouse.storage.permissions.grants import strip_roles
 from gatehouse.storage.permissions.held import Cells
 from gatehouse.storage.permissions.records import touch_record
+from gatehouse.storage.permissions.schema_versions import keep_version
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
 from gatehouse.storage.tables import application_schemas, applications, role_assignments, roles
 
@@ -104,7 +105,8 @@ def all_models() -> Verb[Mapping[int, ApplicationModel]]:
     return {row.application_id: _model(row) for row in rows}
 
 
-def edit_schema(application_id: int, change: Change[ApplicationModel]) -> Verb[ApplicationModel]:
+def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor: str = "") -> Verb[ApplicationModel]:
+    """`actor`: who is named as the one who saved where the change has no record of its own."""
     if not (yield HOLD_SCHEMA_ALONE(of=application_id)):
         raise ApplicationNotFound
     before = (yield from application_models([application_id]))[application_id]
@@ -113,6 +115,7 @@ def edit_schema(application_id: int, change: Change[ApplicationModel]) -> Verb[A
     refuse_overgrown(_conditions(before), _conditions(after), what="an application's roles")
     yield UPDATE_SCHEMA(of=application_id, **_schema_columns(after.schema), updated_at=after.schema.updated_at)
     yield from _write_roles(before, after)
+    yield from keep_version(before, after, next((entry.actor for entry in edited.records), actor))
     for entry in edited.records:
         yield from record(entry)
     return after

@@ -5,10 +5,10 @@ API. A form must be this browser's own; an act that breaks something needs a fre
 comes back to the form that asked for it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,6 +29,7 @@ from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.web.browser import Browser, Browsers, is_full
@@ -44,6 +45,7 @@ from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.way import carried
+from gatehouse.web.pages.words import Words
 from gatehouse.web.parse import read_form
 from gatehouse.web.responses import see_other
 
@@ -171,6 +173,10 @@ class ConsoleDesk:
         )
         return self._notes.forget(page) if frame.note else page
 
+    def words(self, request: Request, guest: Guest) -> Words:
+        """The reader's language, for words that no template says."""
+        return self._pages.words_for(request, account_lang=guest.user.lang)
+
     def done(self, address: str, note: str) -> Response:
         """On to another page of the console, which says once what was done; the words are `note.<note>`."""
         return self._notes.leave(see_other(address), note)
@@ -190,6 +196,15 @@ class ConsoleDesk:
             origin=guest.origin,
         )
 
+    async def standings(self, guest: Guest, application_ids: Collection[int]) -> Mapping[int, Standing]:
+        """His rights on many applications, of one moment."""
+        facts = await self._facts(guest.user.user_id, {CENTRAL_ID, *application_ids})
+        caller = guest.standing.caller
+        return {
+            one: await self._desk.visit(Caller(by=caller.by, facts=facts, application_id=one, address=caller.address))
+            for one in application_ids
+        }
+
     async def _guest(self, request: Request) -> Guest | Response:
         browser = await self._browsers.read(request)
         signed_in = browser.signed_in
@@ -208,12 +223,16 @@ class ConsoleDesk:
         )
 
     async def _standing(self, user_id: str, caller: Caller, application_id: int | None) -> Standing:
-        facts = await self._reading.facts(user_id, {CENTRAL_ID, application_id or CENTRAL_ID})
-        if facts is None:
-            raise NoRight("the account is gone")
+        facts = await self._facts(user_id, {CENTRAL_ID, application_id or CENTRAL_ID})
         return await self._desk.visit(
             Caller(by=caller.by, facts=facts, application_id=application_id, address=caller.address)
         )
+
+    async def _facts(self, user_id: str, application_ids: Collection[int]) -> Facts:
+        facts = await self._reading.facts(user_id, application_ids)
+        if facts is None:
+            raise NoRight("the account is gone")
+        return facts
 
     async def _sign_in(self, request: Request, browser: Browser) -> Response:
         """Through the ordinary sign-in, and back here; a form that was sent is not sent again."""
@@ -239,8 +258,8 @@ def told(error: GatehouseError) -> Problem:
 
 def address_of(request: Request) -> str:
     """The page's own address if it can be led back to, else the console's first."""
-    query = request.scope["query_string"].decode("latin-1")
-    address = f"{request.scope['path']}?{query}" if query else str(request.scope["path"])
+    path, query = quote(request.scope["path"]), request.scope["query_string"].decode("latin-1")
+    address = f"{path}?{query}" if query else path
     return address if is_own_page(address) else Entry.HOME.path
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.web.console.places import CONSOLE
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.routes.table import Endpoint, RateClass
+from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint, RateClass
 
 BELOW: Final = f"{CONSOLE}/{{rest:path}}"
 METHODS: Final = {"GET": "show", "POST": "act"}
@@ -39,6 +39,7 @@ class Door:
                 section="pages",
                 summary="The administration console",
                 hidden=True,
+                body_limit=SCHEMA_BODY,  # a whole schema may come back in a form
             )
             for path in (CONSOLE, BELOW)
             for method, verb in METHODS.items()

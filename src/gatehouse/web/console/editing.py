@@ -1,12 +1,13 @@
 """What forms that change a record share: lists as lines, and what somebody else saved meanwhile."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-NO_WORDS: Final = frozenset({"csrf", "version"})
+NO_WORDS: Final = frozenset({"csrf", "version", "do", "kind", "value", "depth"})  # rows are told apart in words
+NOT_CARRIED: Final = frozenset({"csrf", "do"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,16 @@ def typed_lines(text: str) -> list[str]:
     """What was typed, a line or comma each."""
     parts = (part.strip() for line in text.splitlines() for part in line.split(","))
     return [part for part in parts if part]
+
+
+def carried(form: msgspec.Struct) -> Sequence[tuple[str, str]]:
+    """A form as hidden fields of the page that asks once more."""
+    found: list[tuple[str, str]] = []
+    for name in form.__struct_fields__:
+        value = getattr(form, name)
+        if name not in NOT_CARRIED:
+            found += [(name, str(one)) for one in (value if isinstance(value, tuple) else (value,))]
+    return found
 
 
 def clashes(typed: msgspec.Struct, stored: msgspec.Struct) -> tuple[Clash, ...]:

@@ -27,7 +27,10 @@ class Frame:
 
 def entries_for(sight: Sight) -> tuple[Entry, ...]:
     """Who administers the installation sees all of them; others what their projects and applications have."""
-    return tuple(Entry) if sight.everything else FOR_EVERYBODY
+    if sight.everything:
+        return tuple(Entry)
+    more = {Entry.GAMES: bool(sight.applications), Entry.ACTIVITY: bool(sight.projects)}
+    return tuple(entry for entry in Entry if entry in FOR_EVERYBODY or more.get(entry))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.projects import ProjectBreaks, ProjectLine, ProjectListStore
+from gatehouse.admin.model.projects import GroupLine, ProjectBreaks, ProjectLine, ProjectListStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.projects import ProjectDraft, Projects, settings_document
 from gatehouse.permissions.commands.publish import Publishing
@@ -43,6 +43,7 @@ class ProjectsContext(PageContext):
     found: Page[ProjectLine]
     search: str
     may_publish: bool
+    groups: Sequence[GroupLine]  # he manages them, and may not view their projects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,13 @@ class ProjectScreens:
         found = await self._lists.projects(guest.sight, query.wanted)
         if query.is_file:
             return csv_file("projects", COLUMNS, found.rows)
-        context = ProjectsContext(found=found, search=query.q, may_publish=guest.sight.may_publish)
+        groups = await self._lists.groups(guest.sight.groups)
+        context = ProjectsContext(
+            found=found,
+            search=query.q,
+            may_publish=guest.sight.may_publish,
+            groups=[group for group in groups if group.project_id not in guest.sight.projects],
+        )
         return self._desk.show(request, guest, HERE, context)
 
     async def new(self, request: Request, guest: Guest) -> Response:

@@ -15,13 +15,14 @@ from gatehouse.oauth.authorization_request import AuthorizationRequest, Paramete
 from gatehouse.oauth.authorize import Authorize, Way
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.occasion import KIND, ask_of
-from gatehouse.oauth.refusals import AuthorizeRefused, NotRedirected
+from gatehouse.oauth.refusals import AuthorizeRefused, NotLetIn, NotRedirected
 from gatehouse.throttle.volume import Volume
 from gatehouse.web import parse_form
 from gatehouse.web.browser import Browser, Browsers, is_prefetch
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.oauth.client_error import ClientErrorPage
+from gatehouse.web.oauth.denied_page import DeniedPage
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.entrance import page_of
 from gatehouse.web.pages.paths import Path
@@ -45,12 +46,14 @@ class AuthorizeEndpoint:
         interactions: Interactions,
         browsers: Browsers,
         error_page: ClientErrorPage,
+        denied_page: DeniedPage,
         volume: Volume,
     ) -> None:
         self._authorize = authorize
         self._interactions = interactions
         self._browsers = browsers
         self._error_page = error_page
+        self._denied_page = denied_page
         self._volume = volume
 
     async def ask(self, request: Request) -> Response:
@@ -62,7 +65,16 @@ class AuthorizeEndpoint:
         try:
             return await self._answer(request, asked, client)
         except AuthorizeRefused as refused:
-            return see_other(self._authorize.refusal(asked["redirect_uri"], asked.state, refused))
+            back = self._authorize.refusal(asked["redirect_uri"], asked.state, refused)
+            page = await self._denied(request, asked, client, back) if isinstance(refused, NotLetIn) else None
+            return page or see_other(back)
+
+    async def _denied(self, request: Request, asked: Parameters, client: Client, back: str) -> Response | None:
+        """A page for an administrator, unless the client wants no page, or nobody looks at one."""
+        if "none" in asked["prompt"].split(" ") or is_prefetch(request):
+            return None
+        browser = await self._browsers.read(request)
+        return await self._denied_page.show(request, browser.signed_in, client, back)
 
     async def look(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
         """HEAD answers nothing, so it does nothing: no code is made for someone who does not come along (AZ-30)."""

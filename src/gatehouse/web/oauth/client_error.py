@@ -1,23 +1,15 @@
 """The page for a request that names no client, or an address that is not the client's: nobody is sent there."""
 
-from typing import Protocol
-
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Strength, User
+from gatehouse.accounts.model import Strength
 from gatehouse.oauth.refusals import NotRedirected
 from gatehouse.web.browser import Browser
 from gatehouse.web.dialects import request_id_of
 from gatehouse.web.pages.contexts import ClientErrorContext, RegisteredTarget
+from gatehouse.web.pages.denied import Administrators
 from gatehouse.web.pages.rendering import Pages
-
-
-class Administrators(Protocol):
-    """The permission room's word about who runs the service."""
-
-    async def is_administrator(self, user: User) -> bool:
-        """Whether he holds can_administer."""
 
 
 class ClientErrorPage:

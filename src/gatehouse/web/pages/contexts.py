@@ -314,17 +314,26 @@ class ThrottledContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WhyDenied:
+    """What only whoever administers is told."""
+
+    by: str  # the words are `denied.why_<by>`
+    check: str  # the page of the console that explains it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessDeniedContext(PageContext):
     template = "access_denied.html"
     status = 403
 
-    csrf: str
-    interaction: str
+    csrf: str = ""
+    interaction: str = ""  # empty: there is no way to go on with another account
     application: str
     login: str
     missing: str = ""  # the right that is missing
     ask: tuple[str, ...] = ()  # whom to ask: names or addresses
     return_to: str = ""  # where the application is told `access_denied`
+    why: WhyDenied | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from gatehouse.web.browser import Browser, Browsers, is_full, is_prefetch
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.pages.consent import Owners
+from gatehouse.web.pages.denied import DeniedReasons
 from gatehouse.web.pages.entrance import page_of
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
@@ -60,6 +61,7 @@ class GamePages:
         *,
         occasion: GameOccasion,
         owners: Owners,
+        reasons: DeniedReasons,
         interactions: Interactions,
         browsers: Browsers,
         pages: Pages,
@@ -68,6 +70,7 @@ class GamePages:
     ) -> None:
         self._occasion = occasion
         self._owners = owners
+        self._reasons = reasons
         self._interactions = interactions
         self._browsers = browsers
         self._pages = pages
@@ -125,6 +128,7 @@ class GamePages:
             application=await self._occasion.name(session),
             login=user.login or "",
             ask=await self._owners.owner(self._occasion.application(session)),
+            why=await self._reasons.why(browser.signed_in, self._occasion.applications(session)),
         )
         return self._pages.show(request, context, account_lang=user.lang)
 

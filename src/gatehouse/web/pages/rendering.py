@@ -91,6 +91,10 @@ class Pages:
         """The language a page would be shown in, for the mail or the account that comes of it."""
         return self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales).lang
 
+    def words_for(self, request: Request, *, account_lang: str = "") -> Words:
+        """What a page would speak in, for a file that stands for one."""
+        return self._languages[self.language_of(request, account_lang=account_lang)]
+
     def theme_of(self, request: Request) -> Theme:
         return self._looks.of(request.scope).theme
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gatehouse.interaction.confirming import Nearness
-from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.contexts import PageContext, WhyDenied
 from gatehouse.web.pages.vocabulary import GameEnd, Problem
 
 
@@ -74,6 +74,7 @@ class GameDeniedContext(PageContext):
     application: str = ""
     login: str
     ask: str = ""  # whom: the title of the project it belongs to
+    why: WhyDenied | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

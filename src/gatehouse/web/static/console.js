@@ -19,3 +19,8 @@ document.addEventListener("keydown", (event) => {
   search.focus();
   search.select();
 });
+
+// A search asks anew: what the page's own address asked for does not go with it (htmx would send it twice).
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  if (detail.elt.matches("form.search")) detail.path = window.location.pathname;
+});

@@ -1,0 +1,222 @@
+"""Roles of people in one application as one table: what is in its cells, and what a save of changed cells is. Pure.
+
+A cell is what one person's record says of one role in one scope. It is written as its end: nothing for not given, `0`
+for without end, Unix seconds, or `ttl:60`; `+3600` asks for an end so many seconds from now.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.permissions.commands.user_schemas import PROJECT_ACCESS, RecordDraft, role_names
+from gatehouse.permissions.documents.ends import LATEST
+from gatehouse.permissions.documents.records import record_document
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.gathering import Situation, SourceKind, gather_below, gather_root, situation
+from gatehouse.permissions.explanation.contributions import named
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
+from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.user_record import NOTHING, Assignment, Holdings, UserRecord
+from gatehouse.permissions.rights.granting import Granter
+
+TTL: Final = "ttl:"
+NOT_GIVEN: Final = ""
+
+
+class Held(StrEnum):
+    """How a role is held; the words are `assignments.held_<value>`."""
+
+    NONE = "none"
+    GIVEN = "given"
+    ENDED = "ended"
+    IDLE = "idle"  # given, but it does not count: its condition fails, a group takes it away, the project is closed
+    CONDITION = "condition"
+    GROUP = "group"
+    EVERYONE = "everyone"
+
+
+THROUGH: Final = {
+    SourceKind.CONDITION: Held.CONDITION,
+    SourceKind.GROUP_GRANT: Held.GROUP,
+    SourceKind.DEFAULT_ROLE: Held.EVERYONE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleColumn:
+    role: Role
+    holders: int
+    is_open: bool  # it can be given and taken here
+
+    @property
+    def is_full(self) -> bool:
+        return 0 < self.role.user_limit <= self.holders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleCell:
+    held: Held
+    end: End | None = None  # None when it is not given
+    group: str = ""  # title of the one it comes through
+    reason: str = ""  # why it does not count: condition, revoked, closed
+
+    @property
+    def text(self) -> str:
+        return end_text(self.end)
+
+    @property
+    def is_through(self) -> bool:
+        return self.end is None and self.held is not Held.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleEdit:
+    """What a cell is to be."""
+
+    role: Role
+    scope: Scope
+    end: End | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleChange:
+    role: Role
+    scope: Scope
+    was: End | None
+    becomes: End | None
+
+
+def end_text(end: End | None) -> str:
+    if end is None:
+        return NOT_GIVEN
+    if not end.ttl:
+        return str(end.expired)
+    return f"{TTL}{end.ttl}" + (f":{end.expired}" if end.expired else "")
+
+
+def read_end(text: str, now: int, place: str) -> End | None:
+    """As end_text writes it, `+seconds`, or a date as people write it (ISO 8601, UTC)."""
+    if text == NOT_GIVEN:
+        return None
+    if text.startswith(TTL):
+        ttl, _, expired = text.removeprefix(TTL).partition(":")
+        return End(ttl=_number(ttl, place), expired=_number(expired or "0", place))
+    if text.startswith("+"):
+        return End(expired=now + _number(text[1:], place))
+    return End(expired=_number(text, place) if text.isdigit() else _moment(text, place))
+
+
+def _number(text: str, place: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= LATEST):
+        raise Malformed(f"{place}: an end in Unix seconds, or a date")
+    return int(text)
+
+
+def _moment(text: str, place: str) -> int:
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise Malformed(f"{place}: a date such as 2030-01-31 or 2030-01-31T12:00:00Z") from None
+    return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
+
+
+def can_give(granter: Granter, scope: Scope, role: Role) -> bool:
+    """Whether the save would take it: asked of the very code that judges it."""
+    try:
+        granter.refuse_role(scope, role.key, Assignment(role=role.key))
+    except GatehouseError:
+        return False
+    return True
+
+
+def cells(
+    model: ApplicationModel, facts: Facts, structure: Structure, scope: Scope, *, roles: Iterable[Role], now: int
+) -> list[RoleCell]:
+    """What one person has of these roles in the scope."""
+    this = situation(model, facts, structure, now=now, address=None)
+    is_open = scope.is_root or this.gate(scope.project_id).is_open
+    gathered = gather_root(this) if scope.is_root else gather_below(this, scope, ENDLESS)
+    voices = [voice.source for tier in gathered.tiers for voice in tier if voice.source.role is not None]
+    counting = {source.role.key for source in voices if source.role and source.kind is SourceKind.ASSIGNED_ROLE}
+    through = {source.role.key: source for source in voices if source.role and source.kind in THROUGH}
+    given = {one.role: one.end for one in this.holdings.get(scope, NOTHING).roles}
+
+    def cell(role: Role) -> RoleCell:
+        end = given.get(role.key)
+        if end is not None:
+            return given_cell(this, role, end, counts=is_open and role.key in counting, is_open=is_open)
+        source = through.get(role.key) if is_open else None
+        if source is None:
+            return RoleCell(held=Held.NONE)
+        group = named(this, scope, source.group_id).title if source.group_id else ""
+        return RoleCell(held=THROUGH[source.kind], group=group)
+
+    return [cell(role) for role in roles]
+
+
+def given_cell(this: Situation, role: Role, end: End, *, counts: bool, is_open: bool) -> RoleCell:
+    if end.is_past(this.now):
+        return RoleCell(held=Held.ENDED, end=end)
+    if counts:
+        return RoleCell(held=Held.GIVEN, end=end)
+    unmet = role.condition_mode is ConditionMode.REQUIRE and not this.meets(role)
+    reason = "closed" if not is_open else "condition" if unmet else "revoked"
+    return RoleCell(held=Held.IDLE, end=end, reason=reason)
+
+
+def changes(record: UserRecord, edits: Sequence[RoleEdit]) -> list[RoleChange]:
+    """What differs from the record."""
+    found = (
+        RoleChange(role=one.role, scope=one.scope, was=given_end(record, one.scope, one.role.key), becomes=one.end)
+        for one in edits
+    )
+    return [one for one in found if one.was != one.becomes]
+
+
+def given_end(record: UserRecord, scope: Scope, role_key: str) -> End | None:
+    held = record.scopes.get(scope, NOTHING)
+    return next((one.end for one in held.roles if one.role == role_key), None)
+
+
+def draft_of(model: ApplicationModel, record: UserRecord, changed: Sequence[RoleChange], version: int) -> RecordDraft:
+    """The one save that changes these cells and nothing else; a section that is not touched is not named (R6)."""
+    scopes = dict(record.scopes)
+    for one in changed:
+        scopes[one.scope] = with_role(scopes.get(one.scope, NOTHING), one)
+    kept = {scope: held for scope, held in scopes.items() if not held.is_empty}
+    document = record_document(replace(record, scopes=kept), role_names(model))
+    sections: dict[str, object] = {}
+    if any(one.scope.is_root for one in changed):
+        sections["roles"] = document["roles"]
+    if not all(one.scope.is_root for one in changed):
+        private = document["private_data"]
+        access = private.get(PROJECT_ACCESS, {}) if isinstance(private, Mapping) else {}
+        sections["private_data"] = {PROJECT_ACCESS: access}
+    return RecordDraft(user_id=record.user_id, version=version, **sections)  # type: ignore[arg-type]
+
+
+def with_role(held: Holdings, change: RoleChange) -> Holdings:
+    """In its place where it was given, else at the end: parameters merge in this order (R5)."""
+    key, end = change.role.key, change.becomes
+    if end is None:
+        return replace(held, roles=tuple(one for one in held.roles if one.role != key))
+    new = Assignment(role=key, end=end)
+    if change.was is None:
+        return replace(held, roles=(*held.roles, new))
+    return replace(held, roles=tuple(new if one.role == key else one for one in held.roles))
+
+
+def holds_anywhere(record: UserRecord, role_key: str, now: int) -> bool:
+    """Whether he takes one of the role's seats (R5)."""
+    return any(
+        one.role == role_key and not one.end.is_past(now) for held in record.scopes.values() for one in held.roles
+    )
+
+
+def only_takes(changed: Iterable[RoleChange]) -> bool:
+    return all(one.becomes is None for one in changed)

@@ -1,0 +1,57 @@
+"""The audit log as the console shows it: newest first, a page at a time, never more than a page is read for it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from gatehouse.audit.model import Record, Seal
+
+PAGE: Final = 50
+EXAMINED_MOST: Final = 5_000  # records looked at for one page: a filter that finds little never reads the whole log
+SUBJECTS_MOST: Final = 200  # a project's applications and groups, each of them looked up
+FOREVER: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Spot:
+    """A place in the log; what is older comes after it."""
+
+    at: int
+    record_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What is looked for; empty stands for any."""
+
+    events: tuple[str, ...] = ()
+    actor: str = ""
+    subject: str = ""
+    subjects: tuple[str, ...] | None = None  # nothing else is seen: of somebody who does not administer
+    names: tuple[str, ...] = ()  # of whom it is about, or who did it: any of these
+    application_id: int = 0
+    text: str = ""  # in ids and details
+    since: int = 0
+    until: int = FOREVER  # not included
+    after: Spot | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    records: Sequence[Record]
+    after: Spot | None = None  # where older ones may be; None when these were all
+    examined: bool = False  # the page is short because enough was looked at, not because there is no more
+
+
+class ActivityStore(Protocol):
+    async def activity(self, looked: Looked, limit: int) -> Activity:
+        """The newest first."""
+
+    async def one(self, record_id: str) -> Record | None:
+        """The record with this id."""
+
+    async def newest_seal(self) -> Seal | None:
+        """The head of the chain."""
+
+    async def subjects_of(self, project_ids: Collection[str]) -> Sequence[str]:
+        """How the log names these projects, their applications and their groups."""

@@ -1,0 +1,52 @@
+"""Applications as the console lists them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.admin.model.sight import Sight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationLine:
+    application_id: int
+    name: str
+    description: str
+    project_id: str | None
+    project: str | None  # its title
+    removed: bool
+    roles: int
+    clients: int
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """A project that an application may be put into."""
+
+    project_id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationBreaks:
+    """What goes when an application is removed."""
+
+    clients: int
+    sign_ins: int  # living grants of these
+    access_keys: int
+    service_tokens: int
+    people: int  # who hold anything in it
+    connected: tuple[str, ...]  # titles of other projects that have connected it as a service
+
+
+class ApplicationListStore(Protocol):
+    async def applications(self, sight: Sight, wanted: Wanted) -> Page[ApplicationLine]:
+        """By name, those he holds something on or whose project's applications he manages; removed ones last."""
+
+    async def homes(self, sight: Sight) -> Sequence[Home]:
+        """Projects into which he may put applications, by title; the first few hundred."""
+
+    async def breaks(self, application_id: int, now: int) -> ApplicationBreaks:
+        """What would end with it."""

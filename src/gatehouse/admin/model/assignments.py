@@ -1,0 +1,50 @@
+"""People and their roles in one application, as the console's table shows them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonLine:
+    user_id: str
+    nick: str
+    login: str | None
+    is_service: bool
+    blocked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeopleWanted:
+    """`everyone`: also those of whom nothing is written in the application."""
+
+    wanted: Wanted
+    everyone: bool = False
+    by_part_of_login: bool = False  # else an address is found by whoever knows it whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedLine:
+    user_id: str
+    nick: str
+    role: str  # its name
+    scope: Scope
+    end: End
+
+
+class AssignmentListStore(Protocol):
+    async def people(self, application_id: int, asked: PeopleWanted) -> Page[PersonLine]:
+        """By nick; the whole list of everyone by id."""
+
+    async def named(self, user_ids: Collection[str]) -> Mapping[str, PersonLine]:
+        """Those of them that exist, by id."""
+
+    async def found(self, names: Collection[str]) -> Mapping[str, str]:
+        """Ids of those whose id or login address this is, by what they were called."""
+
+    async def assigned(self, application_id: int, most: int) -> Sequence[AssignedLine]:
+        """Every role that is given to somebody, ended ones too, by nick."""

@@ -1,0 +1,34 @@
+"""OAuth clients of an application as the console lists them."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatehouse.admin.model.paging import Page, Wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLine:
+    client_id: str
+    name: str
+    profile: str
+    public: bool
+    sign_ins: int  # that are good now
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientBreaks:
+    """What goes when a client is removed."""
+
+    sign_ins: int
+    people: int
+    consents: int
+    last_at: int  # when somebody last signed in through it; 0 for never
+
+
+class ClientListStore(Protocol):
+    async def clients(self, application_id: int, wanted: Wanted, now: int) -> Page[ClientLine]:
+        """Those of the application, by id."""
+
+    async def breaks(self, client_id: str, now: int) -> ClientBreaks:
+        """What would end with it."""

@@ -1,0 +1,26 @@
+"""What screens offer to choose from: people by what one remembers of them, applications by name."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatehouse.admin.model.names import NamedPerson
+from gatehouse.admin.model.sight import Sight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedApplication:
+    application_id: int
+    name: str
+    project_id: str = ""
+
+
+class FindingStore(Protocol):
+    async def people(self, search: str, limit: int, *, with_logins: bool) -> Sequence[NamedPerson]:
+        """Whose nick, id or, `with_logins`, login has the text somewhere; an exact one comes first."""
+
+    async def applications(self, application_ids: Collection[int]) -> Mapping[int, str]:
+        """Names by id."""
+
+    async def seen(self, sight: Sight, limit: int) -> Sequence[NamedApplication]:
+        """The applications somebody sees, by name, that are not removed."""

@@ -1,0 +1,25 @@
+"""Whom ids mean, for screens that speak of people."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+FOUND_MOST: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPerson:
+    user_id: str
+    nick: str
+    login: str  # "" for a service account
+
+
+class NameStore(Protocol):
+    async def people(self, user_ids: Collection[str]) -> Mapping[str, NamedPerson]:
+        """By id; who is gone is not in it."""
+
+    async def find(self, text: str, among: Collection[str] | None = None) -> Sequence[NamedPerson]:
+        """The first people whose nick or id has the text, of these ids; or whose address has it, of everybody."""
+
+    async def exactly(self, user_id: str, login_key: str) -> Sequence[NamedPerson]:
+        """Whoever has that id, or that whole address in the spelling it is compared by."""

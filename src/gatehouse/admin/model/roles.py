@@ -1,0 +1,59 @@
+"""Roles of every application as the console lists them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.permissions.model.condition import Condition
+from gatehouse.permissions.model.role import ConditionMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleSight:
+    """Of which applications somebody sees the roles."""
+
+    everything: bool = False
+    named: frozenset[int] = frozenset()  # their names and descriptions
+    readable: frozenset[int] = frozenset()  # all about them
+    editable: frozenset[int] = frozenset()
+
+    def reads(self, application_id: int) -> bool:
+        return self.everything or application_id in self.readable
+
+    @property
+    def may_save(self) -> bool:
+        return self.everything or bool(self.editable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleLine:
+    application_id: int
+    application: str
+    name: str
+    description: str
+    protected: bool
+    default: bool
+    condition: Condition | None
+    condition_mode: ConditionMode
+    user_limit: int
+    holders: int  # people it is assigned to now, anywhere in the application
+    readable: bool  # whether whoever asks may see more than name and description
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedApplication:
+    application_id: int
+    name: str
+    project_id: str | None
+
+
+class RoleListStore(Protocol):
+    async def roles(self, sight: RoleSight, wanted: Wanted, *, application_id: int, now: int) -> Page[RoleLine]:
+        """By application and name; those of one application when it is not 0."""
+
+    async def applications(self, sight: RoleSight, *, editable: bool) -> Sequence[NamedApplication]:
+        """Those whose roles he sees or edits, by name; the first thousand."""
+
+    async def applications_of(self, project_ids: Sequence[str]) -> Sequence[int]:
+        """Ids of those in these projects."""

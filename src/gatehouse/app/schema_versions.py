@@ -1,0 +1,20 @@
+"""The part of the composition root that reads what rules and roles were."""
+
+from collections.abc import Sequence
+
+from gatehouse.admin.model.paging import Wanted
+from gatehouse.app.house import House
+from gatehouse.permissions.model.schema_version import VERSIONS_MOST, PastSchema, SchemaVersion
+from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
+
+
+async def schema_versions(house: House, application_id: int) -> Sequence[SchemaVersion]:
+    """All that are kept, the newest first."""
+    store = SchemaVersionStorage(house.storage.runner)
+    return (await store.versions(application_id, Wanted(size=VERSIONS_MOST))).rows
+
+
+async def schema_version(house: House, application_id: int, version: int) -> PastSchema:
+    """Raises ApplicationNotFound, VersionNotFound."""
+    application = await house.storage.applications.application(application_id)
+    return await SchemaVersionStorage(house.storage.runner).version(application, version)

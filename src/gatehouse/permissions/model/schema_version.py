@@ -1,0 +1,65 @@
+"""What an application's rules and roles were at each save, and what each save changed."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gatehouse.permissions.model.facts import ApplicationModel
+
+VERSIONS_MOST: Final = 100  # of one application; the oldest go first
+
+
+class What(StrEnum):
+    RULE = "rule"
+    ROLE = "role"
+    LOGIN = "login"
+    SYSTEM = "system"  # secret_data: what the application's own people may do with it
+
+
+class How(StrEnum):
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """One thing about a rule or role that is not what it was; None where there was, or is, none."""
+
+    field: str
+    name: str = ""  # of the rule that a role says something else about
+    before: bool | int | str | None
+    after: bool | int | str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    what: What
+    how: How
+    name: str
+    details: tuple[Detail, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Differences of one kind, counted, with the first few of them named."""
+
+    what: What
+    how: How
+    count: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaVersion:
+    version: int
+    saved_at: int
+    actor: str  # as the audit log names him; "" where nobody knows any more
+    nick: str | None  # if that is a person who is still there
+    changes: tuple[Tally, ...]  # since the version before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastSchema:
+    saved: SchemaVersion
+    model: ApplicationModel  # the application is as it is now

@@ -1,0 +1,223 @@
+"""Reads the audit log for the console (admin/model/activity.py).
+
+A page is put together from what single values of an index lead to (the newest about one subject, by one actor, of
+one event), and each of these looks at a bounded number of records: the log may have any size.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Select,
+    Subquery,
+    TextClause,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    text,
+)
+from sqlalchemy.types import Text
+
+from gatehouse.admin.model.activity import EXAMINED_MOST, SUBJECTS_MOST, Activity, Looked, Spot
+from gatehouse.audit.model import Record
+from gatehouse.storage.admin.searching import ESCAPE, anywhere
+from gatehouse.storage.audit import EVENT_BY_ID, newest_seal
+from gatehouse.storage.runner import Stored, look, survey
+from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.tables import BY_OTHERS, RARE, applications, audit_events, groups
+
+ALL_DAY: Final = frozenset({"game.confirmed", "grant.made", "login.done", "session.ended", "session.opened"})
+
+
+def _flag(name: str) -> ColumnElement[bool]:
+    return bindparam(name, type_=Boolean())
+
+
+def _number(name: str) -> ColumnElement[int]:
+    return bindparam(name, type_=BigInteger())
+
+
+def _like(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    return func.lower(column).like(bindparam(name, type_=Text()), escape=ESCAPE)
+
+
+def _wanted(seen: Subquery) -> ColumnElement[bool]:
+    """What else is asked for, of the records that an index led to."""
+    words = (seen.c.record_id, seen.c.subject, seen.c.actor, seen.c.request_id, seen.c.details)
+    here = bindparam("application", type_=Text())
+    return and_(
+        or_(_flag("any_event"), AnyOf(seen.c.event, "events")),
+        or_(_flag("any_actor"), seen.c.actor == bindparam("by", type_=Text())),
+        or_(_flag("any_subject"), seen.c.subject == bindparam("about", type_=Text())),
+        or_(_flag("any_text"), *(_like(word, "text") for word in words)),
+        or_(_flag("any_application"), seen.c.subject == here, *(_like(seen.c.details, f"app{n}") for n in range(4))),
+    )
+
+
+def _newest(*led_by: ColumnElement[bool] | TextClause) -> Select[Any]:
+    at, record_id = audit_events.c.at, audit_events.c.record_id
+    return (
+        select(audit_events)
+        .where(
+            *led_by,
+            at >= _number("since"),
+            at <= _number("newest"),
+            or_(at < _number("newest"), record_id < bindparam("before", type_=Text())),
+        )
+        .order_by(at.desc(), record_id.desc())
+    )
+
+
+class Way:
+    """One way into the log: the statement for a page of what is wanted, and how far it looked."""
+
+    def __init__(self, *led_by: ColumnElement[bool] | TextClause) -> None:
+        seen = _newest(*led_by).limit(_number("scan")).subquery()  # not all that the index leads to
+        newest_first = (seen.c.at.desc(), seen.c.record_id.desc())
+        page = select(seen).where(_wanted(seen)).order_by(*newest_first).limit(_number("most"))
+        self.page: Final = Statement(page)
+        self.last: Final = Statement(_newest(*led_by).limit(1).offset(_number("scan")))
+
+
+_KEY: Final = bindparam("led", type_=Text())
+EVERYTHING = Way()
+ABOUT = Way(audit_events.c.subject == _KEY)
+BY_OTHER = Way(audit_events.c.actor == _KEY, text(BY_OTHERS))
+RARE_EVENT = Way(audit_events.c.event == _KEY, text(RARE))
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    way: Way
+    led: str = ""
+
+    def keyed(self, params: Mapping[str, object]) -> Mapping[str, object]:
+        return {**params, "led": self.led} if self.led else params
+
+
+def activity(looked: Looked, limit: int) -> Verb[Activity]:
+    """From each way its newest; what is older than where one of them stopped looking belongs to a later page."""
+    params, shared = _params(looked, limit), _shared(looked)
+    found: dict[str, Row] = {}
+    horizon: Spot | None = None
+    for lead in _leads(looked):
+        rows = yield lead.way.page(**lead.keyed(params))
+        found |= {row.record_id: row for row in rows}
+        stopped = _spot(rows[-1]) if len(rows) > limit else (yield from _stopped(lead, shared))
+        horizon = max((one for one in (horizon, stopped) if one), default=None)
+    newest = sorted(found.values(), key=_spot, reverse=True)
+    kept = [row for row in newest if horizon is None or _spot(row) > horizon][:limit]
+    full = len(kept) == limit
+    after = _spot(kept[-1]) if full and (len(newest) > limit or horizon) else _just_before(horizon)
+    return Activity(records=[_record(row) for row in kept], after=after, examined=not full and after is not None)
+
+
+def _just_before(horizon: Spot | None) -> Spot | None:
+    """The record at the horizon was not looked at: the next page begins with it."""
+    return None if horizon is None else Spot(at=horizon.at, record_id=f"{horizon.record_id}g")
+
+
+def _stopped(lead: Lead, shared: Mapping[str, object]) -> Verb[Spot | None]:
+    """Where it gave up looking; None when it came to the end."""
+    rows = yield lead.way.last(**lead.keyed(shared))
+    return _spot(rows[0]) if rows else None
+
+
+def _leads(looked: Looked) -> Iterator[Lead]:
+    """The fewest records that surely have all that is wanted among them."""
+    if looked.subject:
+        yield from (Lead(ABOUT, one) for one in (looked.subject,) if _is_seen(looked, one))
+    elif looked.subjects is not None:
+        yield from (Lead(ABOUT, one) for one in looked.subjects)
+    elif looked.names:
+        yield from (Lead(way, one) for one in looked.names for way in (ABOUT, BY_OTHER))
+    elif looked.actor:
+        yield Lead(BY_OTHER, looked.actor)
+        yield Lead(ABOUT, looked.actor)  # what he did to himself
+    elif looked.events and ALL_DAY.isdisjoint(looked.events):
+        yield from (Lead(RARE_EVENT, one) for one in looked.events)
+    else:
+        yield Lead(EVERYTHING)
+
+
+def _is_seen(looked: Looked, subject: str) -> bool:
+    return looked.subjects is None or subject in looked.subjects
+
+
+def _shared(looked: Looked) -> Mapping[str, object]:
+    end = looked.until - 1
+    start = looked.after if looked.after and looked.after.at <= end else None
+    # "g" comes after every hexadecimal digit: nothing of that second is left out.
+    return {
+        "since": looked.since,
+        "newest": start.at if start else end,
+        "before": start.record_id if start else "g",
+        "scan": EXAMINED_MOST,
+    }
+
+
+def _params(looked: Looked, limit: int) -> Mapping[str, object]:
+    number = looked.application_id
+    marks = [f'"{name}":{number}{end}' for name in ("application_id", "app_id") for end in (",", "}")]
+    return {
+        **_shared(looked),
+        "most": limit + 1,
+        "any_event": not looked.events,
+        "events": list(looked.events),
+        "any_actor": not looked.actor,
+        "by": looked.actor,
+        "any_subject": not looked.subject,
+        "about": looked.subject,
+        "any_text": not looked.text,
+        "text": anywhere(looked.text),
+        "any_application": not number,
+        "application": f"application {number}",
+        **{f"app{place}": anywhere(mark) for place, mark in enumerate(marks)},
+    }
+
+
+def one(record_id: str) -> Verb[Record | None]:
+    rows = yield EVENT_BY_ID(record_id=record_id)
+    return _record(rows[0]) if rows else None
+
+
+OF_APPLICATIONS = Statement(
+    select(applications.c.application_id)
+    .where(AnyOf(applications.c.project_id, "projects"))
+    .order_by(applications.c.application_id)
+)
+OF_GROUPS = Statement(
+    select(groups.c.group_id).where(AnyOf(groups.c.project_id, "projects")).order_by(groups.c.group_id)
+)
+
+
+def subjects_of(project_ids: Collection[str]) -> Verb[Sequence[str]]:
+    of_applications = yield OF_APPLICATIONS(projects=sorted(project_ids))
+    of_groups = yield OF_GROUPS(projects=sorted(project_ids))
+    named = [
+        *(f"project {one}" for one in sorted(project_ids)),
+        *(f"application {row.application_id}" for row in of_applications),
+        *(f"group {row.group_id}" for row in of_groups),
+    ]
+    return named[:SUBJECTS_MOST]
+
+
+def _spot(row: Row) -> Spot:
+    return Spot(at=row.at, record_id=row.record_id)
+
+
+def _record(row: Row) -> Record:
+    return Record(**row._asdict())
+
+
+class ActivityStorage(Stored):
+    activity = survey(activity)
+    one = look(one)
+    newest_seal = look(newest_seal)
+    subjects_of = survey(subjects_of)

@@ -1,0 +1,126 @@
+"""Finds whom conditions hold for (admin/model/matching.py): the tests of a condition as one statement.
+
+What holds is decided by permissions/evaluation/conditions.py; a test keeps the two together.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final, assert_never
+
+from sqlalchemy import ColumnElement, Select, and_, false, func, literal, or_, select, true
+
+from gatehouse.admin.model.matching import COUNT_MOST, FIRST_FEW, GroupMember, Match
+from gatehouse.admin.model.paging import Page, Wanted
+from gatehouse.permissions.model import condition
+from gatehouse.permissions.model.condition import (
+    AllOf,
+    Domain,
+    Everyone,
+    FromNetwork,
+    HasPurchase,
+    HasTag,
+    OneOfUsers,
+    Test,
+)
+from gatehouse.permissions.model.group import Group
+from gatehouse.storage.admin.names import person
+from gatehouse.storage.admin.searching import ESCAPE, anywhere
+from gatehouse.storage.permissions.crowds import DomainOf
+from gatehouse.storage.runner import Stored, survey
+from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.tables import group_members, passkeys, totp_factors, user_purchases, user_tags, users
+
+Clause = ColumnElement[bool]
+
+_HAS_TOTP: Final[Clause] = users.c.user_id.in_(select(totp_factors.c.user_id))
+_HAS_PASSKEY: Final[Clause] = users.c.user_id.in_(select(passkeys.c.user_id))
+KEPT: Final[Mapping[str, Clause]] = {  # tags that are in no table (accounts/model.py)
+    "email_verified": users.c.email_verified.is_(True),
+    "phone_verified": users.c.phone_verified.is_(True),
+    "2step": or_(_HAS_TOTP, _HAS_PASSKEY, users.c.email_code.is_(True)),
+    "2step_totp": _HAS_TOTP,
+    "2step_passkey": _HAS_PASSKEY,
+    "2step_email": users.c.email_code.is_(True),
+}
+
+
+class Clauses:
+    """Tests as clauses, and the lists these name as parameters."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, list[str]] = {}
+
+    def of(self, test: Test) -> Clause:  # noqa: PLR0911 - one a kind
+        match test:
+            case Domain(name):
+                return and_(users.c.email_verified.is_(True), DomainOf(users.c.login_key) == name)
+            case OneOfUsers(user_ids):
+                name = f"ids_{len(self.lists)}"
+                self.lists[name] = sorted(user_ids)
+                return AnyOf(users.c.user_id, name)
+            case HasTag(tag):
+                given = users.c.user_id.in_(select(user_tags.c.user_id).where(user_tags.c.tag == tag))
+                return or_(given, KEPT[tag]) if tag in KEPT else given
+            case HasPurchase(purchase):
+                bought = select(user_purchases.c.user_id).where(user_purchases.c.purchase == purchase)
+                return users.c.user_id.in_(bought)
+            case FromNetwork():
+                return true()
+            case Everyone(holds):
+                return true() if holds else false()
+            case AllOf(parts):
+                return and_(*map(self.of, parts))
+            case condition.AnyOf(parts):
+                return or_(*map(self.of, parts))
+            case _:
+                assert_never(test)
+
+
+def match(test: Test) -> Verb[Match]:
+    clauses = Clauses()
+    holds = clauses.of(test)
+    first = select(users.c.user_id, users.c.nick, users.c.login).where(holds).order_by(users.c.user_id)
+    (counted,) = yield _counted(holds)(**clauses.lists)
+    rows = yield Statement(first.limit(FIRST_FEW))(**clauses.lists)
+    return Match(count=counted.total, first=[person(row) for row in rows])
+
+
+def members(group: Group, wanted: Wanted) -> Verb[Page[GroupMember]]:
+    clauses = Clauses()
+    listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
+    reasons = [listed, *(clauses.of(one.condition.test) for one in group.conditions)]
+    belongs = and_(or_(*reasons), _named(wanted.search))
+    (counted,) = yield _counted(belongs)(**clauses.lists)
+    rows = yield Statement(_reasoned(reasons, belongs, wanted))(**clauses.lists)
+    return Page(
+        rows=list(map(partial(_member, group), rows)), total=counted.total, number=wanted.page, size=wanted.size
+    )
+
+
+def _counted(holds: Clause) -> Statement:
+    found = select(users.c.user_id).where(holds).limit(COUNT_MOST).subquery()
+    return Statement(select(func.count().label("total")).select_from(found))
+
+
+def _named(search: str) -> Clause:
+    if not search:
+        return true()
+    pattern = literal(anywhere(search))
+    return or_(func.lower(users.c.nick).like(pattern, escape=ESCAPE), users.c.user_id.like(pattern, escape=ESCAPE))
+
+
+def _reasoned(reasons: list[Clause], belongs: Clause, wanted: Wanted) -> Select[Any]:
+    why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
+    chosen = select(users.c.user_id, users.c.nick, *why).where(belongs).order_by(users.c.user_id)
+    return chosen.limit(wanted.size).offset(wanted.offset)
+
+
+def _member(group: Group, row: Row) -> GroupMember:
+    user_id, nick, listed, *met = row
+    titles = (one.title for one, holds in zip(group.conditions, met, strict=True) if holds)
+    return GroupMember(user_id=user_id, nick=nick, listed=bool(listed), conditions=tuple(titles))
+
+
+class MatchStorage(Stored):
+    match = survey(match)
+    members = survey(members)

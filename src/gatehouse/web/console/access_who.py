@@ -1,0 +1,249 @@
+"""Access, who can: people beside the rules they hold in one application, a page at a time."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.model.finding import FindingStore, NamedApplication
+from gatehouse.admin.model.names import NameStore
+from gatehouse.admin.model.paging import EXPORT_MOST
+from gatehouse.kernel.errors import NotFound
+from gatehouse.permissions.evaluation.gathering import SourceKind
+from gatehouse.permissions.explanation.wording import moment
+from gatehouse.permissions.model.rule import Rule
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.questions.asked import read_rule, read_scope
+from gatehouse.permissions.questions.sight import refuse_about_everybody
+from gatehouse.permissions.questions.who_can import Cell, Matrix, MatrixAsk, PersonRow, WhoCan
+from gatehouse.permissions.store import ProjectStore
+from gatehouse.web.console.access_check import HERE, TABS, read_application, rules_of
+from gatehouse.web.console.choosing import Choosing
+from gatehouse.web.console.desk import FORESEEN, ConsoleDesk, Guest, Problem, told
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.listing import csv_file
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.parse import read_query
+
+ROWS: Final = 25
+COLUMNS_MOST: Final = 12
+COLUMNS_IN_FILE: Final = 100
+FOUND_MOST: Final = 500  # people whom a search finds
+FILE_PAGE: Final = 1_000
+# What stands in a cell, the plainest first; the words are `access.cell_<name>`.
+MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
+    ("given", frozenset({SourceKind.DIRECT, SourceKind.ASSIGNED_ROLE})),
+    ("group", frozenset({SourceKind.GROUP_GRANT})),
+    ("condition", frozenset({SourceKind.CONDITION})),
+    ("everyone", frozenset({SourceKind.DEFAULT_ROLE, SourceKind.SCHEMA})),
+)
+
+
+class WhoQuery(msgspec.Struct, frozen=True, kw_only=True):
+    application_id: str = ""
+    project_id: str = ""
+    rules: str = ""  # what the rules begin with; several by commas
+    q: str = ""  # a person
+    after: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhoCell:
+    mark: str  # empty: he does not have it
+    until: int
+    why: str  # the address of the cell's decision tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhoRow:
+    user_id: str
+    nick: str
+    cells: Sequence[WhoCell]  # in the order of the rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhoContext(PageContext):
+    template = "console/access/who.html"
+
+    query: WhoQuery
+    tabs: Sequence[tuple[str, str]] = TABS
+    applications: Sequence[NamedApplication] = ()
+    application: str = ""
+    rules: Sequence[Rule] = ()
+    more_rules: int = 0
+    rows: Sequence[WhoRow] = ()
+    kept: str = ""  # the query of this page, without where it begins
+    after: str = ""  # where the next one begins; empty when there is none
+    scope: Scope | None = None
+    call: ApiCall | None = None
+    asked: bool = False
+    may_read_schema: bool = False
+    problem: Problem | None = None
+
+
+class WhoScreens:
+    def __init__(
+        self,
+        *,
+        who_can: WhoCan,
+        projects: ProjectStore,
+        names: NameStore,
+        finding: FindingStore,
+        choosing: Choosing,
+        desk: ConsoleDesk,
+    ) -> None:
+        self._who_can = who_can
+        self._projects = projects
+        self._names = names
+        self._finding = finding
+        self._choosing = choosing
+        self._desk = desk
+
+    async def show(self, request: Request, guest: Guest) -> Response:
+        query = read_query(request, WhoQuery)
+        try:
+            answer = await self._answered(guest, query)
+        except FORESEEN as error:
+            answer = replace(await self._blank(guest, query), problem=told(error))
+        if isinstance(answer, Response):
+            return answer
+        status = answer.problem.status if answer.problem else None
+        return self._desk.show(request, guest, HERE, answer, status=status)
+
+    async def _blank(self, guest: Guest, query: WhoQuery) -> WhoContext:
+        return WhoContext(query=query, applications=await self._choosing.applications(guest))
+
+    async def _answered(self, guest: Guest, query: WhoQuery) -> WhoContext | Response:
+        blank = await self._blank(guest, query)
+        application_id = read_application(query.application_id)
+        if not application_id:
+            return blank
+        about = await self._desk.about(guest, application_id)
+        refuse_about_everybody(about.standing)
+        model = about.standing.application()
+        rules = chosen(about, query.rules)
+        scope = await self._scope(about, query.project_id.strip())
+        people = await self._searched(about, query.q)
+        most = COLUMNS_IN_FILE if query.format else COLUMNS_MOST
+        ask = MatrixAsk(rules=tuple(rules[:most]), scope=scope, after=query.after, limit=ROWS, people=people)
+        if query.format:
+            return await self._file(application_id, ask)
+        found = await self._who_can.page(application_id, ask) if rules else Matrix(rows=(), after=None)
+        return replace(
+            blank,
+            application=model.application.name,
+            rules=ask.rules,
+            more_rules=max(0, len(rules) - most),
+            rows=await self._rows(application_id, found.rows, ask),
+            kept=kept(query),
+            after=found.after or "",
+            scope=scope,
+            call=api_call(application_id, ask) if rules else None,
+            asked=True,
+            may_read_schema=bool(rules_of(about)),
+        )
+
+    async def _scope(self, about: Guest, name: str) -> Scope:
+        """In a project that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
+        scope = read_scope(name or None, None, "data").scope
+        if scope.is_root:
+            return scope
+        try:
+            return Scope((await self._projects.project(name)).project.project_id)
+        except NotFound:
+            if about.rights.administers:
+                raise
+            return scope
+
+    async def _searched(self, about: Guest, text: str) -> frozenset[str] | None:
+        """By nick or id, and by login to whoever administers."""
+        if not text.strip():
+            return None
+        found = await self._finding.people(text.strip(), FOUND_MOST, with_logins=about.rights.administers)
+        return frozenset(one.user_id for one in found)
+
+    async def _rows(self, application_id: int, rows: Sequence[PersonRow], ask: MatrixAsk) -> Sequence[WhoRow]:
+        names = await self._names.people([row.user_id for row in rows])
+        return [
+            WhoRow(
+                user_id=row.user_id,
+                nick=names[row.user_id].nick if row.user_id in names else "",
+                cells=[cell_of(application_id, row, rule, ask.scope) for rule in ask.rules],
+            )
+            for row in rows
+        ]
+
+    async def _file(self, application_id: int, ask: MatrixAsk) -> Response:
+        rows: list[PersonRow] = []
+        ask = replace(ask, limit=FILE_PAGE, after="")
+        after: str | None = ""
+        while ask.rules and after is not None and len(rows) < EXPORT_MOST:
+            page = await self._who_can.page(application_id, replace(ask, after=after))
+            rows += page.rows
+            after = page.after
+        shown = await self._rows(application_id, rows[:EXPORT_MOST], ask)
+        return csv_file("who-can", columns(ask.rules), shown)
+
+    def screens(self) -> Sequence[Screen]:
+        return [self._desk.shown("/access/who", self.show)]
+
+
+def chosen(about: Guest, text: str) -> Sequence[Rule]:
+    """The rules that begin so. Who may not read the schema names them whole."""
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    offered = [rule for rule, _ in rules_of(about)]
+    if offered:
+        return [rule for rule in offered if not wanted or begins(rule, wanted)]
+    return [rule for part in wanted for rule in read_rule(part, "rules").rules]
+
+
+def begins(rule: Rule, prefixes: Collection[str]) -> bool:
+    return any(rule.path.startswith(one) or str(rule).startswith(one) for one in prefixes)
+
+
+def mark_of(cell: Cell) -> str:
+    return next(name for name, kinds in MARKS if cell.kinds & kinds)
+
+
+def kept(query: WhoQuery) -> str:
+    names = ("application_id", "project_id", "rules", "q")
+    return f"{urlencode({name: getattr(query, name) for name in names if getattr(query, name)})}&"
+
+
+def cell_of(application_id: int, row: PersonRow, rule: Rule, scope: Scope) -> WhoCell:
+    project = {"project_id": scope.project_id} if scope.project_id else {}
+    asked = {"user_id": row.user_id, "application_id": application_id, "rule": str(rule), **project}
+    cell = row.cells.get(rule)
+    return WhoCell(
+        mark=mark_of(cell) if cell else "",
+        until=cell.until if cell else 0,
+        why=f"{HERE.path}/check?{urlencode(asked)}",
+    )
+
+
+def columns(rules: Sequence[Rule]) -> Mapping[str, Callable[[WhoRow], object]]:
+    def cell(place: int) -> Callable[[WhoRow], object]:
+        return lambda row: told_cell(row.cells[place])
+
+    return {
+        "user_id": lambda row: row.user_id,
+        "nick": lambda row: row.nick,
+        **{str(rule): cell(place) for place, rule in enumerate(rules)},
+    }
+
+
+def told_cell(cell: WhoCell) -> str:
+    return f"{cell.mark} until {moment(cell.until)}" if cell.until else cell.mark
+
+
+def api_call(application_id: int, ask: MatrixAsk) -> ApiCall:
+    project = {"project_id": ask.scope.project_id} if ask.scope.project_id else {}
+    return ApiCall(
+        path="members", body={"application_id": application_id, "data": {"rule": str(ask.rules[0]), **project}}
+    )

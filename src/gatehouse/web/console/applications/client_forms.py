@@ -1,0 +1,153 @@
+"""OAuth clients as forms write them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings, Told
+from gatehouse.web.console.editing import lines, typed_lines
+from gatehouse.web.pages.desk import Guarded
+
+YES: Final = "yes"
+USUAL: Final = TokenSettings()
+
+
+class ClientForm(Guarded, frozen=True, kw_only=True):
+    """Lists are a line each; a box that is not ticked is not sent."""
+
+    client_id: str = ""
+    client_name: str = ""
+    profile: str = Profile.OIDC.value
+    public: str = ""
+    redirect_uris: str = ""
+    redirect_hosts: str = ""
+    post_logout_uris: str = ""
+    scopes: tuple[str, ...] = ()
+    origins: str = ""
+    backchannel_logout_uri: str = ""
+    claims: str = ""
+    jwks: str = ""
+    id_token_alg: str = USUAL.id_token_alg.value
+    access_seconds: int = USUAL.access_seconds
+    refresh_seconds: int = USUAL.refresh_seconds
+    refresh_grace_seconds: str = ""
+    device_grant: str = ""
+    require_pkce: str = ""
+    explain_errors: str = ""
+    first_party: str = ""
+    may_exchange: str = ""
+    version: int = 0
+
+
+def new_form() -> ClientForm:
+    return ClientForm(scopes=("openid", "email", "profile"), require_pkce=YES)
+
+
+def form_of(client: Client) -> ClientForm:
+    tokens = client.token_settings
+    grace = tokens.refresh_grace_seconds
+    return ClientForm(
+        client_id=client.client_id,
+        client_name=client.name,
+        profile=client.profile.value,
+        public=ticked(yes=client.public),
+        redirect_uris=lines(client.redirect_uris),
+        redirect_hosts=lines(client.redirect_hosts),
+        post_logout_uris=lines(client.post_logout_uris),
+        scopes=client.scopes,
+        origins=lines(client.origins),
+        backchannel_logout_uri=client.backchannel_logout_uri,
+        claims=lines(f"{name}={one.application_id}:{one.told}" for name, one in client.claims.items()),
+        jwks="" if not client.jwks else msgspec.json.format(msgspec.json.encode(client.jwks), indent=2).decode(),
+        id_token_alg=tokens.id_token_alg.value,
+        access_seconds=tokens.access_seconds,
+        refresh_seconds=tokens.refresh_seconds,
+        refresh_grace_seconds="" if grace is None else str(grace),
+        device_grant=ticked(yes=client.device_grant),
+        require_pkce=ticked(yes=client.require_pkce),
+        explain_errors=ticked(yes=client.explain_errors),
+        first_party=ticked(yes=client.first_party),
+        may_exchange=ticked(yes=client.may_exchange),
+        version=client.version,
+    )
+
+
+def new_client(form: ClientForm, application_id: int, *, administers: bool, now: int) -> Client:
+    """What reaches beyond the application is taken only from who administers (R3)."""
+    if form.profile not in list(Profile):
+        raise BadClient("profile is native or oidc")
+    blank = Client(
+        client_id=form.client_id.strip(),
+        name="",
+        profile=Profile(form.profile),
+        application_id=application_id,
+        public=form.public == YES,
+        may_exchange=False,
+        created_at=now,
+    )
+    return changed(blank, form, administers=administers)
+
+
+def changed(client: Client, form: ClientForm, *, administers: bool) -> Client:
+    """The client as the form wants it: what it always is stays, and its version is the one the form was made from."""
+    after = replace(
+        client,
+        name=form.client_name.strip(),
+        redirect_uris=tuple(typed_lines(form.redirect_uris)),
+        post_logout_uris=tuple(typed_lines(form.post_logout_uris)),
+        scopes=tuple(scope for scope in SCOPES if scope in form.scopes),
+        origins=tuple(typed_lines(form.origins)),
+        backchannel_logout_uri=form.backchannel_logout_uri.strip(),
+        claims=dict(claims_of(form)),
+        jwks=jwks_of(form.jwks),
+        token_settings=token_settings(form),
+        device_grant=form.device_grant == YES,
+        require_pkce=form.require_pkce == YES,
+        explain_errors=form.explain_errors == YES,
+        version=form.version or client.version,
+    )
+    if not administers:
+        return after
+    return replace(
+        after,
+        redirect_hosts=tuple(typed_lines(form.redirect_hosts)),
+        first_party=form.first_party == YES,
+        may_exchange=form.may_exchange == YES,
+    )
+
+
+def claims_of(form: ClientForm) -> Iterator[tuple[str, ClaimSource]]:
+    """NAME=APPLICATION_ID:roles, as the command line writes them."""
+    for line in typed_lines(form.claims):
+        claim, _, source = line.partition("=")
+        number, _, told = source.partition(":")
+        if not claim or not number.isdecimal() or told not in list(Told):
+            raise BadClient(f"claims: {line} is not NAME=APPLICATION_ID:{'|'.join(Told)}")
+        yield claim, ClaimSource(application_id=int(number), told=Told(told))
+
+
+def jwks_of(text: str) -> Mapping[str, object]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, object]) if text.strip() else {}
+    except msgspec.DecodeError:
+        raise BadClient("jwks is a JWK set, as JSON") from None
+
+
+def token_settings(form: ClientForm) -> TokenSettings:
+    grace = form.refresh_grace_seconds.strip()
+    if form.id_token_alg not in list(Algorithm) or (grace and not grace.isdecimal()):
+        raise BadClient("token settings: an algorithm of the list, and seconds as a number")
+    return TokenSettings(
+        id_token_alg=Algorithm(form.id_token_alg),
+        access_seconds=form.access_seconds,
+        refresh_seconds=form.refresh_seconds,
+        refresh_grace_seconds=int(grace) if grace else None,
+    )
+
+
+def ticked(*, yes: bool) -> str:
+    return YES if yes else ""

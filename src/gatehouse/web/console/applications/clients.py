@@ -1,0 +1,256 @@
+"""OAuth clients of an application: listed, made, changed, given new secrets, removed (R3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.clients import ApplicationClients
+from gatehouse.admin.model.clients import ClientBreaks, ClientLine, ClientListStore
+from gatehouse.admin.model.paging import Page
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.clients import OLD_SECRET_LIVES
+from gatehouse.oauth.model import SCOPES, Client
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.console.applications.client_forms import ClientForm, changed, form_of, new_client, new_form
+from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
+from gatehouse.web.console.applications.recipes import Snippet, recipe
+from gatehouse.web.console.applications.shown_once import Secret, show_once
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.editing import Clash, clashes
+from gatehouse.web.console.listing import csv_file, list_query
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.desk import Guarded
+
+TAB: Final = "clients"
+DAY: Final = 86_400
+COLUMNS: Final = {
+    "client_id": lambda line: line.client_id,
+    "name": lambda line: line.name,
+    "profile": lambda line: line.profile,
+    "public": lambda line: line.public,
+    "sign_ins": lambda line: line.sign_ins,
+    "created": lambda line: line.created_at,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientsContext(PageContext):
+    template = "console/applications/clients.html"
+
+    head: ApplicationHead
+    found: Page[ClientLine]
+    search: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientContext(PageContext):
+    template = "console/applications/client.html"
+
+    head: ApplicationHead
+    client: Client | None  # None for a new one
+    form: ClientForm
+    administers: bool
+    scopes: Sequence[str]
+    algorithms: Sequence[str]
+    problem: Problem | None = None
+    clashes: tuple[Clash, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientActContext(PageContext):
+    """Removal, a new secret, or the end of all sign-ins: what breaks, and one button."""
+
+    template = "console/applications/client_act.html"
+
+    head: ApplicationHead
+    client: Client
+    act: str
+    breaks: ClientBreaks
+    days: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeContext(PageContext):
+    template = "console/applications/recipe.html"
+
+    head: ApplicationHead
+    client: Client
+    snippets: Sequence[Snippet]
+
+
+class ClientScreens:
+    def __init__(
+        self,
+        *,
+        clients: ApplicationClients,
+        lists: ClientListStore,
+        desk: ConsoleDesk,
+        clock: Clock,
+        base_url: str,
+    ) -> None:
+        self._clients = clients
+        self._lists = lists
+        self._desk = desk
+        self._clock = clock
+        self._base_url = base_url
+
+    async def list(self, request: Request, guest: Guest) -> Response:
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        query = list_query(request)
+        application_id = model.application.application_id
+        found = await self._lists.clients(application_id, query.wanted, self._clock.now())
+        if query.is_file:
+            return csv_file(f"clients-{application_id}", COLUMNS, found.rows)
+        context = ClientsContext(head=head(guest, model, TAB), found=found, search=query.q)
+        return self._desk.show(request, guest, HERE, context)
+
+    async def new(self, request: Request, guest: Guest) -> Response:
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        return self._form(request, guest, model, None, new_form())
+
+    async def create(self, request: Request, guest: Guest, form: ClientForm) -> Response:
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        client = new_client(
+            form,
+            model.application.application_id,
+            administers=guest.rights.administers,
+            now=self._clock.now(),
+        )
+        value = await self._clients.create(guest.actor, client)
+        if value is None:
+            return self._desk.done(f"{place(client)}/recipe", "client_created")
+        return self._show_secret(request, guest, model, client, value)
+
+    async def create_again(self, request: Request, guest: Guest, form: ClientForm, problem: Problem) -> Response:
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        return self._form(request, guest, model, None, form, problem=problem)
+
+    async def show(self, request: Request, guest: Guest) -> Response:
+        client = await self._client(request, guest)
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        return self._form(request, guest, model, client, form_of(client))
+
+    async def save(self, request: Request, guest: Guest, form: ClientForm) -> Response:
+        client = await self._client(request, guest)
+        await self._clients.change(guest.actor, changed(client, form, administers=guest.rights.administers))
+        return self._desk.done(place(client), "saved")
+
+    async def save_again(self, request: Request, guest: Guest, form: ClientForm, problem: Problem) -> Response:
+        client = await self._client(request, guest)
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        return self._form(request, guest, model, client, form, problem=problem)
+
+    async def recipe(self, request: Request, guest: Guest) -> Response:
+        client = await self._client(request, guest)
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        context = RecipeContext(
+            head=head(guest, model, TAB),
+            client=client,
+            snippets=recipe(client, model.application, base_url=self._base_url),
+        )
+        return self._desk.show(request, guest, HERE, context)
+
+    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+        return await self._ask(request, guest, "remove")
+
+    async def ask_rotation(self, request: Request, guest: Guest) -> Response:
+        return await self._ask(request, guest, "rotate")
+
+    async def ask_ending(self, request: Request, guest: Guest) -> Response:
+        return await self._ask(request, guest, "revoke")
+
+    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        application_id, client_id = named(request)
+        await self._clients.remove(guest.actor, application_id, client_id)
+        return self._desk.done(path_of(application_id, TAB), "client_removed")
+
+    async def rotate(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        client = await self._client(request, guest)
+        value = await self._clients.rotate_secret(guest.actor, *named(request))
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        return self._show_secret(request, guest, model, client, value)
+
+    async def revoke(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        client = await self._client(request, guest)
+        await self._clients.revoke_tokens(guest.actor, *named(request))
+        return self._desk.done(place(client), "client_signed_out")
+
+    async def _ask(self, request: Request, guest: Guest, act: str) -> Response:
+        client = await self._client(request, guest)
+        model = guest.standing.opened(Operation.APPLICATION_SAVE)
+        context = ClientActContext(
+            head=head(guest, model, TAB),
+            client=client,
+            act=act,
+            breaks=await self._lists.breaks(client.client_id, self._clock.now()),
+            days=OLD_SECRET_LIVES // DAY,
+        )
+        return self._desk.show(request, guest, HERE, context)
+
+    async def _client(self, request: Request, guest: Guest) -> Client:
+        return await self._clients.get(guest.actor, *named(request))
+
+    def _show_secret(
+        self, request: Request, guest: Guest, model: ApplicationModel, client: Client, value: str
+    ) -> Response:
+        secret = Secret(
+            name="client_secret", tab=TAB, back=f"{place(client)}/recipe", value=value, about=client.client_id
+        )
+        return show_once(self._desk, request, guest, model, secret)
+
+    def _form(
+        self,
+        request: Request,
+        guest: Guest,
+        model: ApplicationModel,
+        client: Client | None,
+        form: ClientForm,
+        *,
+        problem: Problem | None = None,
+    ) -> Response:
+        stored = None if client is None else form_of(client)
+        stale = stored is not None and problem is not None and problem.is_conflict and form.version != stored.version
+        context = ClientContext(
+            head=head(guest, model, TAB),
+            client=client,
+            form=form,
+            administers=guest.rights.administers,
+            scopes=SCOPES,
+            algorithms=[alg.value for alg in Algorithm],
+            problem=problem,
+            clashes=clashes(form, stored) if stale and stored is not None else (),
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    def screens(self) -> Sequence[Screen]:
+        desk, application = self._desk, "/applications/{application_id:int}"
+        path, new = f"{application}/clients", f"{application}/new_client"  # a client may be called `new`
+        one = f"{path}/{{client_id}}"
+        return [
+            desk.shown(path, self.list),
+            desk.shown(new, self.new),
+            desk.posted(new, ClientForm, self.create, again=self.create_again, fresh=True),
+            desk.shown(one, self.show),
+            desk.posted(one, ClientForm, self.save, again=self.save_again),
+            desk.shown(f"{one}/recipe", self.recipe),
+            desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
+            desk.posted(f"{one}/remove", Guarded, self.remove, fresh=True),
+            desk.shown(f"{one}/rotate", self.ask_rotation, fresh=True),
+            desk.posted(f"{one}/rotate", Guarded, self.rotate, fresh=True),
+            desk.shown(f"{one}/revoke", self.ask_ending, fresh=True),
+            desk.posted(f"{one}/revoke", Guarded, self.revoke, fresh=True),
+        ]
+
+
+def named(request: Request) -> tuple[int, str]:
+    return request.path_params["application_id"], request.path_params["client_id"]
+
+
+def place(client: Client) -> str:
+    return f"{path_of(client.application_id or 0, TAB)}/{client.client_id}"

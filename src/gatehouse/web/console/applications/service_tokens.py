@@ -1,0 +1,146 @@
+"""Static service JWTs of an application, and its `with_email` secrets: both for who administers (R2, R3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.commands.service_tokens import EmailSecrets, ManagedServiceTokens
+from gatehouse.permissions.errors import KeyNotFound
+from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
+from gatehouse.web.console.applications.shown_once import Secret, show_once
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.listing import csv_file, list_query
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.desk import Guarded
+
+TAB: Final = "service_tokens"
+COLUMNS: Final = {
+    "jti": lambda token: token.jti,
+    "comment": lambda token: token.comment,
+    "created": lambda token: token.created_at,
+    "ends": lambda token: token.ends_at,
+    "revoked": lambda token: token.revoked,
+}
+
+
+class NewTokenForm(Guarded, frozen=True, kw_only=True):
+    comment: str = ""
+    days: int = 0  # 0: as the settings say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceTokensContext(PageContext):
+    template = "console/applications/service_tokens.html"
+
+    head: ApplicationHead
+    tokens: Sequence[ServiceToken]
+    form: NewTokenForm
+    usual_days: int
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeTokenContext(PageContext):
+    template = "console/applications/revoke_token.html"
+
+    head: ApplicationHead
+    token: ServiceToken
+
+
+class ServiceTokenScreens:
+    def __init__(
+        self,
+        *,
+        tokens: ManagedServiceTokens,
+        email_secrets: EmailSecrets,
+        desk: ConsoleDesk,
+        base_url: str,
+        usual_days: int,
+    ) -> None:
+        self._tokens = tokens
+        self._email_secrets = email_secrets
+        self._desk = desk
+        self._base_url = base_url
+        self._usual_days = usual_days
+
+    async def list(self, request: Request, guest: Guest) -> Response:
+        return await self._show(request, guest, NewTokenForm(days=self._usual_days))
+
+    async def issue(self, request: Request, guest: Guest, form: NewTokenForm) -> Response:
+        model = guest.standing.opened(Operation.ADMINISTER)
+        application_id = model.application.application_id
+        issued = await self._tokens.issue(
+            guest.actor, application_id, days=form.days or None, comment=form.comment.strip()
+        )
+        secret = Secret(
+            name="service_token",
+            tab=TAB,
+            back=path_of(application_id, TAB),
+            value=issued.jwt,
+            command=token_command(self._base_url, issued.jwt),
+        )
+        return show_once(self._desk, request, guest, model, secret)
+
+    async def issue_again(self, request: Request, guest: Guest, form: NewTokenForm, problem: Problem) -> Response:
+        return await self._show(request, guest, form, problem)
+
+    async def ask_revoking(self, request: Request, guest: Guest) -> Response:
+        model = guest.standing.opened(Operation.ADMINISTER)
+        tokens = await self._tokens.list(guest.actor, model.application.application_id)
+        found = next((token for token in tokens if token.jti == request.path_params["jti"]), None)
+        if found is None:
+            raise KeyNotFound
+        context = RevokeTokenContext(head=head(guest, model, TAB), token=found)
+        return self._desk.show(request, guest, HERE, context)
+
+    async def revoke(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        application_id = request.path_params["application_id"]
+        await self._tokens.revoke(guest.actor, application_id, request.path_params["jti"])
+        return self._desk.done(path_of(application_id, TAB), "token_revoked")
+
+    async def make_email_secret(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        model = guest.standing.opened(Operation.ADMINISTER)
+        application_id = model.application.application_id
+        value = await self._email_secrets.create(guest.actor, application_id)
+        secret = Secret(name="email_secret", tab=TAB, back=path_of(application_id, TAB), value=value)
+        return show_once(self._desk, request, guest, model, secret)
+
+    async def _show(
+        self, request: Request, guest: Guest, form: NewTokenForm, problem: Problem | None = None
+    ) -> Response:
+        model = guest.standing.opened(Operation.ADMINISTER)
+        application = model.application
+        tokens = () if application.removed else await self._tokens.list(guest.actor, application.application_id)
+        newest = sorted(tokens, key=lambda token: token.created_at, reverse=True)
+        if problem is None and list_query(request).is_file:
+            return csv_file(f"service-tokens-{application.application_id}", COLUMNS, newest)
+        context = ServiceTokensContext(
+            head=head(guest, model, TAB), tokens=newest, form=form, usual_days=self._usual_days, problem=problem
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    def screens(self) -> Sequence[Screen]:
+        desk, path = self._desk, "/applications/{application_id:int}/service_tokens"
+        return [
+            desk.shown(path, self.list),
+            desk.posted(path, NewTokenForm, self.issue, again=self.issue_again, fresh=True),
+            desk.shown(f"{path}/email_secret", self.list),
+            desk.posted(f"{path}/email_secret", Guarded, self.make_email_secret, fresh=True),
+            desk.shown(f"{path}/{{jti}}/revoke", self.ask_revoking, fresh=True),
+            desk.posted(f"{path}/{{jti}}/revoke", Guarded, self.revoke, fresh=True),
+        ]
+
+
+def token_command(base_url: str, jwt: str) -> str:
+    """What the owner of a JWT may do, asked by the application that the service JWT is of (R6)."""
+    return (
+        f"curl -X POST '{base_url}/api/permissions/meta/data' -H \"Authorization: Bearer $JWT\" "
+        f"-H 'Service-JWT: {jwt}' -H 'Content-Type: application/json' "
+        '-d \'{"action":"get","data":{"type":"list_short"}}\''
+    )

@@ -1,0 +1,149 @@
+"""What rules and roles were: each save, what it changed, any two side by side, and back to one of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.schema_versions import SchemaVersionStore, VersionNotFound
+from gatehouse.permissions.commands.app_schemas import AppSchemas
+from gatehouse.permissions.commands.schema_documents import whole_document
+from gatehouse.permissions.documents.differences import differences
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.schema_version import Difference, PastSchema, SchemaVersion
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
+from gatehouse.web.console.applications.reviews import Question, Reviews
+from gatehouse.web.console.applications.rule_forms import ConfirmedForm, may_change
+from gatehouse.web.console.applications.schema_files import taken
+from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.listing import csv_file, list_query
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.parse import read_query
+
+TAB: Final = "versions"
+COLUMNS: Final = {
+    "version": lambda saved: saved.version,
+    "saved_at": lambda saved: saved.saved_at,
+    "by": lambda saved: saved.actor,
+    "changes": lambda saved: [f"{one.count} {one.what} {one.how}" for one in saved.changes],
+}
+
+
+class CompareQuery(msgspec.Struct, frozen=True, kw_only=True):
+    old: int = 0
+    new: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionsContext(PageContext):
+    template = "console/applications/versions.html"
+
+    head: ApplicationHead
+    found: Page[SchemaVersion]
+    current: int
+    may_restore: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareContext(PageContext):
+    template = "console/applications/compare.html"
+
+    head: ApplicationHead
+    old: SchemaVersion
+    new: SchemaVersion
+    current: int
+    changes: Sequence[Difference]
+    may_restore: bool
+
+
+class VersionScreens:
+    def __init__(
+        self, *, schemas: AppSchemas, versions: SchemaVersionStore, reviews: Reviews, desk: ConsoleDesk
+    ) -> None:
+        self._schemas = schemas
+        self._versions = versions
+        self._reviews = reviews
+        self._desk = desk
+
+    async def list(self, request: Request, guest: Guest) -> Response:
+        model = guest.standing.opened(Operation.SCHEMA_GET)
+        query = list_query(request)
+        found = await self._versions.versions(model.application.application_id, query.wanted)
+        if query.is_file:
+            return csv_file(f"versions-{model.application.application_id}", COLUMNS, found.rows)
+        context = VersionsContext(
+            head=head(guest, model, TAB),
+            found=found,
+            current=model.schema.version,
+            may_restore=may_change(guest, model),
+        )
+        return self._desk.show(request, guest, HERE, context)
+
+    async def compare(self, request: Request, guest: Guest) -> Response:
+        """The older one first, however they were asked for."""
+        model = guest.standing.opened(Operation.SCHEMA_GET)
+        query = read_query(request, CompareQuery)
+        old = await self._past(model, min(query.old, query.new))
+        new = await self._past(model, max(query.old, query.new))
+        context = CompareContext(
+            head=head(guest, model, TAB),
+            old=old.saved,
+            new=new.saved,
+            current=model.schema.version,
+            changes=differences(old.model, new.model),
+            may_restore=may_change(guest, model),
+        )
+        return self._desk.show(request, guest, HERE, context)
+
+    async def ask_restore(self, request: Request, guest: Guest) -> Response:
+        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+        past = await self._past(model, request.path_params["version"])
+        path = path_of(model.application.application_id, TAB)
+        question = Question(
+            name="restore",
+            tab=TAB,
+            action=f"{path}/{past.saved.version}/restore",
+            back=path,
+            fields=[("version", str(model.schema.version)), ("confirmed", "yes")],
+            about=str(past.saved.version),
+        )
+        given = restored(past, guest.actor) | {"version": model.schema.version}
+        return await self._reviews.show(request, guest, model, given, question)
+
+    async def restore(self, request: Request, guest: Guest, form: ConfirmedForm) -> Response:
+        model = guest.standing.opened(Operation.SCHEMA_SAVE)
+        past = await self._past(model, request.path_params["version"])
+        await self._schemas.save(guest.actor, model, restored(past, guest.actor) | {"version": form.version})
+        return self._desk.done(path_of(model.application.application_id, TAB), "version_restored")
+
+    async def _past(self, model: ApplicationModel, version: int) -> PastSchema:
+        """What nobody has saved since it was made is not kept yet, but it is there."""
+        try:
+            return await self._versions.version(model.application, version)
+        except VersionNotFound:
+            if version != model.schema.version:
+                raise
+            saved = SchemaVersion(version=version, saved_at=model.schema.updated_at, actor="", nick=None, changes=())
+            return PastSchema(saved=saved, model=model)
+
+    def screens(self) -> Sequence[Screen]:
+        desk, path = self._desk, "/applications/{application_id:int}/versions"
+        return [
+            desk.shown(path, self.list),
+            desk.shown(f"{path}/compare", self.compare),
+            desk.shown(f"{path}/{{version:int}}/restore", self.ask_restore, fresh=True),
+            desk.posted(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
+        ]
+
+
+def restored(past: PastSchema, actor: Actor) -> dict[str, object]:
+    """The old document, whole, as an ordinary save."""
+    roles = {key: replace(role, version=1) for key, role in past.model.roles.items()}
+    return taken(whole_document(replace(past.model, roles=roles)), actor)

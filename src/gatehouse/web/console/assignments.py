@@ -1,0 +1,251 @@
+"""People by roles of an application: the table whose cells are staged, and the same as files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin import assignments
+from gatehouse.admin.assignments import RoleCell, RoleColumn
+from gatehouse.admin.model.assignments import AssignmentListStore, PeopleWanted, PersonLine
+from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE, Page, wanted
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.commands.user_schemas import is_related, managed_by
+from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.model.crowd import Candidates
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.questions.user_schemas import readable
+from gatehouse.permissions.rights.granting import Granter
+from gatehouse.permissions.rights.guard import About, Operation, is_open
+from gatehouse.permissions.rights.secret_data import Part
+from gatehouse.permissions.store import ApplicationStore, CrowdStore
+from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.listing import csv_file
+from gatehouse.web.console.matrix import COLUMNS_ON_A_PAGE
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.parse import read_query
+
+TAB: Final = "users"
+SCOPES_MOST: Final = 50
+FILE_COLUMNS: Final = {
+    "user": lambda line: line.user_id,
+    "role": lambda line: line.role,
+    "scope": lambda line: scope_text(line.scope),
+    "until": lambda line: until_text(line.end),
+    "nick": lambda line: line.nick,
+}
+
+
+class UsersQuery(msgspec.Struct, frozen=True, kw_only=True):
+    q: str = ""
+    roles: str = ""
+    scope: str = ""  # a project's id; "" is the root
+    who: str = ""  # "all": also those who have nothing here
+    page: int = 1
+    columns: int = 1
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeChoice:
+    project_id: str
+    title: str
+    may_save: bool
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.project_id) if self.project_id else ROOT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonRow:
+    person: PersonLine
+    version: int
+    cells: Sequence[RoleCell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsersContext(PageContext):
+    template = "console/assignments/table.html"
+
+    head: ApplicationHead
+    path: str
+    found: Page[PersonLine]
+    rows: Sequence[PersonRow]
+    columns: Page[RoleColumn]
+    scopes: Sequence[ScopeChoice]
+    chosen: ScopeChoice
+    query: UsersQuery
+    now: int
+    sees_logins: bool
+    problem: Problem | None = None
+    text: str = ""
+
+
+class UsersTable:
+    def __init__(
+        self,
+        *,
+        people: AssignmentListStore,
+        crowds: CrowdStore,
+        applications: ApplicationStore,
+        desk: ConsoleDesk,
+        clock: Clock,
+    ) -> None:
+        self._people = people
+        self._crowds = crowds
+        self._applications = applications
+        self._desk = desk
+        self._clock = clock
+
+    async def show(self, request: Request, guest: Guest) -> Response:
+        model = seen_model(guest)
+        query = read_query(request, UsersQuery)
+        if query.format == "csv":
+            return await self._file(guest, model)
+        return await self.table(request, guest, model, query)
+
+    async def table(
+        self,
+        request: Request,
+        guest: Guest,
+        model: ApplicationModel,
+        query: UsersQuery,
+        *,
+        problem: Problem | None = None,
+        text: str = "",
+    ) -> Response:
+        scopes = await self.scopes(guest, model)
+        chosen = next((one for one in scopes if one.project_id == query.scope), scopes[0])
+        offered = self.columns(guest, model, chosen, await self.holders(model))
+        columns = paged(matching(offered, query.roles), query.columns)
+        asked = PeopleWanted(
+            wanted=wanted(query.q, query.page, size=PAGE_SIZE),
+            everyone=query.who == "all",
+            by_part_of_login=guest.rights.administers,
+        )
+        found = await self._people.people(model.application.application_id, asked)
+        context = UsersContext(
+            head=head(guest, model, TAB),
+            path=path_of(model.application.application_id, TAB),
+            found=found,
+            rows=await self._rows(model, chosen.scope, found.rows, columns.rows),
+            columns=columns,
+            scopes=scopes,
+            chosen=chosen,
+            query=query,
+            now=self._clock.now(),
+            sees_logins=guest.rights.administers,
+            problem=problem,
+            text=text,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    async def scopes(self, guest: Guest, model: ApplicationModel) -> list[ScopeChoice]:
+        """The root, and the projects of which he may see who holds what of the application."""
+        application = model.application
+        parts = readable(guest.standing, "")
+        alive = not application.removed
+        root = ScopeChoice(project_id="", title="", may_save=alive and guest.rights.writes(Part.ROLES, ""))
+        if Part.PRIVATE not in parts:
+            return [root]
+        near = {*managed_by(guest.actor, model), *([application.project_id] if application.project_id else [])}
+        outline = await self._crowds.outline(application.application_id, near)
+        near |= set(outline.structure.connecting.get(application.application_id, ()))
+        known = [outline.structure.projects[one].project for one in near if one in outline.structure.projects]
+        choices = [
+            ScopeChoice(
+                project_id=one.project_id,
+                title=one.title,
+                may_save=alive and is_open(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=one.project_id)),
+            )
+            for one in known
+            if not one.removed
+            and is_related(model, one.project_id)
+            and is_open(guest.rights, Operation.PROJECT_GET, About(project_id=one.project_id))
+        ]
+        return [root, *sorted(choices, key=lambda one: one.title.lower())[:SCOPES_MOST]]
+
+    async def holders(self, model: ApplicationModel) -> Mapping[str, int]:
+        return await self._applications.role_holders(model.application.application_id, self._clock.now())
+
+    def columns(
+        self, guest: Guest, model: ApplicationModel, chosen: ScopeChoice, holders: Mapping[str, int]
+    ) -> list[RoleColumn]:
+        granter = Granter(rights=guest.rights, model=model, now=self._clock.now())
+        return [
+            RoleColumn(
+                role=role,
+                holders=holders.get(key, 0),
+                is_open=chosen.may_save and assignments.can_give(granter, chosen.scope, role),
+            )
+            for key, role in sorted(model.roles.items())
+        ]
+
+    async def _rows(
+        self, model: ApplicationModel, scope: Scope, people: Sequence[PersonLine], columns: Sequence[RoleColumn]
+    ) -> list[PersonRow]:
+        application_id = model.application.application_id
+        among = Candidates(application_id=application_id, user_ids=frozenset(one.user_id for one in people))
+        crowd = await self._crowds.crowd(among, {scope.project_id} - {""}, after="", limit=max(1, len(people)))
+        facts = {one.subject.user_id: one for one in crowd.people}
+        roles, now = [column.role for column in columns], self._clock.now()
+        return [
+            PersonRow(
+                person=one,
+                version=facts[one.user_id].records[application_id].version,
+                cells=assignments.cells(
+                    model, facts[one.user_id], crowd.outline.structure, scope, roles=roles, now=now
+                ),
+            )
+            for one in people
+            if one.user_id in facts
+        ]
+
+    async def _file(self, guest: Guest, model: ApplicationModel) -> Response:
+        """What is given, in the scopes he may see."""
+        application_id = model.application.application_id
+        seen = {one.project_id for one in await self.scopes(guest, model)}
+        lines = await self._people.assigned(application_id, EXPORT_MOST)
+        return csv_file(
+            f"users-{application_id}", FILE_COLUMNS, [one for one in lines if one.scope.project_id in seen]
+        )
+
+
+def seen_model(guest: Guest) -> ApplicationModel:
+    """The application, for whoever may read everybody's roles in it."""
+    model = guest.standing.application()
+    if Part.ROLES not in readable(guest.standing, ""):
+        raise NoRight("who holds which roles")
+    return model
+
+
+def matching(columns: Sequence[RoleColumn], search: str) -> list[RoleColumn]:
+    letters = search.strip().lower()
+    return [one for one in columns if letters in one.role.key or letters in one.role.description.lower()]
+
+
+def paged(columns: Sequence[RoleColumn], number: int) -> Page[RoleColumn]:
+    size = COLUMNS_ON_A_PAGE
+    number = min(max(1, number), max(1, -(-len(columns) // size)))
+    return Page(rows=columns[(number - 1) * size : number * size], total=len(columns), number=number, size=size)
+
+
+def scope_text(scope: Scope) -> str:
+    if scope.is_root:
+        return ""
+    return scope.project_id if scope.kind is None else f"{scope.project_id}/{scope.kind}/{scope.resource_id}"
+
+
+def until_text(end: End) -> str:
+    """As an import reads it."""
+    if end.ttl:
+        return assignments.end_text(end)
+    return f"{datetime.fromtimestamp(end.expired, UTC):%Y-%m-%dT%H:%M:%SZ}" if end.expired else ""

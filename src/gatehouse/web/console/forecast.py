@@ -1,0 +1,177 @@
+"""Who gains and who loses what by a change, as it is shown before the change is made.
+
+`console/forecast.html` shows a Foreseen: counts first, then people with what each gains and loses.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.admin.model.names import NamedPerson, NameStore
+from gatehouse.permissions.callers.desk import Visit
+from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.evaluation.shapes import PROJECT_ACCESS
+from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.questions.proposals import AnyProposal, Proposer
+from gatehouse.permissions.questions.sight import refuse_about_everybody
+from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
+from gatehouse.web.console.desk import ConsoleDesk, Guest
+
+PEOPLE_MOST: Final = 500  # shown, most of them folded
+PEOPLE_FIRST: Final = 12  # shown unfolded
+APPLICATIONS_MOST: Final = 20
+KINDS_FIRST: Final = 12  # of counts
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Thing:
+    """A rule or role somewhere, in words."""
+
+    is_role: bool
+    name: str
+    place: str  # "" at the root
+
+    @property
+    def kind(self) -> str:
+        return "role" if self.is_role else "rule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    thing: Thing
+    gain: int
+    lose: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonEffect:
+    user_id: str
+    nick: str
+    gains: tuple[Thing, ...]
+    loses: tuple[Thing, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """A change's effect in one application."""
+
+    application_id: int
+    application: str
+    hidden: bool = False  # whoever asks may not see what people hold there
+    people: Sequence[PersonEffect] = ()
+    counts: Sequence[Count] = ()
+    gaining: int = 0
+    losing: int = 0
+    more: bool = False  # there may be more people than were looked at
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.hidden or self.people or self.more)
+
+    @property
+    def first(self) -> Sequence[PersonEffect]:
+        return self.people[:PEOPLE_FIRST]
+
+    @property
+    def others(self) -> Sequence[PersonEffect]:
+        return self.people[PEOPLE_FIRST:]
+
+    @property
+    def main_counts(self) -> Sequence[Count]:
+        return self.counts[:KINDS_FIRST]
+
+    @property
+    def other_counts(self) -> int:
+        return len(self.counts[KINDS_FIRST:])
+
+
+class Foresight:
+    def __init__(self, *, simulation: Simulation, names: NameStore, desk: ConsoleDesk) -> None:
+        self._simulation = simulation
+        self._names = names
+        self._desk = desk
+
+    async def of(self, guest: Guest, application_id: int, proposal: AnyProposal) -> Foreseen:
+        """The effect in an application. Raises whatever the save would raise, unless the effect is hidden."""
+        if guest.standing.application_id != application_id:
+            guest = await self._desk.about(guest, application_id)
+        standing = guest.standing
+        model = standing.application()
+        if not sees_everybody(standing):
+            return Foreseen(application_id=application_id, application=model.application.name, hidden=True)
+        by = Proposer(actor=guest.actor, model=model, central=standing.central)
+        forecast = await self._simulation.run(proposal, by, after="", limit=PEOPLE_MOST)
+        names = await self._names.people([one.user_id for one in forecast.effects])
+        return foreseen(forecast, names, application_id=application_id, application=model.application.name)
+
+    async def in_each(
+        self, guest: Guest, application_ids: Iterable[int], proposal: AnyProposal
+    ) -> Sequence[Foreseen]:
+        """The same in several applications, of many the first ones."""
+        among = sorted(set(application_ids))[:APPLICATIONS_MOST]
+        return [await self.of(guest, one, proposal) for one in among]
+
+
+def sees_everybody(standing: Visit) -> bool:
+    """The right that `simulate` and `members` of the API ask for."""
+    try:
+        refuse_about_everybody(standing)
+    except NoRight:
+        return False
+    return True
+
+
+def foreseen(
+    forecast: Forecast, names: Mapping[str, NamedPerson], *, application_id: int, application: str
+) -> Foreseen:
+    people = [person_effect(one, names.get(one.user_id)) for one in forecast.effects]
+    return Foreseen(
+        application_id=application_id,
+        application=application,
+        people=people,
+        counts=counted(people),
+        gaining=sum(bool(one.gains) for one in people),
+        losing=sum(bool(one.loses) for one in people),
+        more=forecast.after is not None,
+    )
+
+
+def person_effect(one: Effect, person: NamedPerson | None) -> PersonEffect:
+    return PersonEffect(
+        user_id=one.user_id,
+        nick=person.nick if person else one.user_id,
+        gains=things(one.gains_roles, one.gains),
+        loses=things(one.loses_roles, one.loses),
+    )
+
+
+def counted(people: Iterable[PersonEffect]) -> Sequence[Count]:
+    """What most people gain or lose comes first."""
+    gain, lose = Counter[Thing](), Counter[Thing]()
+    for one in people:
+        gain.update(one.gains)
+        lose.update(one.loses)
+    counts = [Count(thing=thing, gain=gain[thing], lose=lose[thing]) for thing in gain.keys() | lose.keys()]
+    return sorted(counts, key=lambda one: (-(one.gain + one.lose), one.thing))
+
+
+def things(roles: Iterable[str], rules: Iterable[str]) -> tuple[Thing, ...]:
+    return (*map(role_thing, roles), *map(rule_thing, rules))
+
+
+def role_thing(text: str) -> Thing:
+    """`<project>.<kind>.<id>/<role>` as the shape `roles` writes it."""
+    place, _, name = text.rpartition("/")
+    return Thing(is_role=True, name=name, place=" / ".join(place.split(".")) if place else "")
+
+
+def rule_thing(text: str) -> Thing:
+    """A rule as the shape `list` writes it: its section, or the place it is held in and its section."""
+    place = ""
+    if text.startswith(f"{PROJECT_ACCESS}."):
+        segments = text.removeprefix(f"{PROJECT_ACCESS}.").split(".")
+        section = next(index for index, one in enumerate(segments) if one in set(Section))
+        place, text = " / ".join(segments[:section]), ".".join(segments[section:])
+    path = text.partition(".")[2]
+    return Thing(is_role=False, name=path.replace("|", ": "), place=place)

@@ -1,0 +1,177 @@
+"""Roles by rules of an application: the table whose cells are staged, and the same as files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin import matrix
+from gatehouse.admin.matrix import Column, Group, Row
+from gatehouse.admin.model.paging import Page, Wanted, wanted
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.listing import csv_file
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.parse import read_query
+from gatehouse.web.responses import NO_STORE
+
+TAB: Final = "matrix"
+COLUMNS_ON_A_PAGE: Final = 40
+FILE_COLUMNS: Final = {
+    "rule": lambda line: line["rule"],
+    "role": lambda line: line["role"],
+    "value": lambda line: line["value"],
+}
+
+
+class MatrixQuery(msgspec.Struct, frozen=True, kw_only=True):
+    q: str = ""
+    roles: str = ""
+    page: int = 1
+    columns: int = 1
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    text: str
+    word: str
+    params: str
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRow:
+    row: Row
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownGroup:
+    group: Group
+    rows: Sequence[ShownRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixContext(PageContext):
+    template = "console/matrix/table.html"
+
+    head: ApplicationHead
+    path: str
+    version: int
+    groups: Sequence[ShownGroup]
+    columns: Page[Column]
+    rules: Page[Row]
+    search: str
+    roles: str
+    may_save: bool
+    problem: Problem | None = None
+    text: str = ""  # lines that could not be read
+
+
+class MatrixTable:
+    def __init__(self, *, desk: ConsoleDesk) -> None:
+        self._desk = desk
+
+    async def show(self, request: Request, guest: Guest) -> Response:
+        model = guest.standing.opened(Operation.SCHEMA_GET)
+        query = read_query(request, MatrixQuery)
+        if query.format == "csv":
+            return csv_file(f"roles-{model.application.application_id}", FILE_COLUMNS, said_cells(model))
+        if query.format == "json":
+            return json_file(f"roles-{model.application.application_id}", said_cells(model))
+        return self.table(request, guest, model, query)
+
+    def table(
+        self,
+        request: Request,
+        guest: Guest,
+        model: ApplicationModel,
+        query: MatrixQuery,
+        *,
+        problem: Problem | None = None,
+        text: str = "",
+    ) -> Response:
+        may_save = may_change(guest, model)
+        columns = columns_of(model, query, may_save=may_save)
+        found = searched(matrix.rows(model), query.q)
+        pages = matrix.pages(found)
+        number = min(max(1, query.page), len(pages))
+        context = MatrixContext(
+            head=head(guest, model, TAB),
+            path=path_of(model.application.application_id, TAB),
+            version=model.schema.version,
+            groups=[shown_group(group, columns.rows) for group in pages[number - 1]],
+            columns=columns,
+            rules=Page(rows=(), total=len(found), number=number, size=max(1, -(-len(found) // len(pages)))),
+            search=query.q,
+            roles=query.roles,
+            may_save=may_save,
+            problem=problem,
+            text=text,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+
+def may_change(guest: Guest, model: ApplicationModel) -> bool:
+    return is_open(guest.rights, Operation.SCHEMA_SAVE, guest.standing.about) and not model.application.removed
+
+
+def columns_of(model: ApplicationModel, query: MatrixQuery, *, may_save: bool) -> Page[Column]:
+    asked = wanted(query.roles, query.columns, size=COLUMNS_ON_A_PAGE)
+    letters = asked.search.lower()
+    found = [
+        column
+        for column in matrix.columns(model, may_save=may_save)
+        if letters in column.role.key or letters in column.role.description.lower()
+    ]
+    return page_of(found, asked)
+
+
+def page_of(found: Sequence[Column], asked: Wanted) -> Page[Column]:
+    last = max(1, -(-len(found) // asked.size))
+    number = min(asked.page, last)
+    start = (number - 1) * asked.size
+    return Page(rows=found[start : start + asked.size], total=len(found), number=number, size=asked.size)
+
+
+def searched(found: Sequence[Row], search: str) -> list[Row]:
+    letters = search.strip().lower()
+    return [
+        row
+        for row in found
+        if letters in row.rule.path.lower() or (row.leaf is not None and letters in row.leaf.description.lower())
+    ]
+
+
+def shown_group(group: Group, columns: Sequence[Column]) -> ShownGroup:
+    return ShownGroup(
+        group=group, rows=[ShownRow(row=row, cells=[cell(row, one) for one in columns]) for row in group.rows]
+    )
+
+
+def cell(row: Row, column: Column) -> Cell:
+    said = column.said(row.rule)
+    return Cell(said.text, said.word, ", ".join(said.params or ()), row.is_open_to(column))
+
+
+def said_cells(model: ApplicationModel) -> list[dict[str, str]]:
+    """Every cell that says something; the others are as the schema says."""
+    columns = matrix.columns(model, may_save=False)
+    return [
+        {"rule": str(row.rule), "role": column.role.name, "value": column.said(row.rule).text}
+        for row in matrix.rows(model)
+        for column in columns
+        if row.rule in column.says
+    ]
+
+
+def json_file(name: str, lines: Sequence[object]) -> Response:
+    body = msgspec.json.format(msgspec.json.encode(lines), indent=2)
+    headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}.json"'}
+    return Response(body, 200, headers, media_type="application/json")

@@ -1,0 +1,94 @@
+"""The applications of a project, and a new one in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.projects import ApplicationName, ProjectListStore
+from gatehouse.permissions.commands.applications import ApplicationDraft, Applications
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.listing import csv_file, list_query
+from gatehouse.web.console.places import Entry
+from gatehouse.web.console.project_door import ProjectDoor, may, page_of
+from gatehouse.web.console.projects import ProjectHead, head
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.desk import Guarded
+
+HERE: Final = Entry.PROJECTS
+COLUMNS: Final = {
+    "id": lambda line: line.application_id,
+    "name": lambda line: line.name,
+    "description": lambda line: line.description,
+    "published": lambda line: line.is_published,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationsContext(PageContext):
+    template = "console/projects/applications.html"
+
+    head: ProjectHead
+    found: Page[ApplicationName]
+    search: str
+    may_create: bool
+    name: str = ""
+    problem: Problem | None = None
+
+
+class ApplicationForm(Guarded, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class ProjectApplicationScreens:
+    def __init__(
+        self, *, door: ProjectDoor, applications: Applications, lists: ProjectListStore, desk: ConsoleDesk
+    ) -> None:
+        self._door = door
+        self._applications = applications
+        self._lists = lists
+        self._desk = desk
+
+    async def list(self, request: Request, guest: Guest) -> Response:
+        return await self._list(request, guest)
+
+    async def create(self, request: Request, guest: Guest, form: ApplicationForm) -> Response:
+        model = await self._door.enter(request, guest)
+        draft = ApplicationDraft(name=form.name.strip(), project_id=model.project.project_id)
+        await self._applications.save(guest.actor, draft)
+        return self._desk.done(f"{HERE.path}/{model.project.project_id}/applications", "application_created")
+
+    async def create_again(self, request: Request, guest: Guest, form: ApplicationForm, problem: Problem) -> Response:
+        return await self._list(request, guest, form.name, problem)
+
+    async def _list(self, request: Request, guest: Guest, name: str = "", problem: Problem | None = None) -> Response:
+        model, query = await self._door.enter(request, guest), list_query(request)
+        text = query.wanted.search.lower()
+        lines = [
+            line
+            for line in await self._lists.applications(model.project.project_id)
+            if text in f"{line.name} {line.description} {line.application_id}".lower()
+        ]
+        if query.is_file:
+            return csv_file(f"{model.project.project_id}-applications", COLUMNS, lines)
+        context = ApplicationsContext(
+            head=head(guest, model.project, "applications"),
+            found=page_of(lines, query.wanted),
+            search=query.q,
+            may_create=may(guest, Operation.APPLICATION_CREATE_IN_PROJECT, model),
+            name=name,
+            problem=problem,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    def screens(self) -> Sequence[Screen]:
+        desk, path = self._desk, "/projects/{project_id}/applications"
+        return [
+            desk.shown(path, self.list),
+            desk.posted(path, ApplicationForm, self.create, again=self.create_again),
+        ]

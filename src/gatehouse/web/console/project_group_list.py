@@ -1,0 +1,110 @@
+"""The groups of a project that one manages, and a new one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.model.names import NamedPerson
+from gatehouse.admin.model.paging import Page
+from gatehouse.permissions.commands.groups import GroupDraft, Groups
+from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.console.conditions import Conditions
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.listing import csv_file, list_query
+from gatehouse.web.console.places import Entry
+from gatehouse.web.console.project_door import ProjectDoor, may, page_of
+from gatehouse.web.console.projects import ProjectHead, head
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.desk import Guarded
+
+HERE: Final = Entry.PROJECTS
+COLUMNS: Final = {
+    "id": lambda group: group.group_id,
+    "title": lambda group: group.title,
+    "description": lambda group: group.description,
+    "tags": lambda group: group.tags,
+    "listed": lambda group: len(group.users),
+    "conditions": lambda group: [one.title for one in group.conditions],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsContext(PageContext):
+    template = "console/projects/groups.html"
+
+    head: ProjectHead
+    found: Page[Group]
+    names: Mapping[str, NamedPerson]
+    search: str
+    may_create: bool
+    call: ApiCall
+    title: str = ""
+    problem: Problem | None = None
+
+
+class NewGroupForm(Guarded, frozen=True, kw_only=True):
+    title: str = ""
+
+
+class GroupListScreens:
+    def __init__(self, *, door: ProjectDoor, groups: Groups, conditions: Conditions, desk: ConsoleDesk) -> None:
+        self._door = door
+        self._groups = groups
+        self._conditions = conditions
+        self._desk = desk
+
+    async def list(self, request: Request, guest: Guest) -> Response:
+        return await self._list(request, guest)
+
+    async def create(self, request: Request, guest: Guest, form: NewGroupForm) -> Response:
+        model = await self._door.enter(request, guest)
+        draft = GroupDraft(project_id=model.project.project_id, title=form.title.strip())
+        group = await self._groups.save(guest.actor, None, draft)
+        return self._desk.done(f"{HERE.path}/{group.project_id}/groups/{group.group_id}", "group_created")
+
+    async def create_again(self, request: Request, guest: Guest, form: NewGroupForm, problem: Problem) -> Response:
+        return await self._list(request, guest, form.title, problem)
+
+    async def _list(
+        self, request: Request, guest: Guest, title: str = "", problem: Problem | None = None
+    ) -> Response:
+        model, query = await self._door.enter(request, guest), list_query(request)
+        text = query.wanted.search.lower()
+        groups = [
+            group
+            for group in await self._managed(guest, model.project.project_id)
+            if text in f"{group.title} {group.description} {group.group_id}".lower()
+        ]
+        if query.is_file:
+            return csv_file(f"{model.project.project_id}-groups", COLUMNS, groups)
+        found = page_of(groups, query.wanted)
+        tests = [one.condition.test for group in found.rows for one in group.conditions]
+        context = GroupsContext(
+            head=head(guest, model.project, "groups"),
+            found=found,
+            names=await self._conditions.names_in(*tests),
+            search=query.q,
+            may_create=may(guest, Operation.GROUP_SAVE, model),
+            call=ApiCall(path="group", body={"action": "get", "data": {"project_id": model.project.project_id}}),
+            title=title,
+            problem=problem,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    async def _managed(self, guest: Guest, project_id: str) -> Sequence[Group]:
+        """Who may view a project and manages none of its groups sees that there is none for him."""
+        try:
+            return await self._groups.of_project(guest.actor, project_id)
+        except NoRight:
+            return ()
+
+    def screens(self) -> Sequence[Screen]:
+        desk, path = self._desk, "/projects/{project_id}/groups"
+        return [desk.shown(path, self.list), desk.posted(path, NewGroupForm, self.create, again=self.create_again)]

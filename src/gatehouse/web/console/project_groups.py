@@ -1,0 +1,214 @@
+"""Groups of a project: the list, a new one, one group with what it says of itself, who is in it, its removal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.model.matching import GroupMember, MatchStore
+from gatehouse.admin.model.names import NamedPerson, NameStore
+from gatehouse.admin.model.paging import Page
+from gatehouse.permissions.commands.groups import GroupDraft, Groups
+from gatehouse.permissions.commands.tags import TagsDraft
+from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.questions.proposals import GroupProposal
+from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.web.console.conditions import Conditions
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.editing import Clash, clashes, lines, typed_lines
+from gatehouse.web.console.finding import Finder
+from gatehouse.web.console.forecast import Foreseen, Foresight
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.group_door import GroupDoor, GroupHead, SeenGroup, group_head, sees_members
+from gatehouse.web.console.listing import csv_file, list_query
+from gatehouse.web.console.places import Entry
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.desk import Guarded
+
+HERE: Final = Entry.PROJECTS
+WHO: Final = {
+    "user_id": lambda line: line.user_id,
+    "nick": lambda line: line.nick,
+    "listed": lambda line: line.listed,
+    "conditions": lambda line: line.conditions,
+}
+
+
+class GroupForm(Guarded, frozen=True, kw_only=True):
+    title: str = ""
+    description: str = ""
+    tags: str = ""
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupContext(PageContext):
+    template = "console/groups/group.html"
+
+    head: GroupHead
+    group: Group
+    form: GroupForm
+    names: Mapping[str, NamedPerson]  # of those who are listed, and of the first whom conditions name
+    search: str
+    found: Sequence[NamedPerson]
+    call: ApiCall
+    problem: Problem | None = None
+    clashes: tuple[Clash, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhoContext(PageContext):
+    template = "console/groups/who.html"
+
+    head: GroupHead
+    found: Page[GroupMember]
+    search: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveGroupContext(PageContext):
+    template = "console/groups/remove.html"
+
+    head: GroupHead
+    listed: str  # allow or disallow: then it cannot be removed
+    services: int
+    foreseen: Sequence[Foreseen]
+    problem: Problem | None = None
+
+
+class GroupScreens:
+    def __init__(
+        self,
+        *,
+        door: GroupDoor,
+        groups: Groups,
+        conditions: Conditions,
+        matches: MatchStore,
+        names: NameStore,
+        foresight: Foresight,
+        desk: ConsoleDesk,
+    ) -> None:
+        self._door = door
+        self._groups = groups
+        self._conditions = conditions
+        self._matches = matches
+        self._names = names
+        self._finder = Finder(names)
+        self._foresight = foresight
+        self._desk = desk
+
+    async def show(self, request: Request, guest: Guest) -> Response:
+        seen = await self._door.enter(request, guest)
+        return await self._page(request, guest, seen, form_of(seen.group))
+
+    async def save(self, request: Request, guest: Guest, form: GroupForm) -> Response:
+        seen = await self._door.enter(request, guest)
+        draft = GroupDraft(
+            title=form.title.strip(),
+            description=form.description.strip().replace("\r\n", "\n"),
+            version=form.version,
+        )
+        saved = await self._groups.save(guest.actor, seen.group.group_id, draft)
+        tags = typed_lines(form.tags)
+        if tags != list(saved.tags):
+            await self._groups.save_tags(guest.actor, saved.group_id, TagsDraft(tags=list(tags)))
+        return self._desk.done(seen.path, "saved")
+
+    async def show_again(self, request: Request, guest: Guest, form: GroupForm, problem: Problem) -> Response:
+        seen = await self._door.enter(request, guest)
+        stored = form_of(seen.group)
+        theirs = clashes(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        return await self._page(request, guest, seen, form, problem=problem, theirs=theirs)
+
+    async def who(self, request: Request, guest: Guest) -> Response:
+        seen, query = await self._door.enter(request, guest), list_query(request)
+        if not sees_members(guest, seen):
+            raise NoRight("who meets the group's conditions")
+        found = await self._matches.members(seen.group, query.wanted)
+        if query.is_file:
+            return csv_file(f"{seen.group.title_key}-members", WHO, found.rows)
+        context = WhoContext(head=group_head(guest, seen, "who"), found=found, search=query.q)
+        return self._desk.show(request, guest, HERE, context)
+
+    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+        return await self._removal(request, guest)
+
+    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        seen = await self._door.enter(request, guest)
+        await self._groups.delete(guest.actor, seen.group.group_id)
+        return self._desk.done(f"{HERE.path}/{seen.group.project_id}/groups", "group_removed")
+
+    async def remove_again(self, request: Request, guest: Guest, form: Guarded, problem: Problem) -> Response:  # noqa: ARG002
+        return await self._removal(request, guest, problem)
+
+    async def _removal(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+        seen = await self._door.enter(request, guest)
+        about = About(project_id=seen.group.project_id, group_id=seen.group.group_id)
+        require(guest.rights, Operation.GROUP_DELETE, about)
+        listed = listed_as(seen)
+        proposal = GroupProposal(action="delete", group_id=seen.group.group_id)
+        context = RemoveGroupContext(
+            head=group_head(guest, seen, "group"),
+            listed=listed,
+            services=0 if listed else len(seen.applications),
+            foreseen=() if listed else await self._foresight.in_each(guest, seen.applications, proposal),
+            problem=problem,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    async def _page(
+        self,
+        request: Request,
+        guest: Guest,
+        seen: SeenGroup,
+        form: GroupForm,
+        *,
+        problem: Problem | None = None,
+        theirs: tuple[Clash, ...] = (),
+    ) -> Response:
+        group, search = seen.group, list_query(request).q if request.method == "GET" else ""
+        about = await self._conditions.names_in(*(one.condition.test for one in group.conditions))
+        context = GroupContext(
+            head=group_head(guest, seen, "group"),
+            group=group,
+            form=form,
+            names={**about, **await self._names.people(group.users)},
+            search=search,
+            found=await self._found(guest, seen, search),
+            call=ApiCall(path="group", body={"action": "get", "data": {"project_id": group.project_id}}),
+            problem=problem,
+            clashes=theirs,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    async def _found(self, guest: Guest, seen: SeenGroup, search: str) -> Sequence[NamedPerson]:
+        """People to add; those of the project's other groups are found by a part of their names."""
+        groups = () if seen.project is None else seen.project.groups.values()
+        known = {user_id for group in groups for user_id in group.users}
+        found = await self._finder.find(guest, search, known=known, by_address=sees_members(guest, seen))
+        return [one for one in found if one.user_id not in seen.group.users]
+
+    def screens(self) -> Sequence[Screen]:
+        desk, one = self._desk, "/projects/{project_id}/groups/{group_id}"
+        return [
+            desk.shown(one, self.show),
+            desk.posted(one, GroupForm, self.save, again=self.show_again),
+            desk.shown(f"{one}/who", self.who),
+            desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
+            desk.posted(f"{one}/remove", Guarded, self.remove, again=self.remove_again, fresh=True),
+        ]
+
+
+def form_of(group: Group) -> GroupForm:
+    return GroupForm(title=group.title, description=group.description, tags=lines(group.tags), version=group.version)
+
+
+def listed_as(seen: SeenGroup) -> str:
+    if seen.project is None:
+        return ""
+    project, group_id = seen.project.project, seen.group.group_id
+    return "allow" if group_id in project.allow else "disallow" if group_id in project.disallow else ""

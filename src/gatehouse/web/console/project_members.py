@@ -1,0 +1,336 @@
+"""Members of a project: who holds what in it, and on its applications, services and groups."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.model.names import NamedPerson, NameStore
+from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.projects import ProjectListStore
+from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.errors import PersonNotFound
+from gatehouse.permissions.model.facts import ProjectModel
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.user_record import NOTHING, Holdings
+from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.finding import Finder
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.holdings import (
+    Held,
+    HeldRow,
+    HoldingsForm,
+    Place,
+    Places,
+    changed_rows,
+    document_of,
+    givable,
+    held_in,
+    is_about_rows,
+    places_of,
+    rows_of,
+    scopes_in,
+    scopes_of,
+    typed_rows,
+    written,
+)
+from gatehouse.web.console.listing import ListQuery, csv_file, list_query
+from gatehouse.web.console.places import Entry
+from gatehouse.web.console.project_door import ProjectDoor, may, page_of
+from gatehouse.web.console.project_lists import ListedGroup, listed_groups
+from gatehouse.web.console.projects import ProjectHead, head
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.desk import Guarded
+
+HERE: Final = Entry.PROJECTS
+OWNER: Final = "project_owner"
+ADMINISTRATOR: Final = "project_administrator"
+NEW_ROLE: Final = ADMINISTRATOR  # what a new row starts with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberLine:
+    user_id: str
+    nick: str
+    held: Sequence[Held]
+    entries: int  # places with entries of his own, which have no role
+    standing: str  # project_owner, project_administrator or nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersContext(PageContext):
+    template = "console/projects/members.html"
+
+    head: ProjectHead
+    found: Page[MemberLine]
+    search: str
+    may_save: bool
+    groups: Sequence[ListedGroup]
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindMemberContext(PageContext):
+    template = "console/projects/find_member.html"
+
+    head: ProjectHead
+    search: str
+    found: Sequence[NamedPerson]
+    everybody: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberContext(PageContext):
+    template = "console/projects/member.html"
+
+    head: ProjectHead
+    person: NamedPerson
+    rows: Sequence[HeldRow]
+    places: Sequence[Place]
+    roles: Sequence[Role]
+    entries: int
+    version: int
+    is_member: bool
+    may_save: bool
+    problem: Problem | None = None
+
+    @property
+    def path(self) -> str:
+        return f"{self.head.path}/members/{self.person.user_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveMemberContext(PageContext):
+    template = "console/projects/remove_member.html"
+
+    head: ProjectHead
+    person: NamedPerson
+    held: Sequence[Held]
+    entries: int
+    problem: Problem | None = None
+
+
+class MemberForm(HoldingsForm, frozen=True, kw_only=True):
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    person: NamedPerson
+    scopes: Mapping[Scope, Holdings]
+    places: Places
+
+
+class MemberScreens:
+    def __init__(
+        self,
+        *,
+        door: ProjectDoor,
+        memberships: Memberships,
+        lists: ProjectListStore,
+        names: NameStore,
+        desk: ConsoleDesk,
+    ) -> None:
+        self._door = door
+        self._memberships = memberships
+        self._lists = lists
+        self._names = names
+        self._finder = Finder(names)
+        self._desk = desk
+
+    async def list(self, request: Request, guest: Guest) -> Response:
+        model, query = await self._door.enter(request, guest), list_query(request)
+        lines = matching(await self._lines(guest, model), query)
+        if query.is_file:
+            return csv_file(f"{model.project.project_id}-members", COLUMNS, csv_rows(lines))
+        context = MembersContext(
+            head=head(guest, model.project, "members"),
+            found=page_of(lines, query.wanted),
+            search=query.q,
+            may_save=may(guest, Operation.MEMBERSHIP_SAVE, model),
+            groups=listed_groups(model),
+            call=ApiCall(path="project/membership", body={"action": "get", "data": {"id": model.project.project_id}}),
+        )
+        return self._desk.show(request, guest, HERE, context)
+
+    async def find(self, request: Request, guest: Guest) -> Response:
+        model, query = await self._door.enter(request, guest), list_query(request)
+        require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
+        known = {user_id for group in model.groups.values() for user_id in group.users}
+        known |= (await self._users(guest, model)).keys()
+        context = FindMemberContext(
+            head=head(guest, model.project, "members"),
+            search=query.q,
+            found=await self._finder.find(guest, query.q, known=known, by_address=True),
+            everybody=guest.sight.everything,
+        )
+        return self._desk.show(request, guest, HERE, context)
+
+    async def show(self, request: Request, guest: Guest) -> Response:
+        model = await self._door.enter(request, guest)
+        member = await self._member(request, guest, model)
+        return self._editor(request, guest, model, member, rows_of(member.scopes), version=model.project.version)
+
+    async def save(self, request: Request, guest: Guest, form: MemberForm) -> Response:
+        model = await self._door.enter(request, guest)
+        member, rows = await self._member(request, guest, model), typed_rows(form)
+        if is_about_rows(form.do):
+            rows = changed_rows(rows, form.do, role=NEW_ROLE)
+            return self._editor(request, guest, model, member, rows, version=form.version)
+        project_id, central = model.project.project_id, guest.standing.central
+        scopes = scopes_of(rows, member.scopes, member.places)
+        draft = MembershipDraft(
+            id=project_id,
+            users={member.person.user_id: document_of(scopes, project_id, central)},
+            version=form.version,
+        )
+        await self._memberships.save(guest.actor, central, draft)
+        return self._desk.done(f"{HERE.path}/{project_id}/members", "saved")
+
+    async def show_again(self, request: Request, guest: Guest, form: MemberForm, problem: Problem) -> Response:
+        model = await self._door.enter(request, guest)
+        member = await self._member(request, guest, model)
+        version = model.project.version if problem.is_conflict else form.version
+        return self._editor(request, guest, model, member, typed_rows(form), version=version, problem=problem)
+
+    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+        return await self._removal(request, guest)
+
+    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        model = await self._door.enter(request, guest)
+        user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
+        draft = MembershipDraft(id=model.project.project_id, users={user_id: None})
+        await self._memberships.save(guest.actor, guest.standing.central, draft)
+        return self._desk.done(f"{HERE.path}/{model.project.project_id}/members", "member_removed")
+
+    async def remove_again(self, request: Request, guest: Guest, form: Guarded, problem: Problem) -> Response:  # noqa: ARG002
+        return await self._removal(request, guest, problem)
+
+    async def _removal(self, request: Request, guest: Guest, problem: Problem | None = None) -> Response:
+        model = await self._door.enter(request, guest)
+        require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
+        member = await self._member(request, guest, model)
+        context = RemoveMemberContext(
+            head=head(guest, model.project, "members"),
+            person=member.person,
+            held=held_in(member.scopes, member.places, guest.standing.central),
+            entries=entries_in(member.scopes),
+            problem=problem,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    def _editor(
+        self,
+        request: Request,
+        guest: Guest,
+        model: ProjectModel,
+        member: Member,
+        rows: Sequence[HeldRow],
+        *,
+        version: int,
+        problem: Problem | None = None,
+    ) -> Response:
+        context = MemberContext(
+            head=head(guest, model.project, "members"),
+            person=member.person,
+            rows=rows,
+            places=list(
+                {one.value: one for one in (*member.places.all, *map(member.places.of, member.scopes))}.values()
+            ),
+            roles=givable(guest.standing.central),
+            entries=entries_in(member.scopes),
+            version=version,
+            is_member=bool(member.scopes),
+            may_save=may(guest, Operation.MEMBERSHIP_SAVE, model),
+            problem=problem,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    async def _member(self, request: Request, guest: Guest, model: ProjectModel) -> Member:
+        """Somebody of the project, or anybody to whom the guest may give something in it."""
+        user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
+        held = (await self._users(guest, model)).get(user_id)
+        if held is None:
+            require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
+        person = (await self._names.people([user_id])).get(user_id)
+        if person is None:
+            raise PersonNotFound
+        scopes = {} if held is None else scopes_in(held, model.project.project_id)
+        return Member(person=person, scopes=scopes, places=await places_of(self._lists, model))
+
+    async def _users(self, guest: Guest, model: ProjectModel) -> Mapping[str, object]:
+        document = await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id)
+        users = document["users"]
+        return users if isinstance(users, dict) else {}
+
+    async def _lines(self, guest: Guest, model: ProjectModel) -> Sequence[MemberLine]:
+        users, places = await self._users(guest, model), await places_of(self._lists, model)
+        names = await self._names.people(users.keys())
+        lines = []
+        for user_id, document in users.items():
+            scopes = scopes_in(document, model.project.project_id)
+            lines.append(
+                MemberLine(
+                    user_id=user_id,
+                    nick=names[user_id].nick if user_id in names else user_id,
+                    held=held_in(scopes, places, guest.standing.central),
+                    entries=entries_in(scopes),
+                    standing=standing_in(scopes.get(Scope(model.project.project_id), NOTHING)),
+                )
+            )
+        return sorted(lines, key=lambda line: (RANK[line.standing], line.nick.lower(), line.user_id))
+
+    def screens(self) -> Sequence[Screen]:
+        desk, path = self._desk, "/projects/{project_id}/members"
+        return [
+            desk.shown(path, self.list),
+            desk.shown(f"{path}/new", self.find),
+            desk.shown(f"{path}/{{user_id}}", self.show),
+            desk.posted(f"{path}/{{user_id}}", MemberForm, self.save, again=self.show_again),
+            desk.shown(f"{path}/{{user_id}}/remove", self.ask_removal, fresh=True),
+            desk.posted(f"{path}/{{user_id}}/remove", Guarded, self.remove, again=self.remove_again, fresh=True),
+        ]
+
+
+RANK: Final = {OWNER: 0, ADMINISTRATOR: 1, "": 2}
+
+
+def standing_in(held: Holdings) -> str:
+    keys = {one.role for one in held.roles}
+    return next((one for one in (OWNER, ADMINISTRATOR) if one in keys), "")
+
+
+def entries_in(scopes: Mapping[Scope, Holdings]) -> int:
+    return sum(bool(held.private_data or held.public_data) for held in scopes.values())
+
+
+def matching(lines: Sequence[MemberLine], query: ListQuery) -> Sequence[MemberLine]:
+    text = query.wanted.search.lower()
+    return [
+        line
+        for line in lines
+        if text in line.nick.lower()
+        or text in line.user_id
+        or any(text in held.role.lower() or text in held.place.title.lower() for held in line.held)
+    ]
+
+
+def csv_rows(lines: Sequence[MemberLine]) -> Sequence[tuple[MemberLine, Held]]:
+    """One for each role."""
+    return [(line, held) for line in lines for held in line.held]
+
+
+COLUMNS: Final[Mapping[str, Callable[[tuple[MemberLine, Held]], object]]] = {
+    "user_id": lambda row: row[0].user_id,
+    "nick": lambda row: row[0].nick,
+    "role": lambda row: row[1].role,
+    "place": lambda row: row[1].place.kind,
+    "place_id": lambda row: row[1].place.scope.resource_id or row[1].place.scope.project_id,
+    "until": lambda row: written(row[1].end),
+}

@@ -1,0 +1,137 @@
+"""Who has a role: by what path, until when."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.model.names import NameStore
+from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE
+from gatehouse.permissions.questions.members import LIMIT_MOST, Member, MembersDraft, MemberSearch, Way
+from gatehouse.permissions.questions.sight import refuse_about_everybody
+from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.listing import csv_file
+from gatehouse.web.console.places import Entry
+from gatehouse.web.console.role_editor import Seen, seen_role
+from gatehouse.web.console.role_pages import RoleHead, role_head
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.parse import read_query
+
+HERE: Final = Entry.ROLES
+
+
+class MembersQuery(msgspec.Struct, frozen=True, kw_only=True):
+    project: str = ""  # "" at the root of the application
+    after: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    nick: str
+    member: Member
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleMembersContext(PageContext):
+    template = "console/roles/members.html"
+
+    head: RoleHead
+    holders: Sequence[Holder]
+    query: MembersQuery
+    after: str  # where to go on; "" when these were all
+    places: Sequence[tuple[str, str]]  # id and title of the projects it may be held in
+    call: ApiCall
+
+
+class RoleMembers:
+    def __init__(self, *, search: MemberSearch, names: NameStore, desk: ConsoleDesk) -> None:
+        self._search = search
+        self._names = names
+        self._desk = desk
+
+    async def show(self, request: Request, guest: Guest) -> Response:
+        seen, query = seen_role(request, guest), read_query(request, MembersQuery)
+        refuse_about_everybody(guest.standing)
+        if query.format == "csv":
+            return csv_file(f"{seen.role.key}-members", COLUMNS, await self._all(seen, query))
+        found, after = await self._page(seen, query, query.after, PAGE_SIZE)
+        context = RoleMembersContext(
+            head=role_head(guest, seen.model, seen.role, "members"),
+            holders=found,
+            query=query,
+            after=after or "",
+            places=places(guest, seen),
+            call=ApiCall(
+                path="members",
+                body={"application_id": seen.application_id, "data": asked(seen, query)},
+            ),
+        )
+        return self._desk.show(request, guest, HERE, context)
+
+    async def _page(
+        self, seen: Seen, query: MembersQuery, after: str, limit: int
+    ) -> tuple[Sequence[Holder], str | None]:
+        draft = MembersDraft(role=seen.role.name, project_id=query.project or None, after=after, limit=limit)
+        wanted = await self._search.wanted(draft, tells=True)
+        members = await self._search.find(seen.application_id, wanted)
+        names = await self._names.people([one.user_id for one in members.found])
+        found = [
+            Holder(nick=names[one.user_id].nick if one.user_id in names else one.user_id, member=one)
+            for one in members.found
+        ]
+        return found, members.after
+
+    async def _all(self, seen: Seen, query: MembersQuery) -> Sequence[Holder]:
+        found: list[Holder] = []
+        after: str | None = ""
+        while after is not None and len(found) < EXPORT_MOST:
+            page, after = await self._page(seen, query, after, LIMIT_MOST)
+            found += page
+        return found
+
+    def screens(self) -> Sequence[Screen]:
+        return [self._desk.shown("/roles/{application_id:int}/{role}/members", self.show)]
+
+
+def asked(seen: Seen, query: MembersQuery) -> Mapping[str, object]:
+    place = {"project_id": query.project} if query.project else {}
+    return {"role": seen.role.name, **place}
+
+
+def places(guest: Guest, seen: Seen) -> Sequence[tuple[str, str]]:
+    """The application's own project and those that connect it, of these the ones that he sees."""
+    structure = guest.standing.case.structure
+    home = seen.model.application.project_id
+    among = {*structure.connecting.get(seen.application_id, ()), *([home] if home else [])}
+    return [
+        (one, structure.projects[one].project.title)
+        for one in sorted(among)
+        if one in structure.projects and (guest.sight.everything or one in guest.sight.projects)
+    ]
+
+
+def told(way: Way) -> str:
+    through = way.membership
+    if through is None:
+        return way.kind.value
+    return f"{way.kind.value} {through.group.title}{f' ({through.condition})' if through.condition else ''}"
+
+
+def until(holder: Holder) -> str:
+    end = holder.member.until
+    return f"{datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M:%SZ}" if end else ""
+
+
+COLUMNS: Final[Mapping[str, Callable[[Holder], object]]] = {
+    "user_id": lambda holder: holder.member.user_id,
+    "nick": lambda holder: holder.nick,
+    "until": until,
+    "path": lambda holder: [told(way) for way in holder.member.path],
+}

@@ -1,0 +1,192 @@
+"""Staged edits: what was changed in a table in the browser and is not saved yet.
+
+The browser keeps them and sends them as one text; here they become typed, are shown once more with what they do,
+and only then carried out. A page that has decided about them says which stay staged (static/console-staging.js).
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from gatehouse.kernel.errors import BadInput
+from gatehouse.permissions.evaluation.shapes import PROJECT_ACCESS
+from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.questions.simulate import Effect
+from gatehouse.web.console.listing import FORMULA
+from gatehouse.web.pages.desk import Guarded
+
+EDITS_MOST: Final = 900  # of one review: they come as one text (S-19)
+SHOWN_MOST: Final = 100  # people listed by name
+EXAMINED_MOST: Final = 1_000  # people whose change is told
+
+
+class Edit(msgspec.Struct, frozen=True, array_like=True):
+    """One cell: where it is, what it said when it was changed, and what it is to say."""
+
+    cell: str  # its row and column, "/" between them
+    was: str
+    value: str
+    version: int  # of what the row was made from
+    row: str = ""  # words for the list of staged edits in the browser
+    column: str = ""
+
+
+class StagedForm(Guarded, frozen=True, kw_only=True):
+    """A review: what was staged, one cell by name (without script), or lines to import."""
+
+    edits: str = "[]"
+    without: str = ""  # a cell that is taken back
+    text: str = ""
+    row: str = ""
+    column: str = ""
+    value: str = ""
+    scope: str = ""
+    version: int = 0  # of the review that a cell is taken back from; it is read anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why something staged cannot be carried out; the words are `staging.trouble_<word>`."""
+
+    word: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differing:
+    """A cell that somebody else has changed since it was staged."""
+
+    row: str
+    column: str
+    was: str
+    stored: str
+    yours: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldThere:
+    """A rule or role as a forecast names it, taken apart."""
+
+    name: str
+    where: str = ""  # project, and the resource in it; "" at the root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonEffect:
+    user_id: str
+    nick: str
+    gains: Sequence[HeldThere]
+    loses: Sequence[HeldThere]
+    gains_roles: Sequence[HeldThere]
+    loses_roles: Sequence[HeldThere]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """Who gains and who loses; `people` is empty for who may not hear what others hold."""
+
+    gainers: int = 0
+    losers: int = 0
+    more: bool = False  # than were looked at
+    people: Sequence[PersonEffect] = ()
+    names_told: bool = True
+    touched: int = 0
+
+    @property
+    def unlisted(self) -> int:
+        return self.touched - len(self.people) if self.names_told else 0
+
+
+def read_edits(text: str) -> list[Edit]:
+    try:
+        edits = msgspec.json.decode(text, type=list[Edit])
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise BadInput("edits: a list of cells with what they said and are to say") from error
+    if len(edits) > EDITS_MOST:
+        raise BadInput(f"at most {EDITS_MOST} changes at once")
+    return edits
+
+
+def written(edits: Iterable[Edit]) -> str:
+    return msgspec.json.encode(list(edits)).decode()
+
+
+def read_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, str]]:
+    """CSV or JSON as one pastes it; a first line that names the columns may be left out."""
+    stripped = text.strip().removeprefix("\ufeff")
+    found = _json_lines(stripped) if stripped.startswith(("[", "{")) else _csv_lines(stripped, columns)
+    if len(found) > EDITS_MOST:
+        raise BadInput(f"at most {EDITS_MOST} lines at once")
+    return found
+
+
+def _json_lines(text: str) -> list[Mapping[str, str]]:
+    try:
+        given = msgspec.json.decode(text, type=list[dict[str, str | int | bool | None]])
+    except msgspec.DecodeError as error:
+        raise BadInput(f"the text is no list of objects in JSON: {error}") from error
+    return [{name: _word(value) for name, value in line.items()} for line in given]
+
+
+def _word(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _csv_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, str]]:
+    lines = [[_unquoted(cell.strip()) for cell in line] for line in csv.reader(io.StringIO(text)) if any(line)]
+    names: Sequence[str] = columns
+    if lines and lines[0] and lines[0][0].lower() == columns[0]:
+        names = [name.lower() for name in lines.pop(0)]
+    return [dict(zip(names, line, strict=False)) for line in lines]
+
+
+def _unquoted(cell: str) -> str:
+    """What an export has marked as no formula (listing.py)."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
+
+
+def outlook(effects: Sequence[Effect], nicks: Mapping[str, str], *, more: bool, names_told: bool) -> Outlook:
+    return Outlook(
+        gainers=sum(bool(one.gains or one.gains_roles) for one in effects),
+        losers=sum(bool(one.loses or one.loses_roles) for one in effects),
+        more=more,
+        touched=len(effects),
+        names_told=names_told,
+        people=[person_effect(one, nicks) for one in effects[:SHOWN_MOST]] if names_told else (),
+    )
+
+
+def person_effect(effect: Effect, nicks: Mapping[str, str]) -> PersonEffect:
+    return PersonEffect(
+        user_id=effect.user_id,
+        nick=nicks.get(effect.user_id, ""),
+        gains=[rule_there(text) for text in effect.gains],
+        loses=[rule_there(text) for text in effect.loses],
+        gains_roles=[role_there(text) for text in effect.gains_roles],
+        loses_roles=[role_there(text) for text in effect.loses_roles],
+    )
+
+
+def rule_there(text: str) -> HeldThere:
+    """`private_data.projectAccess.P.private_data.user.kick` as user.kick in P (evaluation/shapes.py)."""
+    place, rest = "", text
+    if text.startswith(f"{PROJECT_ACCESS}."):
+        before, section, path = _split_at_section(text.removeprefix(f"{PROJECT_ACCESS}."))
+        place, rest = before, f"{section}.{path}"
+    return HeldThere(name=rest.partition(".")[2], where=place)
+
+
+def _split_at_section(text: str) -> tuple[str, str, str]:
+    """What stands in front of the section is a project, and perhaps a resource of it."""
+    found = [(text.index(f".{section}."), section) for section in Section if f".{section}." in text]
+    at, section = min(found)
+    return text[:at], section, text[at + len(section) + 2 :]
+
+
+def role_there(text: str) -> HeldThere:
+    place, slash, name = text.rpartition("/")
+    return HeldThere(name=name, where=place if slash else "")

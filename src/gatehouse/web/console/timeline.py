@@ -1,0 +1,110 @@
+"""What happened in one game session, as points on a line of time. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.audit.model import Refusal
+from gatehouse.gamesessions.model import GameSession
+
+LEFT: Final = 190  # where the line begins, right of the words
+WIDTH: Final = 480
+ROW: Final = 30
+TOP: Final = 34
+MARKS: Final = 4  # of the scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    name: str  # the words are `games.point_<name>`
+    at: int
+    after: int  # seconds after the beginning
+    x: int
+    y: int
+    count: int = 0  # polls, where it stands for the last of many
+    detail: str = ""
+    tone: str = "plain"  # plain, good, bad or faint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    x: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    points: Sequence[Point]
+    marks: Sequence[Mark]
+    now_x: int
+
+    @property
+    def height(self) -> int:
+        return TOP + ROW * len(self.points) + 8
+
+    @property
+    def width(self) -> int:
+        return LEFT + WIDTH + 90
+
+    @property
+    def left(self) -> int:
+        return LEFT
+
+    @property
+    def right(self) -> int:
+        return LEFT + WIDTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    name: str
+    at: int
+    count: int = 0
+    detail: str = ""
+    tone: str = "plain"
+
+
+def timeline(session: GameSession, refusals: Iterable[Refusal], now: int) -> Timeline:
+    happened = sorted((*of_session(session), *map(of_refusal, refusals)), key=lambda one: one.at)
+    start, end = session.created_at, max(session.ends_at, now, session.created_at + 1)
+
+    def x(at: int) -> int:
+        return LEFT + round((min(max(at, start), end) - start) * WIDTH / (end - start))
+
+    points = [
+        Point(
+            name=one.name,
+            at=one.at,
+            after=one.at - start,
+            x=x(one.at),
+            y=TOP + ROW * place + ROW // 2,
+            count=one.count,
+            detail=one.detail,
+            tone=one.tone,
+        )
+        for place, one in enumerate(happened)
+    ]
+    step = (end - start) / MARKS
+    marks = [Mark(x=x(start + round(step * number)), after=round(step * number)) for number in range(MARKS + 1)]
+    return Timeline(points=points, marks=marks, now_x=x(now))
+
+
+def of_session(session: GameSession) -> Iterable[Happened]:
+    """Of polls and heartbeats the last one is stored, and of polls how many there were."""
+    known = (
+        Happened(name="created", at=session.created_at),
+        Happened(name="opened", at=session.opened_at),
+        Happened(name="signing_in", at=session.signing_in_at),
+        Happened(name="polled", at=session.polled_at, count=session.polls, tone="faint"),
+        Happened(name="heartbeat", at=session.last_seen, tone="faint"),
+        Happened(name="confirmed", at=session.confirmed_at, tone="good"),
+        Happened(name="delivered", at=session.delivered_at, tone="good"),
+        Happened(name="closed", at=session.closed_at, detail=session.closed),
+        Happened(name="ends", at=session.ends_at, tone="faint"),
+    )
+    return (one for one in known if one.at)
+
+
+def of_refusal(refusal: Refusal) -> Happened:
+    name = refusal.event.partition(".")[2]
+    return Happened(name=name if name in ("violation", "blocked") else "failed", at=refusal.at, tone="bad")

@@ -1,0 +1,203 @@
+"""Webhooks: who is told of what happens here, and how that went."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.editing import Clash, clashes
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.places import Entry
+from gatehouse.web.console.screens import Screen
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.desk import Guarded
+from gatehouse.webhooks.desk import WebhookDraft, Webhooks
+from gatehouse.webhooks.model import Delivery, DeliveryState, Topic, Webhook
+
+HERE: Final = Entry.SETTINGS
+PATH: Final = f"{HERE.path}/webhooks"
+SHOWN_DELIVERIES: Final = 50
+
+
+class WebhookForm(Guarded, frozen=True, kw_only=True):
+    url: str = ""
+    description: str = ""
+    events: list[str] = msgspec.field(default_factory=list)
+    enabled: str = ""
+    version: int = 0
+
+
+class DeliveryForm(Guarded, frozen=True, kw_only=True):
+    delivery_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhooksContext(PageContext):
+    template = "console/webhooks/list.html"
+
+    path: str = PATH
+    webhooks: Sequence[Webhook]
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookContext(PageContext):
+    """A webhook to be made when there is none yet."""
+
+    template = "console/webhooks/one.html"
+
+    path: str = PATH
+    webhook: Webhook | None = None
+    form: WebhookForm
+    topics: Sequence[Topic] = tuple(Topic)
+    deliveries: Sequence[Delivery] = ()
+    given_up: DeliveryState = DeliveryState.GIVEN_UP
+    delivered: DeliveryState = DeliveryState.DELIVERED
+    call: ApiCall | None = None
+    problem: Problem | None = None
+    clashes: tuple[Clash, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretContext(PageContext):
+    template = "console/webhooks/secret.html"
+
+    path: str = PATH
+    webhook: Webhook
+    secret: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveWebhookContext(PageContext):
+    template = "console/webhooks/remove.html"
+
+    path: str = PATH
+    webhook: Webhook
+    waiting: int
+
+
+class WebhookScreens:
+    def __init__(self, *, webhooks: Webhooks, desk: ConsoleDesk) -> None:
+        self._webhooks = webhooks
+        self._desk = desk
+
+    async def list(self, request: Request, guest: Guest) -> Response:
+        context = WebhooksContext(
+            webhooks=await self._webhooks.list(guest.actor), call=ApiCall(path="webhook", body={"action": "get"})
+        )
+        return self._desk.show(request, guest, HERE, context)
+
+    async def new(self, request: Request, guest: Guest) -> Response:
+        await self._webhooks.list(guest.actor)  # whoever may not see them may not make one
+        form = WebhookForm(events=[topic.value for topic in Topic], enabled="1")
+        return self._desk.show(request, guest, HERE, WebhookContext(form=form))
+
+    async def create(self, request: Request, guest: Guest, form: WebhookForm) -> Response:
+        made = await self._webhooks.create(guest.actor, drafted(form))
+        context = SecretContext(webhook=made.webhook, secret=made.secret, is_new=True)
+        return self._desk.show(request, guest, HERE, context)
+
+    async def new_again(self, request: Request, guest: Guest, form: WebhookForm, problem: Problem) -> Response:
+        context = WebhookContext(form=form, problem=problem)
+        return self._desk.show(request, guest, HERE, context, status=problem.status)
+
+    async def show(self, request: Request, guest: Guest) -> Response:
+        webhook = await self._webhook(request, guest)
+        return await self._one(request, guest, webhook, form_of(webhook))
+
+    async def save(self, request: Request, guest: Guest, form: WebhookForm) -> Response:
+        webhook = await self._webhook(request, guest)
+        await self._webhooks.change(guest.actor, drafted(form, webhook))
+        return self._desk.done(f"{PATH}/{webhook.webhook_id}", "saved")
+
+    async def show_again(self, request: Request, guest: Guest, form: WebhookForm, problem: Problem) -> Response:
+        webhook = await self._webhook(request, guest)
+        stored = form_of(webhook)
+        theirs = clashes(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        return await self._one(request, guest, webhook, form, problem=problem, theirs=theirs)
+
+    async def rotate(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        made = await self._webhooks.rotate(guest.actor, request.path_params["webhook_id"])
+        context = SecretContext(webhook=made.webhook, secret=made.secret, is_new=False)
+        return self._desk.show(request, guest, HERE, context)
+
+    async def test(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        webhook_id = request.path_params["webhook_id"]
+        await self._webhooks.test(guest.actor, webhook_id)
+        return self._desk.done(f"{PATH}/{webhook_id}", "webhook_tested")
+
+    async def redeliver(self, request: Request, guest: Guest, form: DeliveryForm) -> Response:
+        webhook_id = request.path_params["webhook_id"]
+        await self._webhooks.redeliver(guest.actor, webhook_id, form.delivery_id)
+        return self._desk.done(f"{PATH}/{webhook_id}", "webhook_redelivered")
+
+    async def ask_removal(self, request: Request, guest: Guest) -> Response:
+        webhook = await self._webhook(request, guest)
+        waiting = await self._webhooks.deliveries(guest.actor, webhook.webhook_id, state=DeliveryState.WAITING)
+        return self._desk.show(request, guest, HERE, RemoveWebhookContext(webhook=webhook, waiting=len(waiting)))
+
+    async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        await self._webhooks.remove(guest.actor, request.path_params["webhook_id"])
+        return self._desk.done(PATH, "webhook_removed")
+
+    async def _webhook(self, request: Request, guest: Guest) -> Webhook:
+        return await self._webhooks.get(guest.actor, request.path_params["webhook_id"])
+
+    async def _one(
+        self,
+        request: Request,
+        guest: Guest,
+        webhook: Webhook,
+        form: WebhookForm,
+        *,
+        problem: Problem | None = None,
+        theirs: tuple[Clash, ...] = (),
+    ) -> Response:
+        context = WebhookContext(
+            webhook=webhook,
+            form=form,
+            deliveries=await self._webhooks.deliveries(guest.actor, webhook.webhook_id, limit=SHOWN_DELIVERIES),
+            call=ApiCall(path="webhook", body={"action": "get", "data": {"webhook_id": webhook.webhook_id}}),
+            problem=problem,
+            clashes=theirs,
+        )
+        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    def screens(self) -> Sequence[Screen]:
+        desk, one = self._desk, "/settings/webhooks/{webhook_id}"
+        return [
+            desk.shown("/settings/webhooks", self.list),
+            desk.shown("/settings/webhooks/new", self.new),
+            desk.posted("/settings/webhooks/new", WebhookForm, self.create, again=self.new_again, fresh=True),
+            desk.shown(one, self.show),
+            desk.posted(one, WebhookForm, self.save, again=self.show_again),
+            desk.posted(f"{one}/rotate", Guarded, self.rotate, fresh=True),
+            desk.posted(f"{one}/test", Guarded, self.test),
+            desk.posted(f"{one}/redeliver", DeliveryForm, self.redeliver),
+            desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
+            desk.posted(f"{one}/remove", Guarded, self.remove, fresh=True),
+        ]
+
+
+def drafted(form: WebhookForm, webhook: Webhook | None = None) -> WebhookDraft:
+    given = WebhookDraft(url=form.url.strip(), description=form.description.strip(), events=list(form.events))
+    if webhook is None:
+        return given
+    return msgspec.structs.replace(
+        given, webhook_id=webhook.webhook_id, enabled=form.enabled == "1", version=form.version
+    )
+
+
+def form_of(webhook: Webhook) -> WebhookForm:
+    return WebhookForm(
+        url=webhook.url,
+        description=webhook.description,
+        events=[topic.value for topic in webhook.topics],
+        enabled="1" if webhook.enabled else "",
+        version=webhook.version,
+    )

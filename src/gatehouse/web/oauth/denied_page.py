@@ -1,0 +1,40 @@
+"""An application does not let an administrator in: he is told which rule it is, before the client hears of it.
+
+Everybody else goes back to the client at once (RFC 6749 §4.1.2.1, checklist AZ-31).
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import SignedIn
+from gatehouse.oauth.model import Client
+from gatehouse.web.pages.consent import Owners
+from gatehouse.web.pages.contexts import AccessDeniedContext
+from gatehouse.web.pages.denied import DeniedReasons
+from gatehouse.web.pages.rendering import Pages
+
+
+class DeniedPage:
+    def __init__(self, *, reasons: DeniedReasons, owners: Owners, pages: Pages) -> None:
+        self._reasons = reasons
+        self._owners = owners
+        self._pages = pages
+
+    async def show(
+        self, request: Request, signed_in: SignedIn | None, client: Client, return_to: str
+    ) -> Response | None:
+        """None for whoever is not to see it. `return_to`: the address that tells the client no."""
+        if signed_in is None or client.application_id is None:
+            return None
+        why = await self._reasons.why(signed_in, (client.application_id,))
+        if why is None:
+            return None
+        owner = await self._owners.owner(client.application_id)
+        context = AccessDeniedContext(
+            application=client.name,
+            login=signed_in.user.login or "",
+            ask=(owner,) if owner else (),
+            return_to=return_to,
+            why=why,
+        )
+        return self._pages.show(request, context, account_lang=signed_in.user.lang)

@@ -1,0 +1,40 @@
+"""Why an application does not let somebody in, for whoever can mend it; others hear whom to ask."""
+
+from collections.abc import Sequence
+from typing import Protocol
+from urllib.parse import urlencode
+
+from gatehouse.accounts.model import SignedIn, User
+from gatehouse.permissions.login import Refused
+from gatehouse.web.browser import is_full
+from gatehouse.web.console.places import Entry
+from gatehouse.web.pages.contexts import WhyDenied
+
+
+class Administrators(Protocol):
+    """The permission room's word about who runs the service."""
+
+    async def is_administrator(self, user: User) -> bool:
+        """Whether he holds can_administer."""
+
+
+class Refusals(Protocol):
+    async def refused(self, user_id: str, application_ids: Sequence[int]) -> Refused | None:
+        """What keeps him out of the first of them that does."""
+
+
+class DeniedReasons:
+    def __init__(self, *, administrators: Administrators, refusals: Refusals) -> None:
+        self._administrators = administrators
+        self._refusals = refusals
+
+    async def why(self, signed_in: SignedIn | None, application_ids: Sequence[int]) -> WhyDenied | None:
+        """None for everybody who does not administer, and when nothing keeps him out any more."""
+        if not is_full(signed_in) or not await self._administrators.is_administrator(signed_in.user):
+            return None
+        user_id = signed_in.user.user_id
+        refused = await self._refusals.refused(user_id, application_ids)
+        if refused is None:
+            return None
+        asked = urlencode({"user_id": user_id, "application_id": refused.application_id})
+        return WhyDenied(by=refused.by.value, check=f"{Entry.ACCESS.path}/check?{asked}")

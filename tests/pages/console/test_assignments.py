@@ -1,0 +1,100 @@
+"""The users x roles table in a real browser: toggled, given for a time, in a project, reviewed, applied, undone."""
+
+import re
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.user_record import Assignment
+from tests.support.axe import violations
+from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, come_in, furnish
+from tests.support.service import Service
+from tests.support.staging import form_of, record_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGE = f"/console/applications/{SHOP}/users"
+COLUMNS = {"beta": 0, "cashier": 1, "moderator": 2}
+
+
+def cell(page: Page, user_id: str, role: str) -> Locator:
+    return page.locator(f"tr[data-row='{user_id}'] td").nth(COLUMNS[role]).locator("[data-value]")
+
+
+def review_button(page: Page) -> Locator:
+    return page.get_by_role("button", name=re.compile(r"^Review \d+ change"))
+
+
+async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(service: Service, page: Page) -> None:
+    await furnish(service)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    await come_in(service, page, MAX, PAGE)
+    moderator = cell(page, PIA, "moderator")
+    await moderator.click()
+    await expect(review_button(page)).to_have_text("Review 1 change")
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("Alt+ArrowDown")
+    await expect(page.get_by_role("button", name="No end", exact=False).first).to_be_focused()
+    assert await violations(page) == []
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")  # 1 hour
+    await expect(cell(page, PIA, "cashier")).to_be_focused()
+    await expect(cell(page, PIA, "cashier")).to_have_text("1 hour")
+    await page.get_by_label("Who is listed").select_option("all")
+    await page.get_by_label("Nick, e-mail or id").fill("olg")
+    await expect(page.locator("tr[data-row]")).to_have_count(1)
+    await cell(page, OLGA, "cashier").hover()
+    await page.locator(f"tr[data-row='{OLGA}'] td").nth(1).get_by_label("Time limit").click()
+    await page.get_by_role("button", name="7 days").click()
+    await expect(review_button(page)).to_have_text("Review 3 changes")
+    now = service.house.clock.now()
+    await review_button(page).click()
+    await expect(page.get_by_role("heading", name="3 changes")).to_be_visible()
+    await expect(page.get_by_text("0 of 3")).to_be_visible()
+    await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("store.refund")
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Apply 3 changes").click()
+    await expect(page.get_by_role("status")).to_contain_text("3 changes are applied.")
+    assert (await record_of(service, SHOP, PIA)).root.roles == (
+        Assignment(role="cashier", end=End(expired=now + 3600)),
+    )
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Undo").click()
+    await page.get_by_role("button", name="Apply 3 changes").click()
+    await expect(page.get_by_role("status")).to_contain_text("3 changes are applied.")
+    assert (await record_of(service, SHOP, PIA)).root.roles == (Assignment(role="moderator"),)
+    assert (await record_of(service, SHOP, OLGA)).root.roles == ()
+    assert complaints == []
+
+
+async def test_a_project_is_another_table_and_what_failed_stays_staged(service: Service, page: Page) -> None:
+    await furnish(service)
+    visitors = Visitors(service)
+    await come_in(service, page, OLGA, PAGE)
+    await cell(page, PIA, "cashier").click()
+    await page.get_by_label("Where", exact=True).select_option(PROJECT)
+    await expect(cell(page, PIA, "moderator")).to_have_text("\N{EN DASH}")  # that is given at the root
+    await cell(page, PIA, "moderator").click()
+    await expect(review_button(page)).to_have_text("Review 2 changes")
+    await review_button(page).click()
+    await expect(page.get_by_text("in Mind Games")).to_be_visible()
+    ada = await visitors(ADA)
+    await ada.get(PAGE)
+    theirs = await ada.post(f"{PAGE}/review", row=PIA, column="moderator", value="remove")
+    await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))
+    await page.get_by_role("button", name="Apply 2 changes").click()
+    await expect(page.get_by_role("heading", name="For 1 person nothing was changed")).to_be_visible()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Back to the table").click()
+    await expect(review_button(page)).to_have_text("Review 2 changes")
+    await review_button(page).click()
+    await page.get_by_role("button", name="Apply 2 changes").click()
+    await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")
+    scopes = (await record_of(service, SHOP, PIA)).scopes
+    assert scopes[Scope(PROJECT)].roles == (Assignment(role="moderator"),)
+    assert scopes[Scope()].roles == (Assignment(role="cashier"),)
+    await visitors.leave()

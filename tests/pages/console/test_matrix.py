@@ -1,0 +1,163 @@
+"""The roles x permissions matrix in a real browser: staged by mouse and keys, reviewed, applied, undone."""
+
+import re
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.support.axe import violations
+from tests.support.console import ADA, OLGA, PIA, SHOP, STUDIO, Visitors, come_in, furnish
+from tests.support.service import Service
+from tests.support.staging import form_of, holdings, left_staged, model_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGE = f"/console/applications/{SHOP}/matrix"
+# More than a page of rules, in groups.
+GROUPS = "".join(
+    f"        g{n}: {{{', '.join(f'r{one:02}: {{value: false}}' for one in range(24))}}}\n" for n in range(3)
+)
+WIDE = STUDIO.replace("      private_data:\n", f"      private_data:\n{GROUPS}", 1)
+
+
+def cell(page: Page, rule: str, role: str) -> Locator:
+    row = page.locator(f"tr[data-row='{rule}']")
+    index = {"beta": 0, "cashier": 1, "moderator": 2}[role]
+    return row.locator("td").nth(index).get_by_role("button")
+
+
+def review_button(page: Page) -> Locator:
+    return page.get_by_role("button", name=re.compile(r"^Review \d+ change"))
+
+
+async def test_a_change_is_staged_reviewed_applied_and_undone(service: Service, page: Page) -> None:
+    await furnish(service)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    await come_in(service, page, OLGA, PAGE)
+    kick = cell(page, "private_data.user.kick", "moderator")
+    await kick.click()
+    await expect(kick).to_have_text("false")
+    await expect(review_button(page)).to_have_text("Review 1 change")
+    await page.keyboard.press("ArrowDown")  # to mute, by keys alone from here
+    mute = cell(page, "private_data.user.mute", "moderator")
+    await expect(mute).to_be_focused()
+    await page.keyboard.press("Space")
+    await page.keyboard.press("Enter")
+    await expect(mute).to_have_text("not said")
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("Space")
+    await expect(cell(page, "private_data.user.mute", "cashier")).to_have_text("true")
+    await expect(review_button(page)).to_have_text("Review 3 changes")
+    await page.keyboard.press("Space")
+    await page.keyboard.press("Space")  # round to where it was: nothing is staged there any more
+    await expect(review_button(page)).to_have_text("Review 2 changes")
+    assert await violations(page) == []
+    await review_button(page).click()
+    await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()
+    person = page.get_by_role("row").filter(has_text="Pia")
+    await expect(person).to_contain_text("user.kick")
+    await expect(person).to_contain_text("user.mute")
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Apply 2 changes").click()
+    await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")
+    assert "user.kick" not in (await holdings(service, SHOP, PIA))[PIA]
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()
+    await page.get_by_role("button", name="Back to the table").click()  # the inverse is staged, not saved
+    await expect(review_button(page)).to_have_text("Review 2 changes")
+    await expect(kick).to_have_text("true")
+    await review_button(page).click()
+    await page.get_by_role("button", name="Apply 2 changes").click()
+    await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")
+    assert {"user.kick", "user.mute"} <= (await holdings(service, SHOP, PIA))[PIA]
+    await page.get_by_role("button", name="Back to the table").click()
+    await expect(review_button(page)).to_be_hidden()
+    assert complaints == []
+
+
+async def test_what_is_staged_survives_search_paging_and_folding_and_is_taken_back(
+    service: Service, page: Page
+) -> None:
+    await furnish(service, WIDE)
+    await come_in(service, page, OLGA, PAGE)
+    first = cell(page, "private_data.g0.r00", "cashier")
+    await first.click()
+    await page.get_by_role("link", name="Next").click()  # a page of its own: nothing warns
+    await page.wait_for_url("**page=2**")
+    await cell(page, "private_data.g2.r05", "cashier").click()
+    await expect(review_button(page)).to_have_text("Review 2 changes")
+    await page.get_by_label("Rule or description").fill("silence")
+    await cell(page, "private_data.user.mute", "cashier").click()
+    await expect(page.locator("tr[data-row]")).to_have_count(1)
+    await expect(review_button(page)).to_have_text("Review 3 changes")
+    await page.get_by_label("Rule or description").fill("g0")
+    await expect(first).to_have_text("true")
+    await expect(first).to_have_class("true staged")
+    await page.get_by_role("button", name="g0").click()
+    await expect(first).to_be_hidden()
+    await page.reload()  # leaving warns, and coming back finds everything
+    await expect(first).to_be_hidden()
+    await expect(review_button(page)).to_have_text("Review 3 changes")
+    await page.get_by_text("What is staged").click()
+    await page.get_by_role("button", name="Discard: g2.r05 · cashier").click()
+    await expect(review_button(page)).to_have_text("Review 2 changes")
+    warned: list[str] = []
+
+    async def stay(dialog: object) -> None:
+        warned.append(dialog.type)  # type: ignore[attr-defined]
+        await dialog.dismiss()  # type: ignore[attr-defined]
+
+    page.on("dialog", stay)
+    await page.get_by_role("link", name="Projects").click(no_wait_after=True)
+    await expect(review_button(page)).to_be_visible()
+    assert warned == ["beforeunload"]
+    await page.get_by_role("button", name="Discard all").click()
+    await expect(review_button(page)).to_be_hidden()
+    await page.get_by_role("link", name="Projects").click()
+    await page.wait_for_url("**/console/projects")
+    assert warned == ["beforeunload"]
+
+
+async def test_a_stale_apply_shows_the_other_change_and_loses_nothing(service: Service, page: Page) -> None:
+    await furnish(service)
+    visitors = Visitors(service)
+    await come_in(service, page, OLGA, PAGE)
+    await cell(page, "private_data.user.kick", "moderator").click()
+    await review_button(page).click()
+    await expect(page.get_by_role("button", name="Apply 1 change")).to_be_visible()
+    ada = await visitors(ADA)
+    await ada.get(PAGE)
+    theirs = await ada.post(f"{PAGE}/review", text="user.kick,moderator,default")
+    assert left_staged((await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))).text) == []
+    await page.get_by_role("button", name="Apply 1 change").click()
+    await expect(page.get_by_role("heading", name="Somebody else saved this meanwhile")).to_be_visible()
+    await expect(page.get_by_role("alert").filter(has_text="Somebody else").get_by_text("Ada")).to_be_visible()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Back to the table").click()
+    await expect(review_button(page)).to_have_text("Review 1 change")
+    await expect(cell(page, "private_data.user.kick", "moderator")).to_have_text("false")
+    await review_button(page).click()
+    await page.get_by_role("button", name="Apply 1 change").click()
+    await expect(page.get_by_role("status")).to_contain_text("1 change is applied.")
+    meta = (await model_of(service, SHOP)).roles["moderator"].meta["private_data"]
+    assert meta["user"]["kick"] == {"value": False}  # type: ignore[index]
+    await visitors.leave()
+
+
+async def test_a_file_is_read_into_the_text_and_staged(service: Service, page: Page) -> None:
+    await furnish(service)
+    await come_in(service, page, OLGA, PAGE)
+    await cell(page, "private_data.user.kick", "cashier").click()
+    await page.get_by_text("Import", exact=True).click()
+    lines = b"rule,role,value\nstore.edit,cashier,true\n"
+    await page.get_by_label("Or a file").set_input_files({"name": "m.csv", "mimeType": "text/csv", "buffer": lines})
+    await expect(page.get_by_label("Lines, as CSV or JSON")).to_have_value(re.compile("store.edit"))
+    await page.locator("form[data-staging-import]").get_by_role("button", name="Review").first.click()
+    await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()  # with what was staged before
+    await page.get_by_role("button", name="Discard: user.kick, cashier").click()
+    await expect(page.get_by_role("heading", name="1 change")).to_be_visible()
+    await page.get_by_role("button", name="Back to the table").click()
+    await expect(review_button(page)).to_have_text("Review 1 change")

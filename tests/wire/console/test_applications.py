@@ -1,0 +1,338 @@
+"""Applications in the console: the same rights and the same commands as at the API."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from gatehouse.permissions.model.facts import ApplicationModel
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors
+from tests.support.service import Service
+from tests.support.tokens import application_private_key
+from tests.support.visitor import PASSWORD, Visitor
+
+APPLICATIONS = "/console/applications"
+PAGE = f"{APPLICATIONS}/{SHOP}"
+TABS = ("", "/rules", "/matrix", "/users", "/versions", "/clients", "/access_keys", "/public_keys", "/service_tokens")
+SHOWN = re.compile(r'<pre id="secret"[^>]*><code>([^<]+)</code>')
+RULE = {"section": "private_data", "description": "", "value": "", "protected": ""}
+
+
+async def model_of(studio: Service, application_id: int = SHOP) -> ApplicationModel:
+    return (await studio.house.storage.permissions.application_models([application_id]))[application_id]
+
+
+def secret_on(page: Any) -> str:
+    found = SHOWN.search(page.text)
+    assert found is not None, page.text
+    return unescape(found[1])
+
+
+async def proved(visitor: Visitor) -> None:
+    """Goes the way that a stale proof leads to."""
+    await visitor.follow()
+    await visitor.post("/confirm", password=PASSWORD)
+    await visitor.follow()
+
+
+@pytest.mark.parametrize(
+    ("user_id", "listed", "tabs"),
+    [
+        (ADA, "Central Shop Wiki", TABS),
+        (OLGA, "Shop Wiki", ("", "/rules", "/matrix", "/users", "/versions", "/clients", *TABS[6:8])),
+        (DEV, "Shop", ("", "/rules", "/matrix", "/versions", *TABS[6:8])),
+        (MAX, "Shop", ("", "/users")),
+        (PIA, "", ()),
+    ],
+)
+async def test_everyone_finds_the_applications_and_tabs_his_rights_open(
+    inside: Visitors, user_id: str, listed: str, tabs: tuple[str, ...]
+) -> None:
+    visitor = await inside(user_id)
+    page = await visitor.get(APPLICATIONS)
+    assert [name for name in ("Central", "Shop", "Wiki") if f">{name}</a>" in page.text] == listed.split()
+    shop = await visitor.get(PAGE)
+    assert shop.status_code == (200 if tabs else 403)
+    assert tuple(tab for tab in TABS if f'<li><a href="{PAGE}{tab}"' in shop.text) == tabs
+    for tab in TABS:
+        if tab not in ("/matrix", "/users"):
+            assert (await visitor.get(f"{PAGE}{tab}")).status_code == (200 if tab in tabs else 403), tab
+
+
+async def test_an_application_is_made_in_a_project_or_alone_by_who_may(studio: Service, inside: Visitors) -> None:
+    olga, ada = await inside(OLGA), await inside(ADA)
+    await olga.get(f"{APPLICATIONS}/new?project_id={PROJECT}")
+    refused = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
+    assert (refused.status_code, 'value="Forum"' in refused.text) == (403, True)
+    await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="mg")
+    assert "The application is there." in (await olga.follow()).text
+    await ada.get(f"{APPLICATIONS}/new")
+    await ada.post(f"{APPLICATIONS}/new", name="Lone", project_id="")
+    homes = {(await model_of(studio, number)).application.project_id for number in (50003, 50004)}
+    assert homes == {PROJECT, None}
+    assert (await (await inside(MAX)).get(f"{APPLICATIONS}/new")).status_code == 403
+    file = await olga.get(f"{APPLICATIONS}?format=csv&q=for")
+    assert file.text.splitlines() == [
+        "id,name,description,project,roles,clients,removed",
+        f"50003,Forum,,{PROJECT},0,0,no",
+    ]
+
+
+async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
+    studio: Service, inside: Visitors
+) -> None:
+    olga, ada = await inside(OLGA), await inside(ADA)
+    for visitor in (olga, ada):
+        await visitor.get(PAGE)
+    fields = {
+        "name": "Shop",
+        "description": "of Ada",
+        "project_id": PROJECT,
+        "restricted_domains": "studio.example\r\nplayers.example",
+        "game_enabled": "no",
+        "code_match": "",
+        "data_sources": "https://a.example/fetch https://a.example/remove",
+        "char_sources": "",
+    }
+    await ada.post(PAGE, **fields)
+    assert "Saved." in (await ada.follow()).text
+    stored = (await model_of(studio)).application
+    assert stored.settings == {
+        "restricted_domains": ["studio.example", "players.example"],
+        "game": {"enabled": False},
+        "gdpr": {"data_sources": [{"fetch": "https://a.example/fetch", "remove": "https://a.example/remove"}]},
+    }
+    stale = await olga.post(PAGE, **fields | {"description": "of Olga", "game_enabled": "yes"})
+    assert stale.status_code == 409
+    assert "Somebody else saved this meanwhile" in stale.text
+    assert (await model_of(studio)).application == stored
+    half = await olga.post(PAGE, **fields | {"data_sources": "https://a.example/only"})
+    assert (half.status_code, "two addresses a line" in half.text) == (400, True)
+    await olga.post(PAGE, **fields | {"data_sources": "", "restricted_domains": "", "game_enabled": ""})
+    assert (await model_of(studio)).application.settings == {}
+    await ada.get(PAGE)
+    await ada.post(PAGE, **fields | {"project_id": ""})
+    assert (await model_of(studio)).application.project_id is None
+
+
+async def test_a_service_is_described_by_who_may_publish_one(studio: Service, inside: Visitors) -> None:
+    ada, olga = await inside(ADA), await inside(OLGA)
+    assert 'name="service_name"' not in (await olga.get(PAGE)).text
+    assert (await olga.post(f"{PAGE}/service", service_name="Shop")).status_code == 403
+    pem = public_pem()
+    await ada.get(PAGE)
+    service = {"service_name": "Shop", "service_tags": "money\r\nsafe", "config_schema": "", "public_key": pem}
+    await ada.post(f"{PAGE}/service", **service, private_key="a private text")
+    stored = (await model_of(studio)).application
+    assert (stored.service_meta["name"], stored.service_meta["tags"]) == ("Shop", ["money", "safe"])
+    assert stored.service_key is not None
+    assert stored.sealed_private_key is not None
+    await ada.get(PAGE)
+    await ada.post(f"{PAGE}/service", **service, remove_private_key="yes")
+    kept = (await model_of(studio)).application
+    assert (kept.service_key, kept.sealed_private_key) == (stored.service_key, None)
+
+
+async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
+    studio: Service, inside: Visitors
+) -> None:
+    olga = await inside(OLGA)
+    await studio.clock.advance(601)
+    await olga.get(f"{PAGE}/remove")
+    await proved(olga)
+    assert olga.page is not None
+    assert "<strong>3</strong> people lose" in olga.page.text  # who holds a role in it, and who looks after it
+    assert (await olga.post(f"{PAGE}/remove", name="shop")).status_code == 400
+    await olga.post(f"{PAGE}/remove", name="Shop")
+    assert (await model_of(studio)).application.removed
+    assert (await (await inside(MAX)).get(f"{PAGE}/remove")).status_code == 403
+
+
+async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(studio: Service, inside: Visitors) -> None:
+    olga, dev = await inside(OLGA), await inside(DEV)
+    await olga.get(f"{PAGE}/rules/new")
+    await olga.post(f"{PAGE}/rules/new", **RULE | {"path": "user.warn", "description": "Be stern"})
+    assert "Be stern" in (await olga.follow()).text
+    twice = await olga.get(f"{PAGE}/rules/new")
+    twice = await olga.post(f"{PAGE}/rules/new", **RULE | {"path": "user.warn.twice"})
+    assert (twice.status_code, 'value="user.warn.twice"' in twice.text) == (400, True)
+
+    kick = f"{PAGE}/rules/private_data.user.kick"
+    await olga.get(kick)
+    held = await olga.post(kick, protected="yes", description="Throw somebody out", value="")
+    assert (held.status_code, "moderator" in held.text) == (409, True)
+
+    await olga.get(f"{PAGE}/rules/private_data.user.mute")
+    review = await olga.post(f"{PAGE}/rules/private_data.user.mute", value="yes", description="", protected="")
+    assert "<strong>4</strong> people are concerned." in review.text  # Pia holds it already
+    assert (await model_of(studio)).schema.version == 2, "nothing is saved yet"
+    await olga.post(f"{PAGE}/rules/private_data.user.mute")
+    assert (await model_of(studio)).schema.private_data["user"]["mute"]["value"] is True  # type: ignore[index, call-overload]
+
+    loses = await olga.get(f"{kick}/remove")
+    assert re.search(r"Pia\s*<small>", loses.text)
+    unseen = await dev.get(f"{kick}/remove")
+    assert "Pia" not in unseen.text
+    assert "You may not see what people hold here" in unseen.text
+    await olga.post(f"{kick}/remove")
+    stale = await dev.post(f"{kick}/remove")
+    assert stale.status_code == 404
+    assert "kick" not in (await model_of(studio)).schema.private_data["user"]  # type: ignore[operator]
+    rows = (await olga.get(f"{PAGE}/rules?format=csv&q=user.")).text.splitlines()
+    assert rows[1:] == [
+        "private_data.user.mute,private_data,yes,no,,1",
+        "private_data.user.warn,private_data,no,no,Be stern,0",
+    ]
+
+    await olga.get(f"{PAGE}/rules/login")
+    await olga.post(f"{PAGE}/rules/login", cannot="yes")
+    assert "nobody may sign in" in (await olga.follow()).text
+
+
+async def test_a_version_is_compared_and_restored_as_an_ordinary_save(studio: Service, inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    first = await model_of(studio)
+    exported = (await olga.get(f"{PAGE}/rules/export")).text
+    changed = exported.replace('"Handles money"', '"Counts money"').replace('"moderator"', '"sheriff"')
+    await olga.get(f"{PAGE}/rules/import")
+    review = await olga.post(f"{PAGE}/rules/import", document=changed)
+    assert "role added" in review.text
+    assert "Pia" in review.text  # who loses the role
+    await olga.post(f"{PAGE}/rules/import")
+    assert (await model_of(studio)).roles.keys() == {"beta", "cashier", "sheriff"}
+
+    listed = await olga.get(f"{PAGE}/versions")
+    assert "1 role added" in listed.text
+    assert "1 role removed" in listed.text
+    assert "Olga" in listed.text
+    compared = await olga.get(f"{PAGE}/versions/compare?old=2&new=1")
+    for words in ("From version 1 to version 2", "Handles money", "Counts money", "private_data.user.kick"):
+        assert words in compared.text
+
+    page = await olga.get(f"{PAGE}/versions/1/restore")
+    assert "Go back to version 1?" in page.text
+    stale = page
+    await olga.post(f"{PAGE}/versions/1/restore")
+    now = await model_of(studio)
+    assert (now.schema.version, {role.name: role.meta for role in now.roles.values()}) == (
+        3,
+        {role.name: role.meta for role in first.roles.values()},
+    )
+    assert now.roles["beta"].condition == first.roles["beta"].condition
+    olga.page = stale
+    assert (await olga.post(f"{PAGE}/versions/2/restore")).status_code == 409, "somebody saved meanwhile"
+    assert (await olga.get(f"{PAGE}/versions/compare?old=1&new=9")).status_code == 404
+    broken = await olga.get(f"{PAGE}/rules/import")
+    broken = await olga.post(f"{PAGE}/rules/import", document="{")
+    assert (broken.status_code, "not the JSON of a schema" in broken.text) == (400, True)
+
+
+async def test_a_key_is_shown_once_works_and_is_refused_when_removed(studio: Service, inside: Visitors) -> None:
+    ada, pia = await inside(ADA), await inside(PIA)
+    asked = {"login": "pia@players.example", "password": PASSWORD, "app_id": SHOP, "factor": "one"}
+    jwt = (await studio.client.post("/proxy/api/login", json=asked)).json()["jwt"]
+    question = {"action": "get", "application_id": SHOP, "jwt": jwt, "data": {"type": "list_short"}}
+
+    async def held_by(value: str) -> int:
+        bearer = {"Authorization": f"Bearer {value}"}
+        answer = await studio.client.post("/api/permissions/meta/data", json=question, headers=bearer)
+        return answer.status_code
+
+    await ada.get(f"{PAGE}/access_keys")
+    made = await ada.post(f"{PAGE}/access_keys", comment="the server")
+    value = secret_on(made)
+    assert unescape(made.text).count(value) == 2, "itself, and in the line that uses it"
+    assert await held_by(value) == 200
+    listed = await ada.get(f"{PAGE}/access_keys")
+    assert value not in listed.text
+    await ada.post(f"{PAGE}/access_keys", comment="another")
+    await ada.get(f"{PAGE}/access_keys")
+    assert (await ada.post(f"{PAGE}/access_keys", comment="a third")).status_code == 409
+    (key, _) = await studio.house.storage.application_keys.access_keys(SHOP)
+    assert "the server" in (await ada.get(f"{PAGE}/access_keys/{key.key_id}/remove")).text
+    await ada.post(f"{PAGE}/access_keys/{key.key_id}/remove")
+    assert await held_by(value) == 401
+    assert (await pia.get(f"{PAGE}/access_keys")).status_code == 403
+
+    await ada.get(f"{PAGE}/public_keys")
+    await ada.post(f"{PAGE}/public_keys", public_key=public_pem().replace("\n", "\r\n"))
+    (public,) = await studio.house.storage.application_keys.application_keys(SHOP)
+    await ada.get(f"{PAGE}/public_keys/{public.kid}/remove")
+    await ada.post(f"{PAGE}/public_keys/{public.kid}/remove")
+    assert not await studio.house.storage.application_keys.application_keys(SHOP)
+
+    await ada.get(f"{PAGE}/service_tokens")
+    token = secret_on(await ada.post(f"{PAGE}/service_tokens", comment="nightly", days="30"))
+    headers = {"Service-JWT": token, "Authorization": f"Bearer {jwt}"}
+    plain = {"action": "get", "data": {"type": "list_short"}}
+    assert (await studio.client.post("/api/permissions/meta/data", json=plain, headers=headers)).status_code == 200
+    (issued,) = await studio.house.storage.application_keys.service_tokens(SHOP)
+    await ada.get(f"{PAGE}/service_tokens/{issued.jti}/revoke")
+    await ada.post(f"{PAGE}/service_tokens/{issued.jti}/revoke")
+    assert (await studio.client.post("/api/permissions/meta/data", json=plain, headers=headers)).status_code == 401
+    secret = secret_on(await ada.post(f"{PAGE}/service_tokens/email_secret"))
+    login = await studio.client.post("/proxy/api/login", json=asked | {"with_email": secret})
+    assert login.json()["login"] == "pia@players.example"
+
+
+async def test_clients_are_managed_by_who_may_save_and_reach_no_further(studio: Service, inside: Visitors) -> None:
+    olga, ada = await inside(OLGA), await inside(ADA)
+    clients = studio.house.clients
+    page = await olga.get(f"{PAGE}/new_client")
+    assert "first_party" not in page.text
+    fields: dict[str, Any] = {
+        "client_id": "shop-web",
+        "client_name": "Shop",
+        "redirect_uris": "https://shop.example/callback",
+        "scopes": ["openid", "email"],
+        "claims": f"roles={SHOP}:roles",
+    }
+    wrong = await olga.post(f"{PAGE}/new_client", **fields | {"redirect_uris": "shop.example"}, profile="oidc")
+    assert (wrong.status_code, "a redirect URI is https" in wrong.text) == (400, True)
+    secret = secret_on(await olga.post(f"{PAGE}/new_client", **fields, profile="oidc", first_party="yes"))
+    made = await clients.show("shop-web")
+    assert (made.application_id, made.first_party, made.may_exchange, made.scopes) == (
+        SHOP,
+        False,
+        False,
+        ("openid", "email"),
+    )
+    one = f"{PAGE}/clients/shop-web"
+    assert (await olga.get(f"{APPLICATIONS}/{WIKI}/clients/shop-web")).status_code == 404
+    refused = await olga.get(one)
+    refused = await olga.post(one, **fields | {"claims": "roles=1:roles"})
+    assert refused.status_code == 403, "claims of another application"
+    await ada.get(one)
+    await olga.get(one)
+    await olga.post(one, **fields | {"client_name": "The Shop"})
+    stale = await ada.post(one, **fields | {"client_name": "Ada's"}, first_party="yes")
+    assert (stale.status_code, "The Shop" in stale.text) == (409, True)
+    await ada.post(one, **fields | {"client_name": "The Shop"}, first_party="yes")
+    await olga.get(one)
+    await olga.post(one, **fields | {"client_name": "Our Shop"})
+    saved = await clients.show("shop-web")
+    assert (saved.name, saved.first_party) == ("Our Shop", True), "what she may not set she leaves"
+
+    await olga.get(f"{one}/rotate")
+    newer = secret_on(await olga.post(f"{one}/rotate"))
+    for either in (secret, newer):
+        answer = await studio.client.post(
+            "/proxy/oauth/token",
+            data={"grant_type": "authorization_code", "code": "x", "redirect_uri": "https://shop.example/callback"},
+            auth=("shop-web", either),
+        )
+        assert answer.json()["error"] == "invalid_grant", "the client is known, the code is not"
+    recipe = await olga.get(f"{one}/recipe")
+    assert f"{studio.base_url}/.well-known/openid-configuration" in recipe.text
+    assert newer not in recipe.text
+    await olga.get(f"{one}/remove")
+    await olga.post(f"{one}/remove")
+    assert "There is no client yet." in (await olga.follow()).text
+    assert (await (await inside(DEV)).get(one)).status_code == 403
+
+
+def public_pem() -> str:
+    key = application_private_key().public_key()
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()

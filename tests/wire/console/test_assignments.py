@@ -1,0 +1,171 @@
+"""The users x roles table: reviewed person by person, applied as one save each, undone; all of it without script."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from gatehouse.permissions.model.rule import ENDLESS, End
+from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.user_record import Assignment
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, Visitors, furnish
+from tests.support.service import Service
+from tests.support.staging import foretold, form_of, holdings, left_staged, moved, record_of
+from tests.support.visitor import Visitor
+
+PAGE = f"/console/applications/{SHOP}/users"
+PEOPLE = (ADA, OLGA, DEV, MAX, PIA)
+# A protected role, one that needs a condition, one that a group gets, and a record with more in it than roles.
+RICH = STUDIO.replace(
+    "      beta:\n",
+    "      boss: {protected: true, meta: {private_data: {store: {edit: {value: true}}}}}\n"
+    "      insider: {condition: {domain: studio.example}, condition_mode: require,"
+    " meta: {private_data: {store: {edit: {value: true}}}}}\n      beta:\n",
+).replace(
+    'users: {"$pia": {roles: [moderator]}}',
+    'users: {"$pia": {roles: [moderator, {name: insider, ttl: 60}],'
+    ' private_data: {user: {mute: {value: false}}, projectAccess: {$project: {applications: {"$wiki":'
+    " {roles: [cashier]}}}}}}}",
+)
+
+
+@pytest.fixture
+async def rich(service: Service) -> AsyncIterator[Visitors]:
+    await furnish(service, RICH)
+    visitors = Visitors(service)
+    yield visitors
+    await visitors.leave()
+
+
+async def reviewed(visitor: Visitor, lines: str) -> str:
+    await visitor.get(PAGE)
+    page = await visitor.post(f"{PAGE}/review", text=lines)
+    assert page.status_code == 200, page.text
+    return page.text
+
+
+async def applied(visitor: Visitor, review: str, status: int = 200) -> str:
+    page = await visitor.client.post(f"{PAGE}/apply", data=form_of(review))
+    assert page.status_code == status, page.text
+    return page.text
+
+
+def listed(page: str) -> Sequence[str]:
+    return re.findall(r'<tr data-row="(\d+)"', page)
+
+
+async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
+    service: Service, rich: Visitors
+) -> None:
+    manager = await rich(MAX)
+    now = service.house.clock.now()
+    stored, before = await record_of(service, SHOP, PIA), await holdings(service, SHOP, *PEOPLE)
+    await manager.get(PAGE)
+    review = await reviewed(manager, f"{PIA},moderator,,remove\n{PIA},cashier,,+3600\nolga@studio.example,cashier,,")
+    assert "1 of 3" in review
+    assert "2 of 3" in review
+    result = await applied(manager, review)
+    changed = moved(before, await holdings(service, SHOP, *PEOPLE))
+    assert changed == {
+        PIA: {"-moderator", "-user.kick", "+cashier", "+store.refund"},
+        OLGA: {"+cashier", "+store.refund"},
+    }
+    assert foretold(review) == changed
+    saved = await record_of(service, SHOP, PIA)
+    assert saved.root.roles == (
+        Assignment(role="insider", end=End(ttl=60)),
+        Assignment(role="cashier", end=End(expired=now + 3600)),
+    )
+    assert (saved.root.private_data, saved.version) == (stored.root.private_data, stored.version + 1)
+    assert {scope: held for scope, held in saved.scopes.items() if scope != ROOT} == {
+        scope: held for scope, held in stored.scopes.items() if scope != ROOT
+    }
+    undo = await manager.client.post(f"{PAGE}/review", data=form_of(result))
+    await applied(manager, undo.text)
+    assert moved(before, await holdings(service, SHOP, *PEOPLE)) == {}
+    assert set((await record_of(service, SHOP, PIA)).root.roles) == set(stored.root.roles)
+
+
+async def test_those_who_were_saved_are_told_from_those_who_were_not(service: Service, rich: Visitors) -> None:
+    manager, ada = await rich(MAX), await rich(ADA)
+    review = await reviewed(manager, f"{PIA},cashier,,\n{DEV},cashier,,")
+    await applied(ada, await reviewed(ada, f"{PIA},boss,,"))
+    result = await applied(manager, review, status=409)
+    assert "For 1 person nothing was changed" in result
+    assert "1 change is applied." in result
+    assert [edit[0] for edit in left_staged(result)] == [f"{PIA}/cashier"]
+    assert (await record_of(service, SHOP, DEV)).root.roles == (Assignment(role="cashier"),)
+    assert "cashier" not in {one.role for one in (await record_of(service, SHOP, PIA)).root.roles}
+
+
+async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
+    service: Service, rich: Visitors
+) -> None:
+    manager = await rich(MAX)
+    review = await reviewed(manager, "\n".join(f"{one},cashier,," for one in (ADA, OLGA, DEV, MAX)))
+    assert "there are no seats for 2 people" in review  # the one on the wiki is one of the three
+    result = await applied(manager, review, status=409)
+    assert "For 2 people nothing was changed" in result
+    assert "The role has as many users as it may have." in result
+    swap = await reviewed(manager, f"{ADA},cashier,,remove\n{MAX},cashier,,")
+    await applied(manager, swap)
+    assert (await record_of(service, SHOP, MAX)).root.roles == (Assignment(role="cashier", end=ENDLESS),)
+
+
+async def test_what_may_not_be_given_is_not_offered_and_refused(service: Service, rich: Visitors) -> None:
+    manager, olga = await rich(MAX), await rich(OLGA)
+    page = (await manager.get(PAGE)).text
+    assert "In Mind Games" not in page  # he manages people of the application, not of the project
+    assert "<option>boss</option>" not in page
+    review = await reviewed(manager, f"{PIA},boss,,\n{PIA},cashier,{PROJECT},\n77,cashier,,\n{PIA},none,,")
+    for words in (
+        "<strong>boss</strong> is not yours",
+        "cannot be given in",
+        "there is no such user",
+        "there is no role",
+    ):
+        assert words in review
+    page = (await olga.get(f"{PAGE}?scope={PROJECT}")).text
+    assert "In Mind Games" in page
+    review = await reviewed(olga, f"{PIA},cashier,{PROJECT},2040-01-31")
+    await applied(olga, review)
+    held = (await record_of(service, SHOP, PIA)).scopes[Scope(PROJECT)]
+    assert held.roles == (Assignment(role="cashier", end=End(expired=2_211_580_800)),)
+    for user_id, status in ((DEV, 403), (PIA, 403)):
+        assert (await (await rich(user_id)).get(PAGE)).status_code == status
+
+
+async def test_cells_tell_how_a_role_is_held(rich: Visitors) -> None:
+    page = (await (await rich(OLGA)).get(PAGE)).text
+    assert listed(page) == [PIA]
+    row = page.partition(f'data-row="{PIA}"')[2]
+    assert re.search(r'class="locked through"><span>by condition<', row)
+    assert "does not count" in row  # insider: her address is elsewhere
+    assert "condition not met" in row
+
+
+async def test_people_are_found_by_nick_and_id_and_by_an_address_one_knows(rich: Visitors) -> None:
+    manager, ada = await rich(MAX), await rich(ADA)
+    cases = (
+        (manager, "", [PIA]),
+        (manager, "who=all", sorted(PEOPLE)),
+        (manager, "who=all&q=olg", [OLGA]),
+        (manager, f"who=all&q={DEV[-3:]}", [DEV]),
+        (manager, "who=all&q=Olga@studio.example", [OLGA]),
+        (manager, "who=all&q=studio.example", []),
+        (ada, "who=all&q=studio.example", [ADA, DEV, MAX, OLGA]),
+        (manager, "q=olga", []),
+    )
+    for visitor, query, found in cases:
+        assert listed((await visitor.get(f"{PAGE}?{query}")).text) == found, query
+
+
+async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:
+    olga = await rich(OLGA)
+    await applied(olga, await reviewed(olga, f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z"))
+    csv = (await olga.get(f"{PAGE}?format=csv")).text.splitlines()
+    assert csv[0] == "user,role,scope,until,nick"
+    assert f"{PIA},moderator,,,Pia" in csv
+    assert f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z,Pia" in csv
+    whole = [line for line in csv if "/applications/" not in line]  # what is held on a resource has its own page
+    assert "Nothing is different from what is stored" in await reviewed(olga, "\n".join(whole))

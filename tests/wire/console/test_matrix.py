@@ -1,0 +1,165 @@
+"""The roles x permissions matrix: reviewed, applied as one save, undone; all of it without script."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, Visitors, furnish
+from tests.support.service import Service
+from tests.support.staging import foretold, form_of, holdings, left_staged, model_of, moved
+from tests.support.visitor import Visitor
+
+PAGE = f"/console/applications/{SHOP}/matrix"
+PEOPLE = (ADA, OLGA, DEV, MAX, PIA)
+# Parameters, a rule only a role speaks of, a protected rule: what a table of true and false could lose.
+RICH = (
+    STUDIO.replace("mute: {value: true}}}", 'mute: {value: true, params: "eu,us"}, odd: {value: true}}}')
+    .replace("edit: {value: false, protected: false", "edit: {value: false, protected: true")
+    .replace("users: {", 'users: {"$max": {roles: [cashier]}, ')
+)
+
+
+@pytest.fixture
+async def rich(service: Service) -> AsyncIterator[Visitors]:
+    await furnish(service, RICH)
+    visitors = Visitors(service)
+    yield visitors
+    await visitors.leave()
+
+
+async def reviewed(visitor: Visitor, lines: str) -> str:
+    await visitor.get(PAGE)
+    page = await visitor.post(f"{PAGE}/review", text=lines)
+    assert page.status_code == 200, page.text
+    return page.text
+
+
+async def applied(visitor: Visitor, review: str) -> str:
+    page = await visitor.client.post(f"{PAGE}/apply", data=form_of(review))
+    assert page.status_code == 200, page.text
+    return page.text
+
+
+async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
+    service: Service, rich: Visitors
+) -> None:
+    olga = await rich(OLGA)
+    stored, before = await model_of(service, SHOP), await holdings(service, SHOP, *PEOPLE)
+    review = await reviewed(
+        olga,
+        "rule,role,value\nuser.kick,moderator,false\nuser.kick,cashier,true\npublic_data.badge.gold,cashier,true",
+    )
+    assert "3 changes" in review
+    assert "People who lose" in review
+    result = await applied(olga, review)
+    changed = moved(before, await holdings(service, SHOP, *PEOPLE))
+    assert changed == {MAX: {"+user.kick", "+badge.gold"}, PIA: {"-user.kick"}}
+    assert foretold(review) == changed
+    after = await model_of(service, SHOP)
+    assert after.schema.version == stored.schema.version + 1  # one save
+    assert {key for key in after.roles if after.roles[key] != stored.roles[key]} == {"moderator", "cashier"}
+    assert left_staged(result) == []
+    undo = await olga.client.post(f"{PAGE}/review", data=form_of(result))
+    await applied(olga, undo.text)
+    back = await model_of(service, SHOP)
+    assert {key: role.meta for key, role in back.roles.items()} == {
+        key: role.meta for key, role in stored.roles.items()
+    }
+    assert moved(before, await holdings(service, SHOP, *PEOPLE)) == {}
+
+
+async def test_nothing_that_the_table_does_not_show_is_lost(service: Service, rich: Visitors) -> None:
+    olga = await rich(OLGA)
+    page = (await olga.get(PAGE)).text
+    assert "eu, us" in page
+    assert "not in the schema" in page
+    result = await applied(olga, await reviewed(olga, "user.mute,moderator,false"))
+    meta = (await model_of(service, SHOP)).roles["moderator"].meta
+    assert meta["private_data"]["user"]["mute"] == {"value": False, "params": "eu,us"}
+    assert meta["private_data"]["user"]["odd"] == {"value": True}
+    warned = await reviewed(olga, "user.mute,moderator,default")
+    assert "its parameters go too" in warned
+    result = await applied(olga, warned)
+    assert "mute" not in (await model_of(service, SHOP)).roles["moderator"].meta["private_data"]["user"]
+    undo = await olga.client.post(f"{PAGE}/review", data=form_of(result))
+    await applied(olga, undo.text)
+    meta = (await model_of(service, SHOP)).roles["moderator"].meta
+    assert meta["private_data"]["user"]["mute"] == {"value": False, "params": "eu,us"}
+
+
+async def test_a_stale_apply_shows_the_other_change_and_keeps_what_is_staged(
+    service: Service, rich: Visitors
+) -> None:
+    olga, ada = await rich(OLGA), await rich(ADA)
+    review = await reviewed(olga, "user.kick,moderator,false")
+    await applied(ada, await reviewed(ada, "user.kick,moderator,default\nstore.refund,cashier,false"))
+    stale = await olga.client.post(f"{PAGE}/apply", data=form_of(review))
+    assert stale.status_code == 409
+    assert "Somebody else saved this meanwhile" in stale.text
+    assert "<strong>Ada</strong>" in stale.text
+    assert "private_data.store.refund" in stale.text  # also what is not in the way of hers
+    assert [edit[:3] for edit in left_staged(stale.text)] == [["private_data.user.kick/moderator", "true", "false"]]
+    roles = (await model_of(service, SHOP)).roles
+    assert "kick" not in roles["moderator"].meta["private_data"]["user"]
+    await applied(olga, stale.text)
+    roles = (await model_of(service, SHOP)).roles
+    assert roles["moderator"].meta["private_data"]["user"]["kick"] == {"value": False}
+    assert roles["cashier"].meta["private_data"]["store"]["refund"] == {"value": False}
+
+
+async def test_what_cannot_be_is_said_in_the_review_and_left_out(service: Service, rich: Visitors) -> None:
+    olga = await rich(OLGA)
+    review = await reviewed(
+        olga, "store.edit,cashier,true\nno.such,cashier,true\nuser.kick,nobody,true\nuser.kick,cashier,true"
+    )
+    assert "is protected, and <strong>cashier</strong> is a public role" in review
+    assert "there is no such rule" in review
+    assert "there is no role <strong>nobody</strong>" in review
+    result = await applied(olga, review)
+    assert len(left_staged(result)) == 3
+    assert set((await model_of(service, SHOP)).roles["cashier"].meta["private_data"]) == {"store", "user"}
+    unread = await olga.post(f"{PAGE}/review", text="user.kick,cashier,perhaps")
+    assert unread.status_code == 400
+    assert "line 1: true, false or default" in unread.text
+    assert "user.kick,cashier,perhaps" in unread.text
+
+
+async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hold(rich: Visitors) -> None:
+    for user_id, status in ((DEV, 200), (MAX, 403), (PIA, 403)):
+        assert (await (await rich(user_id)).get(PAGE)).status_code == status
+    dev = await rich(DEV)
+    await dev.get(PAGE)
+    review = (await dev.post(f"{PAGE}/review", row="user.kick", column="moderator", value="false")).text
+    assert "Who they are is shown to those who may see what people hold here" in review
+    assert PIA not in review
+    await applied(dev, review)
+    forged = await (await rich(MAX)).post(f"{PAGE}/review", text="user.kick,moderator,true")
+    assert forged.status_code == 403
+
+
+async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:
+    olga = await rich(OLGA)
+    csv = (await olga.get(f"{PAGE}?format=csv")).text
+    assert 'private_data.user.mute,moderator,"true|eu,us"' in csv
+    json = (await olga.get(f"{PAGE}?format=json")).text
+    assert len(msgspec.json.decode(json)) == len(csv.splitlines()) - 1
+    for text in (csv, json):
+        assert "Nothing is different from what is stored" in await reviewed(olga, text)
+
+
+async def test_search_filter_and_pages_are_the_servers(service: Service) -> None:
+    groups = "".join(
+        f"        g{group}: {{{', '.join(f'r{one}: {{value: false}}' for one in range(30))}}}\n" for group in range(3)
+    )
+    many = STUDIO.replace("      private_data:\n", f"      private_data:\n{groups}", 1)
+    await furnish(service, many)
+    visitors = Visitors(service)
+    olga = await visitors(OLGA)
+    first, second = (await olga.get(PAGE)).text, (await olga.get(f"{PAGE}?page=2")).text
+    assert first.count("<tr data-row=") == 30  # a group stays together
+    assert 'data-row="private_data.g1.r0"' in second
+    found = (await olga.get(f"{PAGE}?q=silence&roles=mod")).text
+    assert found.count("<tr data-row=") == 1
+    assert found.count("data-column=") == 1
+    await visitors.leave()

@@ -1,0 +1,51 @@
+"""A person with a browser, before the service and the samples beside it."""
+
+import re
+from typing import Final, Self
+
+import httpx2
+
+from tests.support.visitor import hidden_fields
+
+AGENT: Final = {"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0"}
+RULE: Final = re.compile(r'<li class="(yes|no)">.*?<code>([^<]+)</code>', re.DOTALL)
+
+
+class Person:
+    def __init__(self, login: str, password: str) -> None:
+        self._proof = {"login": login, "password": password}
+        self.browser = httpx2.Client(headers=AGENT, timeout=20, follow_redirects=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.browser.close()
+
+    def signs_in_to(self, sample_app: str) -> str:
+        """Begin there, prove who it is, agree if asked to; the page where that ends."""
+        page = self.browser.post(f"{sample_app}sign-in")
+        if 'name="password"' in page.text:
+            page = self._sends(page, **self._proof)
+        if 'value="allow"' in page.text:
+            page = self._sends(page, decision="allow")
+        assert str(page.url) == sample_app, page.text
+        return page.text
+
+    def confirms(self, link: str) -> None:
+        page = self.browser.get(link)
+        if 'name="password"' in page.text:
+            page = self._sends(page, **self._proof)
+        assert self._sends(page, decision="confirm").url.path == "/game/done"
+
+    def signs_out_of(self, sample_app: str) -> httpx2.Response:
+        return self.browser.post(f"{sample_app}sign-out")
+
+    def _sends(self, page: httpx2.Response, **fields: str) -> httpx2.Response:
+        answer = self.browser.post(page.url, data={**hidden_fields(page.text), **fields})
+        assert answer.is_success, f"{answer.url} {answer.status_code}\n{answer.text}"
+        return answer
+
+
+def rules_on(page: str) -> dict[str, bool]:
+    return {rule: said == "yes" for said, rule in RULE.findall(page)}

@@ -1,0 +1,65 @@
+"""The studio of the demo: what is in it. On SQLite it is walked through in test_serve_demo.py."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatehouse.app.house import open_house
+from gatehouse.app.provisioning import provisioning_of
+from gatehouse.demo.seeding import BEGUN, FACT, HalfADemo, NotADemo, seed
+from tests.support.clock import MovableClock
+from tests.support.processes import free_port
+from tests.support.service import settings_for
+
+HAPPENED = {
+    "session.opened",
+    "session.ended",
+    "login.done",
+    "grant.made",
+    "consent.given",
+    "game.confirmed",
+    "user.blocked",
+    "role.saved",
+    "access_key.made",
+    "user_schema.saved",
+    "group.created",
+    "project.changed",
+}
+SIZES = {"users": 10, "projects": 2, "clients": 1, "groups": 6, "service_accounts": 1}
+
+
+async def test_an_empty_database_becomes_a_studio_with_a_day_behind_it(postgres_url: str, tmp_path: Path) -> None:
+    clock = MovableClock()
+    loaded = settings_for(postgres_url, tmp_path, port=free_port())
+    assert await seed(loaded, clock) is not None
+    assert await seed(loaded, clock) is None  # it is there, and stays as it is
+    async with open_house(loaded, clock=clock, serving=True) as house:
+        described: dict[str, Any] = await provisioning_of(house).export(secrets=False)
+        assert {name: len(described[name]) for name in SIZES} == SIZES
+        own = [one for one in described["applications"] if one["application_id"] != 1]
+        assert [one["application_id"] for one in own] == [50001, 50002, 50003, 50004]
+        assert all(12 <= leaves(one["schema"]) <= 25 for one in own)
+        records = await house.storage.audit.newest(1_000, "", "")
+        events = Counter(record.event for record in records if record.at >= clock.now() - 86_400)
+        assert events.keys() >= HAPPENED
+        assert events["game.confirmed"] == 20
+        assert max(record.at for record in records) <= clock.now()
+        assert (await house.storage.mail.waiting()).waiting == 0
+
+
+def leaves(tree: Mapping[str, Any]) -> int:
+    return sum(1 if "value" in below else leaves(below) for name, below in tree.items() if name != "secret_data")
+
+
+async def test_a_database_that_is_no_demo_or_half_of_one_is_left_alone(migrated_url: str, tmp_path: Path) -> None:
+    clock = MovableClock()
+    loaded = settings_for(migrated_url, tmp_path, port=free_port())
+    with pytest.raises(NotADemo):
+        await seed(loaded, clock)
+    async with open_house(loaded, clock=clock, serving=True) as house:
+        await house.storage.installation.state(FACT, BEGUN)
+    with pytest.raises(HalfADemo):
+        await seed(loaded, clock)

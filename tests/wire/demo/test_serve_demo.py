@@ -1,0 +1,130 @@
+"""`serve --demo` and the first steps of an ordinary installation, as a person goes them: in real processes."""
+
+import re
+import shlex
+import stat
+from collections.abc import Mapping
+from html import unescape
+from pathlib import Path
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+
+from gatehouse.cli import main
+from tests.support.processes import LOOPBACK, Node, WatchedProcess, free_port
+from tests.support.service import QUICK
+from tests.support.setup_link import FORM, setup_token
+from tests.wire.demo.person import Person, rules_on
+
+ACCOUNT = re.compile(r"^(.+?) {2,}(\S+@\S+) +([a-z2-9-]{19})$")
+SAMPLE_APP = r"^Sample app  (http://localhost:\d+/)$"
+LINK = r"^Open this link to sign in: (.+)$"
+BASE_URL = "GATEHOUSE__SERVER__BASE_URL"
+NOOR, LUCAS, RICK = "noor.haddad@mail.example", "lucas.ferreira@northgate-qa.example", "rick.barlow@post.example"
+
+
+def accounts_in(lines: list[str]) -> dict[str, str]:
+    return {found[2]: found[3] for line in lines if (found := ACCOUNT.match(line.rstrip()))}
+
+
+def login_status(node: Node, login: str, password: str) -> str:
+    asked = {"login": login, "password": password}
+    status: str = httpx2.post(f"{node.address}/proxy/api/login", data=asked).json()["status"]
+    return status
+
+
+def plays(command: list[str], person: Person, kept: Path) -> str:
+    """The last line of the game, which the person signs in to."""
+    with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(kept)]) as playing:
+        person.confirms(playing.wait_for_line(LINK, playing.stdout)[1])
+        assert playing.wait() == 0, playing.output()
+    return playing.stdout[-1]
+
+
+def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path) -> None:
+    data = tmp_path / "demo"
+    node = Node(data=data, flags=("--demo",), environment=QUICK)
+    with node:
+        accounts = accounts_in(node.process.stdout)
+        assert len(accounts) == len(set(accounts.values())) == 10
+        refused = {login for login, password in accounts.items() if login_status(node, login, password) != "OK"}
+        assert refused == {RICK}  # blocked by the administrator
+        kept = data / "demo-accounts.txt"
+        assert accounts_in(kept.read_text().splitlines()) == accounts
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        assert ">Demo<" in httpx2.get(f"{node.address}/sign-in").text
+        sample_app = node.process.wait_for_line(SAMPLE_APP, node.process.stdout)[1]
+        walk_through(node, sample_app, accounts, tmp_path)
+
+        node.restart()
+        told = "".join(node.process.stdout)
+        assert not any(password in told for password in accounts.values())
+        assert str(kept) in told
+        assert login_status(node, NOOR, accounts[NOOR]) == "OK"
+        with Person(NOOR, accounts[NOOR]) as noor:
+            assert "Hello, Noor Haddad" in noor.signs_in_to(sample_app)
+        assert node.terminate() == 0
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(sample_app)  # ended with the service
+
+
+def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_path: Path) -> None:
+    command = node.process.wait_for_line(r"^Game        (.+)$", node.process.stdout)[1]
+    with Person(NOOR, accounts[NOOR]) as noor, Person(LUCAS, accounts[LUCAS]) as lucas:
+        page = noor.signs_in_to(sample_app)
+        assert "Hello, Noor Haddad" in page
+        assert len(rules_on(page)) == 16
+        assert rules_on(page)["post.hide"]
+        assert not rules_on(page)["store.refund"]
+        assert not rules_on(lucas.signs_in_to(sample_app))["post.hide"]
+        assert plays(shlex.split(command), noor, tmp_path / "factor") == "Welcome aboard, Noor Haddad!\n"
+        assert "Come in" in noor.signs_out_of(sample_app).text
+        assert 'name="password"' in noor.browser.get(f"{node.base_url}/").text  # signed out there as well
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "said"),
+    [
+        (["--host", "0.0.0.0"], {}, "--host: must be localhost"),  # noqa: S104 - refused
+        ([], {BASE_URL: "http://sso.studio.example"}, f"{BASE_URL}: must be on localhost"),
+        ([], {BASE_URL: "https://localhost"}, "server.base_url: must be http on localhost"),
+    ],
+)
+def test_a_demo_that_others_could_reach_is_refused_and_told_why(
+    tmp_path: Path, flags: list[str], environment: Mapping[str, str], said: str
+) -> None:
+    refused = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path), *flags], env=environment)
+    assert refused.exit_code == 78
+    assert said in refused.output
+    assert "--demo is for this machine" in refused.output
+    assert not (tmp_path / "gatehouse.db").exists()
+
+
+def test_the_first_five_minutes_lead_from_the_setup_link_to_a_sample_application_and_a_game(tmp_path: Path) -> None:
+    with Node(data=tmp_path / "data", environment=QUICK) as node:
+        done = httpx2.post(f"{node.address}/setup", data={**FORM, "token": setup_token(node)}).text
+        assert ">Demo<" not in done
+        assert 'href="/console"' in done
+        app, game = (shlex.split(unescape(command)) for command in re.findall(r"<pre[^>]*><code>(.+?)</code>", done))
+        port = free_port()
+        with Person(FORM["login"], FORM["password"]) as anna, WatchedProcess([*app, "--port", str(port)]) as sample:
+            address = sample.wait_for_line(r"^Open (\S+) and sign in", sample.stdout)[1]
+            wait_until_served(port)
+            page = anna.signs_in_to(address)
+            assert "Hello, Anna" in page
+            assert rules_on(page) == {
+                "note.read": True,
+                "note.write": False,
+                "note.delete": False,
+                "report.open": False,
+            }
+            for _ in range(2):  # the second time the application is there
+                assert plays(game, anna, tmp_path / "factor") == "Welcome aboard, Anna!\n"
+
+
+def wait_until_served(port: int) -> None:
+    """The line comes just before the server does."""
+    transport = httpx2.HTTPTransport(retries=8)
+    with httpx2.Client(transport=transport) as waiting:
+        assert waiting.get(f"http://{LOOPBACK}:{port}/").is_success

@@ -11,9 +11,10 @@ from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, Project
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.schema_version import VERSIONS_MOST, How, What
+from gatehouse.permissions.model.schema_version import VERSIONS_MOST, How, Tally, What
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment, UserRecord
+from gatehouse.permissions.store import Edited
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.permissions.applications import reserve_id
@@ -284,11 +285,11 @@ async def test_every_save_leaves_its_version_the_newest_hundred_and_none_of_a_re
     assert (await versions.versions(SHOP, Wanted())).total == 0
     role = a_role("moderator", condition=parse_condition({"tag": "beta"}, place=""))
     first = (await world.permissions.application_models([SHOP]))[SHOP]
-    saved = await world.applications.edit_schema(SHOP, becoming(roles={role.key: role}))
+    added = Tally(what=What.ROLE, how=How.ADDED, count=1, names=("moderator",))
+    edited = Edited(replace(first, roles={role.key: role}), (), (added,))
+    saved = await world.applications.edit_schema(SHOP, lambda _: edited)
     newest, oldest = (await versions.versions(SHOP, Wanted())).rows
-    assert [(tally.what, tally.how, tally.names) for tally in newest.changes] == [
-        (What.ROLE, How.ADDED, ("moderator",))
-    ]
+    assert newest.changes == (added,)
     assert (newest.version, oldest.version, oldest.actor, oldest.changes) == (2, 1, "", ())
     assert (await versions.version(shop, 1)).model == first
     assert (await versions.version(shop, 2)).model == saved

@@ -63,10 +63,6 @@ class Row:
     def is_group(self) -> bool:
         return self.kind in GROUPS
 
-    @property
-    def has_value(self) -> bool:
-        return self.kind not in (*GROUPS, *NO_VALUE)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:

@@ -94,6 +94,7 @@ async def test_the_document_and_the_page_are_served() -> None:
     app = Shell(endpoints=[*table, *documented, assets.endpoint()]).app()
     document = await ask(app, "GET", "/openapi.json")
     assert (document.status, document.headers["content-type"]) == (200, "application/json")
+    assert document.body == openapi.document(table, base_url="https://id.example", version="1")
     page = await ask(app, "GET", "/docs")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     addresses = [piece.partition('"')[0] for piece in page.body.decode().split('"/static/')[1:]]

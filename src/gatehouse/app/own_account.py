@@ -1,5 +1,8 @@
 """The part of the composition root that is about a person's own account."""
 
+from importlib import import_module
+from typing import Final
+
 from gatehouse.accounts.devices import Devices
 from gatehouse.accounts.links import Links
 from gatehouse.accounts.own.confirmation import Confirmation
@@ -18,7 +21,9 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import SignIn
 from gatehouse.app.house import House
 from gatehouse.app.mailing import composer
+from gatehouse.kernel.addresses import Address
 from gatehouse.oauth.consent import Consents
+from gatehouse.permissions.callers.desk import Desk
 from gatehouse.throttle.allowance import Allowance
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.account import AccountPage
@@ -33,6 +38,20 @@ from gatehouse.web.pages.owner_desk import OwnerDesk
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.places import places
 from gatehouse.web.routes.table import Endpoint
+
+DOORWAY: Final = "gatehouse.app.console_doorway"  # comes with the first account page that is shown
+
+
+class Sight:
+    """Fills web/pages/account.py MayAdminister."""
+
+    def __init__(self, house: House, desk: Desk) -> None:
+        self._house = house
+        self._desk = desk
+
+    async def of(self, user_id: str, address: Address | None) -> bool:
+        found: bool = await import_module(DOORWAY).doorway(self._house, self._desk).is_open(user_id, address)
+        return found
 
 
 def new_address(house: House) -> NewAddress:
@@ -82,20 +101,22 @@ def account_pages(
     consents: Consents,
     browsers: Browsers,
     pages: Pages,
+    desk: Desk,
 ) -> list[Endpoint]:
     store, clock, recorder = house.storage.profile, house.clock, house.recorder
     base_url = house.settings.server.base_url
     notices = Notices(https=base_url.startswith("https:"))
-    desk = OwnerDesk(browsers=browsers, sessions=sessions, pages=pages, notices=notices)
+    owners = OwnerDesk(browsers=browsers, sessions=sessions, pages=pages, notices=notices)
     profile = Profile(store=store, recorder=recorder, clock=clock)
     account = AccountPage(
         profile=profile,
         data=house.data_desk,
         consents=consents,
-        desk=desk,
+        desk=owners,
         pages=pages,
         notices=notices,
         places=places(house.settings.accounts.geoip_file),
+        may_administer=Sight(house, desk).of,
         clock=clock,
         mail_is_logged=house.mail_is_shown,
     )
@@ -117,20 +138,20 @@ def account_pages(
             new_address=new_address(house),
             new_password=new_password,
             account=account,
-            desk=desk,
+            desk=owners,
             pages=pages,
         ).endpoints(),
         *FactorForms(
-            totp=totp, passkeys=passkeys, email_codes=email_codes, recovery=recovery, account=account, desk=desk
+            totp=totp, passkeys=passkeys, email_codes=email_codes, recovery=recovery, account=account, desk=owners
         ).endpoints(),
-        *SessionForms(sessions=sessions, desk=desk).endpoints(),
-        *ApplicationForms(consents=consents, desk=desk).endpoints(),
+        *SessionForms(sessions=sessions, desk=owners).endpoints(),
+        *ApplicationForms(consents=consents, desk=owners).endpoints(),
         *DataForms(
             export=export(house),
             data=house.data_desk,
             erasure=erasure(house),
             browsers=browsers,
-            desk=desk,
+            desk=owners,
         ).endpoints(),
         *ConfirmPage(
             confirmation=confirmation,
@@ -138,7 +159,7 @@ def account_pages(
             passkeys=passkeys,
             devices=devices,
             browsers=browsers,
-            desk=desk,
+            desk=owners,
             notices=notices,
         ).endpoints(),
     ]

@@ -24,3 +24,22 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   if (detail.elt.matches("form.search")) detail.path = window.location.pathname;
 });
+
+// A table that is wider than the page is reached and moved by keys as well.
+const reachable = () => {
+  for (const box of document.querySelectorAll(".wide")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+};
+window.addEventListener("resize", reachable);
+document.addEventListener("toggle", reachable, true);
+document.addEventListener("htmx:afterSettle", reachable);
+reachable();
+
+// What is typed beside a choice has an example of its own for each.
+document.addEventListener("change", (event) => {
+  const example = event.target.selectedOptions?.[0]?.dataset.example;
+  const field = event.target.closest("li")?.querySelector("input[placeholder]");
+  if (example !== undefined && field) field.placeholder = example;
+});

@@ -44,7 +44,8 @@ async def test_who_may_see_an_application_sees_its_sessions_without_the_people_i
     assert shop.gsid[:13] in page
     assert wiki.gsid[:13] not in page
     assert "127.0.0.1" not in page
-    assert "127.0.0.1" not in (await dev.get(f"{GAMES}/{shop.gsid[:13]}")).text
+    for path in (f"{GAMES}/{shop.gsid[:13]}", f"{GAMES}?format=csv"):
+        assert "127.0.0.1" not in (await dev.get(path)).text, path
     assert (await dev.get(f"{GAMES}?q=127.0.0.1")).text.count(shop.gsid[:13]) == 0
     for path in (f"{GAMES}/{wiki.gsid[:13]}", f"{GAMES}/{shop.gsid[:13]}/close", f"{GAMES}/record?id=ab"):
         assert (await dev.get(path)).status_code == 403, path

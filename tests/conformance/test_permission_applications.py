@@ -4,12 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from gatehouse.admin.model.paging import Wanted
+from gatehouse.admin.model.schema_versions import VersionNotFound
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, VersionConflict
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.schema_version import VERSIONS_MOST, How, Tally, What
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment, UserRecord
+from gatehouse.permissions.store import Edited
+from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.permissions.applications import reserve_id
 from tests.support.builders import NOW
@@ -265,3 +271,37 @@ async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
     await create_application(world)
     await world.applications.edit_schema(SHOP, becoming())
     assert len(await world.audit.unsealed(100)) == before + 2
+
+
+# -- versions of schemas ------------------------------------------------------------------------------
+
+
+async def test_every_save_leaves_its_version_the_newest_hundred_and_none_of_a_removed_application(
+    world: Storage,
+) -> None:
+    await create_application(world)
+    shop = await world.applications.application(SHOP)
+    versions = SchemaVersionStorage(world.runner)
+    assert (await versions.versions(SHOP, Wanted())).total == 0
+    role = a_role("moderator", condition=parse_condition({"tag": "beta"}, place=""))
+    first = (await world.permissions.application_models([SHOP]))[SHOP]
+    added = Tally(what=What.ROLE, how=How.ADDED, count=1, names=("moderator",))
+    edited = Edited(replace(first, roles={role.key: role}), (), (added,))
+    saved = await world.applications.edit_schema(SHOP, lambda _: edited)
+    newest, oldest = (await versions.versions(SHOP, Wanted())).rows
+    assert newest.changes == (added,)
+    assert (newest.version, oldest.version, oldest.actor, oldest.changes) == (2, 1, "", ())
+    assert (await versions.version(shop, 1)).model == first
+    assert (await versions.version(shop, 2)).model == saved
+
+    with pytest.raises(VersionConflict):
+        await world.applications.edit_schema(SHOP, refusing(VersionConflict))
+    for _ in range(VERSIONS_MOST):
+        await world.applications.edit_schema(SHOP, becoming())
+    page = await versions.versions(SHOP, Wanted(size=VERSIONS_MOST + 1))
+    assert (page.total, page.rows[0].version, page.rows[-1].version) == (VERSIONS_MOST, 102, 3)
+    with pytest.raises(VersionNotFound):
+        await versions.version(shop, 2)
+
+    await world.applications.edit_application(SHOP, becoming(removed=True))
+    assert (await versions.versions(SHOP, Wanted())).total == 0

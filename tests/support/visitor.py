@@ -28,7 +28,7 @@ class Visitor:
         self.page = await self.client.get(path)
         return self.page
 
-    async def post(self, path: str, **fields: str | list[str]) -> httpx2.Response:
+    async def post(self, path: str, /, **fields: str | list[str]) -> httpx2.Response:
         """Send the form of the page last seen that goes there: its hidden fields and these."""
         hidden = {} if self.page is None else hidden_fields(form_to(path, self.page.text))
         self.page = await self.client.post(path, data={**hidden, **fields})

@@ -20,6 +20,7 @@ from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.schema_version import Tally
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.permissions.model.user_record import UserRecord
@@ -33,6 +34,7 @@ class Edited(Generic[T]):
 
     state: T
     records: Sequence[Record]
+    changes: Sequence[Tally] = ()  # of rules and roles, as their versions will tell them
 
 
 Change = Callable[[T], Edited[T]]

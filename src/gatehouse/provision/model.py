@@ -15,6 +15,7 @@ from gatehouse.permissions.model.application_key import ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.schema_version import Tally
 from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.permissions.model.scope import Scope as Held
 from gatehouse.permissions.model.service_account import ServiceAccount
@@ -176,6 +177,7 @@ class ChangeSchema:
 
     before: ApplicationModel
     after: ApplicationModel
+    changes: tuple[Tally, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ class Ledger:
             case ChangeApplication(_, application):
                 number = application.application_id
                 self._applications[number] = replace(self._applications[number], application=application)
-            case ChangeSchema(before, model):
+            case ChangeSchema(before, model, _):
                 self._change_schema(before, model)
             case PutAccessKey(old, key):
                 kept = self._access_keys.get(key.application_id, ())

@@ -1,5 +1,7 @@
 """`gatehouse application`."""
 
+from pathlib import Path
+
 from tests.support.command_line import CommandLine, Place
 from tests.support.service import running_service
 
@@ -33,3 +35,25 @@ def test_an_unknown_application_gets_no_email_secret(gatehouse: CommandLine) -> 
     assert "There is no such application." in gatehouse.refused("application", "email-secret", "50001")
     assert "not in the range" in gatehouse.refused("application", "email-secret", "0", code=2)
     assert gatehouse.json("audit", "show", "--event", "application.email_secret_made") == []
+
+
+APPLICATION = """
+applications:
+  - application_id: 50001
+    name: Shop
+    schema: {private_data: {user: {kick: {value: false, protected: false, description: "%s"}}}}
+"""
+
+
+def test_what_rules_were_is_listed_and_printed(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    for words in ("Throw somebody out", "Show somebody the door"):
+        file.write_text(APPLICATION % words)
+        gatehouse("apply", file)
+    newest, first = gatehouse.json("application", "versions", "50001")
+    assert (newest["version"], first["version"]) == (2, 1)
+    assert newest["actor"].startswith("cli:")
+    assert newest["changes"] == [{"what": "rule", "how": "changed", "count": 1, "names": ["private_data.user.kick"]}]
+    assert "1 rule changed" in gatehouse("application", "versions", "50001")
+    assert "Throw somebody out" in gatehouse("application", "versions", "50001", "--show", "1")
+    assert "That version is not kept." in gatehouse.refused("application", "versions", "50001", "--show", "3")

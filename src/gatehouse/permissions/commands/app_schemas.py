@@ -20,6 +20,7 @@ from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.documents.differences import differences, tallied
 from gatehouse.permissions.documents.fields import given_or
 from gatehouse.permissions.documents.rules import leaves, meta_entries, protected_among
 from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
@@ -99,7 +100,7 @@ class AppSchemas:
             refuse_exposed(state, after)
             for role in after.roles.values():
                 refuse_colliding(after, role)
-            return Edited(after, self._records(actor, state, after))
+            return self._edited(actor, state, after)
 
         return SavedSchema(
             model=await self._store.edit_schema(seen.application.application_id, change), warnings=tuple(warnings)
@@ -116,7 +117,7 @@ class AppSchemas:
             self._refuse_role(actor, state, before, after)
             new = replace(state, roles={**state.roles, after.key: after})
             refuse_too_many(new)
-            return Edited(new, self._records(actor, state, new))
+            return self._edited(actor, state, new)
 
         return await self._store.edit_schema(seen.application.application_id, change)
 
@@ -130,7 +131,7 @@ class AppSchemas:
             if before is None:
                 raise RoleNotFound
             new = replace(state, roles={one: role for one, role in state.roles.items() if one != key})
-            return Edited(new, self._records(actor, state, new))
+            return self._edited(actor, state, new)
 
         return await self._store.edit_schema(seen.application.application_id, change)
 
@@ -191,6 +192,9 @@ class AppSchemas:
                 raise RoleStaysProtected(f"role {after.name} holds {names}")
             raise ProtectedRules(f"role {after.name}: protected rules go into protected roles only: {names}")
         refuse_colliding(state, after)
+
+    def _edited(self, actor: Actor, before: ApplicationModel, after: ApplicationModel) -> Edited[ApplicationModel]:
+        return Edited(after, self._records(actor, before, after), tallied(differences(before, after)))
 
     def _records(self, actor: Actor, before: ApplicationModel, after: ApplicationModel) -> Sequence[Record]:
         application = before.application.application_id

@@ -9,6 +9,7 @@ from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details
 from gatehouse.permissions.commands.app_schemas import role_event, role_facts, schema_document
+from gatehouse.permissions.documents.differences import differences, tallied
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -201,7 +202,8 @@ def changed(found: FoundApplication, before: ApplicationModel, keys: WantedKeys,
     acts: list[Act] = [ChangeApplication(before.application, model.application)] if own else []
     if ruled:
         stamped = replace(model, schema=replace(model.schema, updated_at=now))
-        acts.append(ChangeSchema(replace(before, application=model.application), stamped))
+        changes = tallied(differences(before, stamped))
+        acts.append(ChangeSchema(replace(before, application=model.application), stamped, changes))
     acts += keys.acts
     if not acts:
         return None

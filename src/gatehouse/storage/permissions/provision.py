@@ -1,7 +1,7 @@
 """The permission model as configuration files see it and change it (provision/store.py)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
@@ -13,6 +13,7 @@ from gatehouse.permissions.model.application import CENTRAL_ID, Application
 from gatehouse.permissions.model.application_key import ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.schema_version import Tally
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Change, Edited, NewApplication
 from gatehouse.provision.model import (
@@ -224,8 +225,8 @@ def _change_application(
             )
         case ChangeApplication(before, after):
             yield from edit_application(before.application_id, _if_same(before, after))
-        case ChangeSchema(kept, wanted):
-            yield from edit_schema(kept.application.application_id, _schema_change(kept, wanted), actor=by)
+        case ChangeSchema(kept, wanted, changes):
+            yield from edit_schema(kept.application.application_id, _schema_change(kept, wanted, changes), actor=by)
         case PutAccessKey(old, key):
             if old is not None:
                 yield from delete_access_key(old.application_id, old.key_id, ())
@@ -236,14 +237,16 @@ def _change_application(
             assert_never(one)
 
 
-def _schema_change(before: ApplicationModel, after: ApplicationModel) -> Change[ApplicationModel]:
+def _schema_change(
+    before: ApplicationModel, after: ApplicationModel, changes: Sequence[Tally]
+) -> Change[ApplicationModel]:
     def change(state: ApplicationModel) -> Edited[ApplicationModel]:
         _refuse_changed(state.schema, before.schema)
         if {key: _timeless(role) for key, role in state.roles.items()} != {
             key: _timeless(role) for key, role in before.roles.items()
         }:
             raise VersionConflict
-        return Edited(after, ())
+        return Edited(after, (), changes)
 
     return change
 

@@ -1,6 +1,6 @@
 """Keeps what rules and roles were at each save, within the transaction of the save."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -8,7 +8,6 @@ from sqlalchemy import bindparam, delete
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.permissions.documents.conditions import stored_condition
-from gatehouse.permissions.documents.differences import differences, tallied
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
@@ -32,12 +31,13 @@ FORGET_OLD = Statement(
 FORGET_ALL = Statement(delete(schema_versions).where(schema_versions.c.application_id == bindparam("of")))
 
 
-def keep_version(before: ApplicationModel, after: ApplicationModel, actor: str) -> Verb[None]:
+def keep_version(
+    before: ApplicationModel, after: ApplicationModel, *, changes: Sequence[Tally], actor: str
+) -> Verb[None]:
     """Part of every save. What was there before is kept too if no save brought it: the first state."""
     application_id = after.application.application_id
     yield KEEP(**_columns(before), actor="", changes=[])
-    changes = [msgspec.to_builtins(tally) for tally in tallied(differences(before, after))]
-    yield KEEP(**_columns(after), actor=actor, changes=changes)
+    yield KEEP(**_columns(after), actor=actor, changes=[msgspec.to_builtins(tally) for tally in changes])
     yield FORGET_OLD(of=application_id, up_to=after.schema.version - VERSIONS_MOST)
 
 

@@ -115,7 +115,8 @@ def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor:
     refuse_overgrown(_conditions(before), _conditions(after), what="an application's roles")
     yield UPDATE_SCHEMA(of=application_id, **_schema_columns(after.schema), updated_at=after.schema.updated_at)
     yield from _write_roles(before, after)
-    yield from keep_version(before, after, next((entry.actor for entry in edited.records), actor))
+    by = next((entry.actor for entry in edited.records), actor)
+    yield from keep_version(before, after, changes=edited.changes, actor=by)
     for entry in edited.records:
         yield from record(entry)
     return after

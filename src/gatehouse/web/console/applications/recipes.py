@@ -3,6 +3,7 @@
 The OpenID Connect programs are those of tests/interop, cut down to what one has to write.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
@@ -20,10 +21,11 @@ DISCOVERY: Final = Template("$discovery")
 ENVIRONMENT: Final = Template("""\
 OIDC_ISSUER=$issuer
 OIDC_CLIENT_ID=$client_id
-${secret_line}OIDC_REDIRECT_URI=$redirect
+${secret_line}OIDC_REDIRECT_URI=$redirect_shell
 OIDC_SCOPE="$scope"
 """)
 BY_HAND: Final = Template("""\
+REDIRECT=$redirect_shell
 VERIFIER=$$(openssl rand -hex 32)
 CHALLENGE=$$(printf %s "$$VERIFIER" | openssl dgst -sha256 -binary | openssl base64 -A | tr '+/' '-_' | tr -d '=')
 echo "$issuer/proxy/oauth/authorize?response_type=code&client_id=$client_id\
@@ -32,16 +34,17 @@ echo "$issuer/proxy/oauth/authorize?response_type=code&client_id=$client_id\
 
 # Open that address. With the code that comes back:
 curl -s '$issuer/proxy/oauth/token' $proof -d grant_type=authorization_code \\
-  -d "code=$$CODE" -d 'redirect_uri=$redirect' -d "code_verifier=$$VERIFIER"
+  -d "code=$$CODE" --data-urlencode "redirect_uri=$$REDIRECT" -d "code_verifier=$$VERIFIER"
 """)
 NATIVE: Final = Template("""\
+REDIRECT=$redirect_shell
 echo "$issuer/proxy/oauth/authorize?response_type=code&response_mode=query&client_id=$client_id\
 &redirect_uri=$encoded_redirect&scope=$encoded_scope&state=$$(openssl rand -hex 16)&nonce=$$(openssl rand -hex 16)"
 
 # Open that address. With the code that comes back:
-PROOF=$$(printf %s "$redirect$$OIDC_CLIENT_SECRET" | sha1sum | cut -d' ' -f1)
+PROOF=$$(printf %s "$$REDIRECT$$OIDC_CLIENT_SECRET" | sha1sum | cut -d' ' -f1)
 curl -s '$issuer/proxy/oauth/token' -H "Authorization: Bearer $$PROOF" \\
-  -d grant_type=authorization_code -d "code=$$CODE" -d 'redirect_uri=$redirect'
+  -d grant_type=authorization_code -d "code=$$CODE" --data-urlencode "redirect_uri=$$REDIRECT"
 """)
 OPENID_CLIENT: Final = Template("""\
 import * as oidc from "openid-client";
@@ -177,6 +180,7 @@ def values_of(client: Client, application: Application, issuer: str) -> Mapping[
         "issuer": issuer,
         "client_id": client.client_id,
         "redirect": redirect,
+        "redirect_shell": shlex.quote(redirect),
         "scope": scope,
         "discovery": discovery,
         "application_id": str(application.application_id),

@@ -1,15 +1,18 @@
 """Rules as forms write them, and as a schema has them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
 
 from gatehouse.kernel.errors import NotFound
+from gatehouse.permissions.commands.app_schemas import role_document
 from gatehouse.permissions.documents.rules import leaves, meta_entries
 from gatehouse.permissions.documents.trees import without_leaf
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import Leaf, Rule, Section
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.rights.guard import Operation, is_open
@@ -113,10 +116,23 @@ def section_of(model: ApplicationModel, section: Section) -> Tree:
 
 
 def removal_of(model: ApplicationModel, rule: Rule) -> dict[str, object]:
-    return {
-        rule.section.value: without_leaf(section_of(model, rule.section), rule.path),
+    """Without the rule, and without what roles say of it: a role that still named it would go on giving it."""
+    section = rule.section.value
+    given: dict[str, object] = {
+        section: without_leaf(section_of(model, rule.section), rule.path),
         "version": model.schema.version,
     }
+    if any(rule in meta_entries(role.meta) for role in model.roles.values()):
+        given["roles"] = {role.name: silenced(role, rule) for role in model.roles.values()}
+    return given
+
+
+def silenced(role: Role, rule: Rule) -> dict[str, object]:
+    said_of_section = role.meta.get(rule.section.value, {})
+    if rule not in meta_entries(role.meta) or not isinstance(said_of_section, Mapping):
+        return role_document(role)
+    left = {**role.meta, rule.section.value: without_leaf(said_of_section, rule.path)}
+    return role_document(role) | {"meta": left}
 
 
 def leaf_document(leaf: Leaf) -> dict[str, object]:

@@ -1,0 +1,85 @@
+"""Applications in a real browser: a document from a file, every screen for everybody, and nothing too wide."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.pages.test_look import NARROW, listen
+from tests.support.axe import violations
+from tests.support.console import ADA, SHOP, come_in, furnish
+from tests.support.service import Service
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGE: Final = f"/console/applications/{SHOP}"
+SCREENS: Final = (
+    "/console/applications",
+    "/console/applications/new",
+    *(
+        f"{PAGE}{rest}"
+        for rest in (
+            *("", "/remove", "/rules", "/rules/new", "/rules/login", "/rules/import"),
+            *("/rules/private_data.user.kick", "/rules/private_data.user.kick/remove"),
+            *("/versions", "/versions/compare?old=1&new=2", "/versions/1/restore"),
+            *("/access_keys", "/public_keys", "/service_tokens"),
+            *("/clients", "/new_client", "/clients/wiki", "/clients/wiki/recipe", "/clients/wiki/remove"),
+        )
+    ),
+)
+
+
+async def make_a_client(page: Page, service: Service) -> None:
+    await page.goto(f"{service.base_url}{PAGE}/new_client")
+    for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("redirect_uris", "https://wiki.example/cb")):
+        await page.locator(f"[name={name}]").fill(typed)
+    await page.get_by_role("button", name="Create client").click()
+    await expect(page.get_by_text("Keep it now")).to_be_visible()
+
+
+def content(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+async def import_a_file(page: Page, service: Service) -> None:
+    """Longer than a field of a form may be."""
+    await page.goto(f"{service.base_url}{PAGE}/rules")
+    async with page.expect_download() as exported:
+        await page.get_by_role("button", name="Export").click()
+    text = content(await (await exported.value).path())
+    long = text.replace("Handles money", "ä" * 1_000).replace("{", "{" + " " * 1_500)
+    assert len(long.encode()) > 65_536
+    await page.goto(f"{service.base_url}{PAGE}/rules/import")
+    await page.get_by_label("File", exact=True).set_input_files(
+        {"name": "schema.json", "mimeType": "application/json", "buffer": long.encode()}
+    )
+    await expect(page.locator("#document")).to_have_value(long)
+    await page.get_by_role("button", name="See what would change").click()
+    await expect(page.get_by_text("role changed")).to_be_visible()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Save document").click()
+    await expect(page.get_by_text("The document is saved.")).to_be_visible()
+
+
+async def test_a_file_is_imported_and_every_screen_is_for_everybody(service: Service, browser: Browser) -> None:
+    await furnish(service)
+    context = await browser.new_context(reduced_motion="reduce")
+    page = await context.new_page()
+    complaints = listen(page)
+    await come_in(service, page, ADA, "/console/applications")
+    await make_a_client(page, service)
+    await import_a_file(page, service)
+    found: dict[str, list[str]] = {}
+    for screen in SCREENS:
+        await page.set_viewport_size({"width": 1280, "height": 800})
+        await page.emulate_media(color_scheme="light")
+        await page.goto(f"{service.base_url}{screen}")
+        found[screen] = await violations(page)
+        await page.emulate_media(color_scheme="dark")
+        await page.set_viewport_size(NARROW)
+        width = await page.evaluate("document.documentElement.scrollWidth")
+        found[screen] += await violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
+    assert {screen: problems for screen, problems in found.items() if problems} == {}
+    assert complaints == []
+    await context.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench import single_sign_on
 from bench.answered import permission_answers
+from bench.console import console
 from bench.crowd import crowd
 from bench.figures import ROUNDS, Figure, keep, table
 from bench.kept import storage, synced_write
@@ -67,6 +68,7 @@ def on_sqlite(scratch: Path) -> Iterator[Figure]:
     if single_sign_on.has_peer():
         yield from single_sign_on.on_sqlite(program, scratch)
     yield from crowd(f"sqlite:///{scratch}/crowd.db", "SQLite")
+    yield from console(f"sqlite:///{scratch}/console.db", scratch / "console", "SQLite")
 
 
 def on_postgres(scratch: Path) -> Iterator[Figure]:
@@ -80,6 +82,7 @@ def on_postgres(scratch: Path) -> Iterator[Figure]:
             yield from single_sign_on.on_postgres(Program(scratch), scratch, databases)
         yield from held_elsewhere(Program(scratch), scratch / "nodes", cluster.create_database_now())
         yield from crowd(cluster.create_database_now(), "PostgreSQL")
+        yield from console(cluster.create_database_now(), scratch / "console-postgres", "PostgreSQL")
 
 
 if __name__ == "__main__":

@@ -229,3 +229,24 @@ async def test_of_the_last_two_administrators_who_go_at_once_one_stays(storage: 
     left = pair[[isinstance(answer, LastAdministrator) for answer in answers].index(True)]
     assert await now(storage, left) == left
     await storage.profile.erase(left.user_id, entry_about(left), even_last_administrator=True, now=NOW)
+
+
+@pytest.mark.parametrize("second", ["block", "erase"])
+async def test_of_the_last_two_administrators_one_blocked_and_one_taken_at_once_one_stays(
+    storage: Storage, second: str
+) -> None:
+    anna, bert = [await a_person(storage, administrator=True) for _ in range(2)]
+    blocking = storage.accounts.set_blocked(anna.user_id, entry_about(anna), blocked=True, now=NOW)
+    other = (
+        storage.accounts.set_blocked(bert.user_id, entry_about(bert), blocked=True, now=NOW)
+        if second == "block"
+        else storage.profile.erase(bert.user_id, entry_about(bert), even_last_administrator=False, now=NOW)
+    )
+    answers = await asyncio.gather(blocking, other, return_exceptions=True)
+    assert [type(answer).__name__ for answer in answers].count("LastAdministrator") == 1
+    left = anna if isinstance(answers[0], LastAdministrator) else bert
+    assert await now(storage, left) == left
+    allowed = await storage.accounts.set_blocked(
+        left.user_id, entry_about(left), blocked=True, now=NOW, even_last_administrator=True
+    )
+    assert allowed.blocked

@@ -1,8 +1,10 @@
 """People in the console: a studio with one person of each kind, and a browser of each."""
 
+from collections.abc import Sequence
 from string import Template
 from typing import Final
 
+import httpx2
 from playwright.async_api import Page
 
 from gatehouse.app.provisioning import provisioning_of
@@ -13,7 +15,7 @@ from gatehouse.provision.sections.section import Terms
 from gatehouse.provision.sections.table import SECTIONS
 from tests.support.builders import ORIGIN
 from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.visitor import PASSWORD, Visitor, hidden_fields
 
 SHOP: Final = 50001
 WIKI: Final = 50002
@@ -129,3 +131,11 @@ async def come_in(service: Service, page: Page, user_id: str, path: str = "/cons
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in", exact=True).click()
     await page.wait_for_url(f"**{path}")
+
+
+async def send(visitor: Visitor, path: str, **fields: str | Sequence[str]) -> httpx2.Response:
+    """A form whose rows are lists: the guard and the version of the page last seen, and these fields."""
+    assert visitor.page is not None
+    hidden = {name: value for name, value in hidden_fields(visitor.page.text).items() if name in ("csrf", "version")}
+    visitor.page = await visitor.client.post(path, data={**hidden, **fields})
+    return visitor.page

@@ -187,6 +187,9 @@ FULL_ACCOUNT: Final = replace(
     ),
 )
 
+WHY_DENIED: Final = page.WhyDenied(
+    by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
+)
 STATES: Final[Mapping[str, PageContext]] = {
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(
@@ -250,6 +253,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     **{f"game-{end.value.replace('_', '-')}": sso.GameEndContext(end=end) for end in GameEnd},
     "game-followed": sso.GameEndContext(end=GameEnd.CONFIRMED, gsid="confirmed"),
     "game-denied": sso.GameDeniedContext(application="Sky Raiders", login=ANNA, ask="Mind Games"),
+    "game-denied-explained": sso.GameDeniedContext(application="Sky Raiders", login=ANNA, why=WHY_DENIED),
     "game-denied-unnamed": sso.GameDeniedContext(login=LONG_LOGIN),
     "device-done": sso.DeviceDoneContext(is_signed_in=True),
     "device-cancelled": sso.DeviceDoneContext(is_signed_in=False),
@@ -342,6 +346,13 @@ STATES: Final[Mapping[str, PageContext]] = {
         everywhere=True, application="Sky Atlas", return_to="https://atlas.studio.example/"
     ),
     "throttled": page.ThrottledContext(retry_after=90, start_again="/sign-in"),
+    "access-denied-explained": page.AccessDeniedContext(
+        application="Sky Atlas",
+        login=ANNA,
+        ask=("Mind Games",),
+        return_to="https://atlas.studio.example/cb?error=access_denied",
+        why=WHY_DENIED,
+    ),
     "access-denied": page.AccessDeniedContext(
         csrf=CSRF,
         interaction=ASK,

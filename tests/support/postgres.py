@@ -54,6 +54,7 @@ class PostgresCluster:
         self._names = count(1)
         self._directory: Path | None = None
         self._server: WatchedProcess | None = None
+        self._clerk = Clerk()
 
     def __enter__(self) -> Self:
         self.start()
@@ -84,6 +85,7 @@ class PostgresCluster:
         self._server.wait_until_started(self.ready, self._server.stderr)
 
     def stop(self, mode: StopMode = "fast") -> None:
+        self._clerk.leave()
         if self._server is not None:
             self._server.stop(STOP_SIGNALS[mode])
 
@@ -93,6 +95,7 @@ class PostgresCluster:
 
     def remove(self) -> None:
         """Stop at once and delete everything."""
+        self._clerk.leave()
         if self._server is not None:
             self._server.kill()
         if self._directory is not None:
@@ -106,34 +109,54 @@ class PostgresCluster:
 
     async def create_database(self, template: str | None = None) -> str:
         """The URL of a new database: empty, or a copy of the one at the template URL (then unused by all)."""
-        name = f"test_{next(self._names)}"
-        source = "template0" if template is None else database_of(template)
-        await self._execute(f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY")
-        return self.url(name)
+        return await asyncio.to_thread(self.create_database_now, template)
 
     async def drop(self, url: str) -> None:
         """Drop the database at this URL, whoever is connected."""
-        await self._execute(f"DROP DATABASE IF EXISTS {database_of(url)} WITH (FORCE)")
+        await asyncio.to_thread(self.drop_now, url)
 
     def create_database_now(self, template: str | None = None) -> str:
         """`create_database` where nothing can be awaited, such as a fixture for both kinds of tests."""
-        return run_elsewhere(self.create_database(template))
+        name = f"test_{next(self._names)}"
+        source = "template0" if template is None else database_of(template)
+        self._clerk.execute(self.url(), f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY")
+        return self.url(name)
 
     def drop_now(self, url: str) -> None:
-        run_elsewhere(self.drop(url))
-
-    async def _execute(self, statement: str) -> None:
-        connection = await asyncpg.connect(self.url())
-        try:
-            await connection.execute(statement)
-        finally:
-            await connection.close()
+        self._clerk.execute(self.url(), f"DROP DATABASE IF EXISTS {database_of(url)} WITH (FORCE)")
 
     def _initialise(self, data: Path) -> None:
         command = [str(self._programs / "initdb"), "--pgdata", str(data), "--username", ADMINISTRATOR]
         command += ["--auth", "trust", "--no-locale", "--encoding", "UTF8", "--no-sync"]
         with WatchedProcess(command, cwd=data.parent, user=server_user()) as initdb:
             initdb.wait_until_started("Success", initdb.stdout)
+
+
+class Clerk:
+    """Makes and drops databases on a loop of his own, whoever may be awaiting what; he keeps his connection."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._runner = asyncio.Runner()
+        self._connection: asyncpg.Connection | None = None
+
+    def execute(self, url: str, statement: str) -> None:
+        self._thread.submit(self._runner.run, self._execute(url, statement)).result()
+
+    def leave(self) -> None:
+        self._thread.submit(self._close).result()
+
+    async def _execute(self, url: str, statement: str) -> None:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await asyncpg.connect(url)
+        await self._connection.execute(statement)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._runner.run(self._connection.close())
+            self._connection = None
+        self._runner.close()
+        self._runner = asyncio.Runner()
 
 
 def database_of(url: str) -> str:

@@ -1,15 +1,16 @@
-"""Races between processes: each racer opens the database itself, waits for the gun, and tells what it got.
+"""Races between processes: each racer opens the database for itself, waits for the gun, and tells what it got.
 
 Run as a program by `race`; a race inside one event loop would prove the loop's order, not the database's.
 """
 
 import asyncio
+import atexit
 import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_bytes, token_hex
 from typing import Final
@@ -31,6 +32,7 @@ from tests.support.clock import MovableClock
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
 
 Act = Callable[[Storage, int], Awaitable[None]]
+Racer = subprocess.Popen[str]
 
 ROOT: Final = Path(__file__).parent.parent.parent
 WON: Final = "won"
@@ -38,6 +40,7 @@ CODE: Final = bytes(32)  # of the grant that acts on grants race for
 GRANT: Final = "0" * 32
 GSID: Final = "00000000-0000-4000-8000-000000000000"  # the game session that is raced for
 RACED: Final = "1000000001"  # the account that acts on second factors race for
+STABLE: Final[list[Racer]] = []  # those that wait for their next race
 CHEAP: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
 
 
@@ -205,32 +208,53 @@ def race(act: Act, url: str, *, racers: int = 4, each: int = 5) -> Counter[str]:
 
 
 def race_in_turn(acts: Sequence[Act], url: str, *, racers: int = 2, each: int = 10) -> dict[str, Counter[str]]:
-    """Several races, one after the other, between the same processes: starting them is what takes time."""
-    names = ",".join(act.__name__ for act in acts)
-    command = [sys.executable, "-m", "tests.support.racers", names, url, str(each)]
-    with ExitStack() as stack:
-        processes = [
-            stack.enter_context(
-                subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            )
-            for _ in range(racers)
-        ]
-        return {act.__name__: one_race(processes) for act in acts}
+    """Several races, one after the other, between the same processes."""
+    asked = json.dumps({"acts": [act.__name__ for act in acts], "url": url, "each": each})
+    with kept_racers(racers) as processes:
+        say_to(processes, asked)
+        outcomes = {act.__name__: one_race(processes) for act in acts}
+        assert {heard_from(process) for process in processes} == {"left\n"}
+    return outcomes
 
 
-def one_race(processes: Sequence[subprocess.Popen[str]]) -> Counter[str]:
+@contextmanager
+def kept_racers(number: int) -> Iterator[Sequence[Racer]]:
+    """Processes that have raced before, for starting them is what takes time; whoever stumbles never races again."""
+    processes = [STABLE.pop() if STABLE else started() for _ in range(number)]
+    try:
+        yield processes
+    except BaseException:
+        for process in processes:
+            process.kill()
+            process.communicate()
+        raise
+    STABLE.extend(processes)
+
+
+def started() -> Racer:
+    command = [sys.executable, "-m", "tests.support.racers"]
+    racer = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(racer.communicate)  # it ends with its input
+    return racer
+
+
+def one_race(processes: Sequence[Racer]) -> Counter[str]:
     assert {heard_from(process) for process in processes} == {"ready\n"}
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
+    say_to(processes, "go")
     outcomes: Counter[str] = Counter()
     for process in processes:
         outcomes.update(json.loads(heard_from(process)))
     return outcomes
 
 
-def heard_from(process: subprocess.Popen[str]) -> str:
+def say_to(processes: Sequence[Racer], line: str) -> None:
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+
+
+def heard_from(process: Racer) -> str:
     assert process.stdout is not None
     return process.stdout.readline()
 
@@ -242,6 +266,7 @@ async def run(acts: Sequence[str], url: str, each: int) -> None:
             sys.stdin.readline()
             outcomes = await asyncio.gather(*(outcome(ACTS[act], storage, n) for n in range(each)))
             print(json.dumps(outcomes), flush=True)  # noqa: T201
+    print("left", flush=True)  # noqa: T201 - the database is nobody's again
 
 
 async def outcome(act: Act, storage: Storage, n: int) -> str:
@@ -255,4 +280,5 @@ async def outcome(act: Act, storage: Storage, n: int) -> str:
 
 
 if __name__ == "__main__":
-    asyncio.run(run(sys.argv[1].split(","), sys.argv[2], int(sys.argv[3])))
+    while asked := sys.stdin.readline():
+        asyncio.run(run(**json.loads(asked)))

@@ -1,5 +1,6 @@
 """The whole service in the test's own process: real server, real database, a clock the test moves."""
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -7,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import httpx2
+import pytest
 
+from gatehouse.accounts import passwords
 from gatehouse.app.front import front
 from gatehouse.app.gamesessions import GameRoom
 from gatehouse.app.house import House, open_house
@@ -49,12 +52,15 @@ async def running_service(
     port = free_port()
     loaded = settings_for(url, data, port=port, **(environment or {}))
     base_url = loaded.settings.server.base_url
-    async with open_house(loaded, clock=clock, serving=True) as house:
-        served = front(house, stopping=stopping)
-        async with (
-            serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready),
-            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NOBODY) as client,
-        ):
-            yield Service(
-                house=house, client=client, clock=clock, base_url=base_url, stopping=stopping, game=served.game
-            )
+    with pytest.MonkeyPatch.context() as patch:
+        # Hashing stands back for the event loop (P15): beside other tests it would wait for all of them.
+        patch.setattr(passwords, "LEAST_URGENT", os.getpriority(os.PRIO_PROCESS, 0))
+        async with open_house(loaded, clock=clock, serving=True) as house:
+            served = front(house, stopping=stopping)
+            async with (
+                serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready),
+                httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NOBODY) as client,
+            ):
+                yield Service(
+                    house=house, client=client, clock=clock, base_url=base_url, stopping=stopping, game=served.game
+                )

@@ -8,8 +8,7 @@ from gatehouse.keys.model import KeyLine, SigningKey, State, state
 
 WIDTH: Final = 1_000  # of the picture, in its own units
 SHOWN_MOST: Final = 6  # keys of one line, the newest
-DAY: Final = 86_400
-THINNEST: Final = 4  # units: what lasts an hour is still to be seen beside a year
+THINNEST: Final = 8  # units: what lasts an hour is still to be seen beside a year
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ def picture(keys: Sequence[SigningKey], lines: Sequence[KeyLine], *, now: int, e
     """One axis for all lines; `every` is how long a key signs, so that the next change is in the picture."""
     chosen = {line: _newest(keys, line) for line in lines}
     shown = [key for own in chosen.values() for key in own]
-    begins = min([now - DAY, *(key.created_at for key in shown)])
+    begins = min([now - every // 6, *(key.created_at for key in shown)])
     ends = max([now + every, *(key.verifies_until for key in shown), *(key.signs_until for key in shown)])
     axis = Axis(begins=begins, ends=ends)
     return Picture(

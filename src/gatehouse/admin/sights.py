@@ -3,9 +3,31 @@
 from collections.abc import Collection
 
 from gatehouse.admin.model.sight import Sight, SightStore
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.callers.callers import Caller
+from gatehouse.permissions.callers.desk import Desk
+from gatehouse.permissions.callers.standing import CallerKind
+from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.permissions.rights.guard import About, Operation, is_open
 from gatehouse.permissions.rights.rights import Rights
+
+
+class Doorway:
+    """Whether the console has anything for somebody: what the account page asks before it points there."""
+
+    def __init__(self, *, desk: Desk, reading: Reading, sights: "Sights") -> None:
+        self._desk = desk
+        self._reading = reading
+        self._sights = sights
+
+    async def is_open(self, user_id: str, address: Address | None) -> bool:
+        facts = await self._reading.facts(user_id, (CENTRAL_ID,))
+        if facts is None:
+            return False
+        visit = await self._desk.visit(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
+        return (await self._sights.of(visit.rights)).is_anything
 
 
 class Sights:

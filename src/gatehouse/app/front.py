@@ -114,7 +114,7 @@ def endpoints(
         *permission_endpoints(house, rooms),
         # pages
         *setup_page.endpoints(),
-        *people_pages(house, them, pages=pages),
+        *people_pages(house, them, pages=pages, desk=rooms.desk),
         *Door(lambda: console(house, them, rooms=rooms, pages=pages, samples=samples)).endpoints(),
         assets.endpoint(),
     ]

@@ -16,9 +16,12 @@ from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import SignIn
+from gatehouse.admin.sights import Doorway, Sights
 from gatehouse.app.house import House
 from gatehouse.app.mailing import composer
 from gatehouse.oauth.consent import Consents
+from gatehouse.permissions.callers.desk import Desk
+from gatehouse.storage.admin.sight import SightStorage
 from gatehouse.throttle.allowance import Allowance
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.account import AccountPage
@@ -82,20 +85,22 @@ def account_pages(
     consents: Consents,
     browsers: Browsers,
     pages: Pages,
+    desk: Desk,
 ) -> list[Endpoint]:
     store, clock, recorder = house.storage.profile, house.clock, house.recorder
     base_url = house.settings.server.base_url
     notices = Notices(https=base_url.startswith("https:"))
-    desk = OwnerDesk(browsers=browsers, sessions=sessions, pages=pages, notices=notices)
+    owners = OwnerDesk(browsers=browsers, sessions=sessions, pages=pages, notices=notices)
     profile = Profile(store=store, recorder=recorder, clock=clock)
     account = AccountPage(
         profile=profile,
         data=house.data_desk,
         consents=consents,
-        desk=desk,
+        desk=owners,
         pages=pages,
         notices=notices,
         places=places(house.settings.accounts.geoip_file),
+        doorway=Doorway(desk=desk, reading=house.reading, sights=Sights(SightStorage(house.storage.runner))),
         clock=clock,
         mail_is_logged=house.mail_is_shown,
     )
@@ -117,20 +122,20 @@ def account_pages(
             new_address=new_address(house),
             new_password=new_password,
             account=account,
-            desk=desk,
+            desk=owners,
             pages=pages,
         ).endpoints(),
         *FactorForms(
-            totp=totp, passkeys=passkeys, email_codes=email_codes, recovery=recovery, account=account, desk=desk
+            totp=totp, passkeys=passkeys, email_codes=email_codes, recovery=recovery, account=account, desk=owners
         ).endpoints(),
-        *SessionForms(sessions=sessions, desk=desk).endpoints(),
-        *ApplicationForms(consents=consents, desk=desk).endpoints(),
+        *SessionForms(sessions=sessions, desk=owners).endpoints(),
+        *ApplicationForms(consents=consents, desk=owners).endpoints(),
         *DataForms(
             export=export(house),
             data=house.data_desk,
             erasure=erasure(house),
             browsers=browsers,
-            desk=desk,
+            desk=owners,
         ).endpoints(),
         *ConfirmPage(
             confirmation=confirmation,
@@ -138,7 +143,7 @@ def account_pages(
             passkeys=passkeys,
             devices=devices,
             browsers=browsers,
-            desk=desk,
+            desk=owners,
             notices=notices,
         ).endpoints(),
     ]

@@ -33,6 +33,7 @@ from gatehouse.mail.composer import Composer
 from gatehouse.oauth.device_occasion import KIND as DEVICE
 from gatehouse.oauth.device_occasion import DeviceOccasion
 from gatehouse.oauth.occasion import KIND as AUTHORIZE
+from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.login import LoginRules
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.throttle.guesses import Guesses
@@ -201,7 +202,7 @@ def browsers_of(house: House, them: People) -> Browsers:
     )
 
 
-def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
+def people_pages(house: House, them: People, *, pages: Pages, desk: Desk) -> list[Endpoint]:
     """The pages of design order: the way in, then the account."""
     browsers = browsers_of(house, them)
     way = Way(interactions=them.interactions, browsers=browsers, pages=pages)
@@ -294,5 +295,6 @@ def people_pages(house: House, them: People, *, pages: Pages) -> list[Endpoint]:
             consents=them.authorizing.consents,
             browsers=browsers,
             pages=pages,
+            desk=desk,
         ),
     ]

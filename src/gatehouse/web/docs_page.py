@@ -51,7 +51,7 @@ def endpoints(
     return [openapi.endpoint_for(document), shown]
 
 
-def page_of(assets: Assets, *, demo: bool) -> str:
+def page_of(assets: Assets, *, demo: bool = False) -> str:
     title = "Gatehouse API (Demo)" if demo else "Gatehouse API"
     mark = '<p role="note"><strong>Demo</strong></p>\n' if demo else ""
     icon, style, bundle, start = (escape(assets.address(name)) for name in (ICON, STYLE, BUNDLE, START))

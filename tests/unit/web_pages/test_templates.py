@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import Markup
 
+from gatehouse.permissions.login import Barred
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.formats import DAY, HOUR, MINUTE, ago, moment, wait
@@ -16,7 +17,7 @@ from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
 from gatehouse.web.pages.words import FALLBACK, Languages, Words, load_languages
 from gatehouse.web.static import DIRECTORY, Assets
-from tests.support.gallery import CSRF, FULL_ACCOUNT, NOW, SIGN_IN, STATES
+from tests.support.gallery import CSRF, FULL_ACCOUNT, NOW, SIGN_IN, STATES, WHY_DENIED
 
 TEMPLATES = DIRECTORY.parent / "templates"
 NAMES = sorted(
@@ -85,7 +86,8 @@ def test_every_text_is_said_somewhere() -> None:
     pages = Pages(Assets(), languages=Languages({FALLBACK: words}), demo=True)
     troubles = [replace(SIGN_IN, problem=Problem(what=what)) for what in Trouble]
     notices = [replace(SIGN_IN, notice=notice) for notice in Notice]
-    for context in [*STATES.values(), *troubles, *notices]:
+    denials = [replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=one)) for one in Barred]
+    for context in [*STATES.values(), *troubles, *notices, *denials]:
         pages.text(context, Look(lang=FALLBACK, query=""))
     for month in range(12):
         moment(words, NOW + month * 30 * DAY)

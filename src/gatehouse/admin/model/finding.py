@@ -17,7 +17,7 @@ class NamedApplication:
 
 class FindingStore(Protocol):
     async def people(self, search: str, limit: int, *, with_logins: bool) -> Sequence[NamedPerson]:
-        """Whose nick, id or, `with_logins`, login has the text somewhere; an exact one comes first."""
+        """Whose nick, id or, `with_logins`, login begins so, ignoring case; the shortest nick first."""
 
     async def applications(self, application_ids: Collection[int]) -> Mapping[int, str]:
         """Names by id."""

@@ -31,6 +31,7 @@ class Page(Generic[T]):
     total: int
     number: int = 1
     size: int = PAGE_SIZE
+    is_cut: bool = False  # there are more than `total`, and nobody counted them
 
     @property
     def last(self) -> int:

@@ -45,7 +45,6 @@ class Standing:
     seen_at: int
     administers: bool  # holds the role at the root of application 1
     project_id: str  # of a service account
-    tags: Sequence[str]  # that others have: to choose from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

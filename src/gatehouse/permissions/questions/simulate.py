@@ -92,10 +92,17 @@ def concerned(before: Outline, after: Outline, reach: Reach) -> Candidates:
     found = replace(nobody(before), user_ids=reach.user_ids)
     if reach.project_id:
         return joined(found, joined(in_project(before, reach.project_id), in_project(after, reach.project_id)))
+    if is_same(before, after):
+        return found
     keys = changed_roles(before, after)
     found = joined(found, joined(touched_by_roles(before, keys), touched_by_roles(after, keys)))
     defaults = compiled_model(before.model).schema.yes != compiled_model(after.model).schema.yes
     return replace(found, everyone=found.everyone or defaults)
+
+
+def is_same(before: Outline, after: Outline) -> bool:
+    """Whether the application is as it was: every save of its schema or of a role is a version (R6)."""
+    return before.versions[:2] == after.versions[:2]
 
 
 def changed_roles(before: Outline, after: Outline) -> set[str]:
@@ -109,11 +116,12 @@ def as_it_counts(role: Role | None) -> Role | None:
 
 def effects(crowd: Crowd, rehearsed: Rehearsed, reach: Reach, now: int) -> list[Effect]:
     structure = overlaid(crowd.outline.structure, rehearsed.outline.structure)
+    after = crowd.outline if is_same(crowd.outline, rehearsed.outline) else rehearsed.outline  # compiled once
     found = (
         effect(
             facts.subject.user_id,
             evaluate(crowd.outline.model, facts, crowd.outline.structure, now=now, address=None),
-            evaluate(rehearsed.outline.model, facts_after(facts, rehearsed, reach), structure, now=now, address=None),
+            evaluate(after.model, facts_after(facts, rehearsed, reach), structure, now=now, address=None),
             now,
         )
         for facts in crowd.people

@@ -3,35 +3,33 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import Boolean, and_, bindparam, case, func, or_, select
-from sqlalchemy.types import Text
+from sqlalchemy import Boolean, ColumnElement, bindparam, func, or_, select
 
 from gatehouse.admin.model.finding import NamedApplication
 from gatehouse.admin.model.names import NamedPerson
 from gatehouse.admin.model.sight import Sight
-from gatehouse.storage.admin.searching import ESCAPE, SEARCH, anywhere, found_in
+from gatehouse.storage.admin.searching import beginning, begins
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Statement, Verb
 from gatehouse.storage.tables import applications, users
 
-_WITH_LOGINS: Final = bindparam("with_logins", type_=Boolean())
-_EXACT: Final = bindparam("exact", type_=Text())
-_LOGIN: Final = and_(_WITH_LOGINS, func.lower(func.coalesce(users.c.login, "")).like(SEARCH, escape=ESCAPE))
-
-PEOPLE = Statement(
-    select(users.c.user_id, users.c.nick, users.c.login)
-    .where(or_(found_in(users.c.nick, users.c.user_id), _LOGIN))
-    .order_by(
-        case(
-            (users.c.user_id == _EXACT, 0),
-            (func.lower(users.c.nick) == func.lower(_EXACT), 1),
-            (and_(_WITH_LOGINS, users.c.login_key == func.lower(_EXACT)), 1),
-            else_=2,
-        ),
-        users.c.user_id,
-    )
-    .limit(bindparam("most"))
+_NICK: Final = func.lower(users.c.nick)
+_BY_NAME: Final = (
+    begins(_NICK, "nick"),
+    begins(_NICK, "plain"),  # SQLite leaves letters beyond ASCII as they are
+    begins(users.c.user_id, "id"),
 )
+
+
+def _people(*ways: ColumnElement[bool]) -> Statement:
+    """Each way is a range of an index; the shortest of what begins so is nearest to what was typed."""
+    found = select(users.c.user_id, users.c.nick, users.c.login).where(or_(*ways))
+    nearest = (func.length(users.c.nick), users.c.user_id)
+    return Statement(found.order_by(*nearest).limit(bindparam("most")))
+
+
+BY_NAME = _people(*_BY_NAME)
+BY_NAME_OR_LOGIN = _people(*_BY_NAME, begins(users.c.login_key, "login"))
 NAMES = Statement(
     select(applications.c.application_id, applications.c.name).where(
         OneOfNumbers(applications.c.application_id, "numbers")
@@ -53,7 +51,12 @@ SEEN = Statement(
 
 
 def people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequence[NamedPerson]]:
-    rows = yield PEOPLE(search=anywhere(search), exact=search, with_logins=with_logins, most=limit)
+    plain = "".join(letter.lower() if letter.isascii() else letter for letter in search)
+    ways = beginning("nick", search.lower()) | beginning("plain", plain) | beginning("id", search)
+    if with_logins:
+        rows = yield BY_NAME_OR_LOGIN(**ways, **beginning("login", search.casefold()), most=limit)
+    else:
+        rows = yield BY_NAME(**ways, most=limit)
     return [
         NamedPerson(user_id=row.user_id, nick=row.nick, login=(row.login or "") if with_logins else "")
         for row in rows

@@ -31,7 +31,7 @@ from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
 from gatehouse.storage.tables import audit_events, role_assignments, sessions, user_tags, users
 
-COUNTED_MOST: Final = 200_000  # beyond that nobody turns pages
+COUNTED_MOST: Final = 10_000  # beyond that nobody turns pages, and counting would take longer than looking
 _TAG: Final = bindparam("tag", type_=Text())
 _DOMAIN: Final = bindparam("domain", type_=Text())
 
@@ -114,7 +114,7 @@ def _statements(among: Among, *, tagged: bool, searched: bool, by_domain: bool) 
             *_conditions(among, tagged=tagged, searched=searched, by_domain=by_domain)
         )
         ordered = ids.order_by(users.c.reg_time.desc(), users.c.user_id.desc())
-    counted = select(func.count().label("total")).select_from(ids.limit(COUNTED_MOST).subquery())
+    counted = select(func.count().label("total")).select_from(ids.limit(COUNTED_MOST + 1).subquery())
     return Statement(ordered.limit(SIZE).offset(OFFSET)), Statement(counted)
 
 
@@ -141,9 +141,10 @@ def listed(among: Among, tag: str, wanted: Wanted, now: int) -> Verb[Page[Person
     rows = {row.user_id: row for row in (yield SHOWN(ids=named, now=now))}
     return Page(
         rows=[line(rows[one]) for one in named if one in rows],
-        total=count.total,
+        total=min(count.total, COUNTED_MOST),
         number=wanted.page,
         size=wanted.size,
+        is_cut=count.total > COUNTED_MOST,
     )
 
 

@@ -36,12 +36,10 @@ from gatehouse.storage.tables import (
     service_accounts,
     sessions,
     user_records,
-    user_tags,
 )
 
 OF: Final = bindparam("of", type_=Text())
 _NOW: Final = bindparam("now", type_=BigInteger())
-TAGS_OFFERED: Final = 200
 _EMPTY: Final = "{}"
 
 STANDING = Statement(
@@ -70,7 +68,6 @@ STANDING = Statement(
         .label("project_id"),
     )
 )
-TAGS = Statement(select(user_tags.c.tag).distinct().order_by(user_tags.c.tag).limit(TAGS_OFFERED))
 APPLICATIONS = Statement(
     select(applications.c.application_id, applications.c.name)
     .where(applications.c.removed.is_(False))
@@ -176,7 +173,6 @@ def standing(user_id: str, now: int) -> Verb[Standing]:
         seen_at=max(row.seen_at or 0, row.signed_in_at or 0),
         administers=bool(row.administers),
         project_id=row.project_id or "",
-        tags=[tag.tag for tag in (yield TAGS())],
     )
 
 

@@ -41,6 +41,8 @@ GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in Event))
 OFFERED_MOST: Final = 500  # applications to choose from
 CHUNK: Final = 1_000  # records of a file read at a time
 IMPORTANT: Final = "; high"  # how the log's table marks what somebody should look at
+SHOW_RECORD: Final = "gatehouse audit show --record"
+VERIFY: Final = "gatehouse audit verify"
 RECORD_ID: Final = 32  # letters
 
 
@@ -109,6 +111,7 @@ class EntryContext(PageContext):
 
     told: Told
     administers: bool
+    command: str  # that tells the same
 
 
 class ActivityScreens:
@@ -149,7 +152,8 @@ class ActivityScreens:
         if not guest.rights.administers and record.subject not in await self._subjects(guest):
             require(guest.rights, Operation.ADMINISTER)
         (told,) = await self._told([record], guest)
-        context = EntryContext(told=told, administers=guest.rights.administers)
+        command = f"{SHOW_RECORD} {record.record_id}\n{VERIFY}"
+        context = EntryContext(told=told, administers=guest.rights.administers, command=command)
         return self._desk.show(request, guest, HERE, context)
 
     async def _found(self, looked: Looked, query: ActivityQuery) -> Activity:

@@ -52,7 +52,7 @@ from gatehouse.web.console.staging import (
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 
-PEOPLE_MOST: Final = 200  # of one review: each is rehearsed
+PEOPLE_MOST: Final = 100  # of one review: each is rehearsed
 
 
 class ApplyForm(Guarded, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """People by roles of an application: the table whose cells are staged, and the same as files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -68,7 +68,7 @@ class ScopeChoice:
 class PersonRow:
     person: PersonLine
     version: int
-    cells: Sequence[RoleCell]
+    cells: Sequence[tuple[RoleCell, bool]]  # and whether it can be changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,7 @@ class UsersContext(PageContext):
     path: str
     found: Page[PersonLine]
     rows: Sequence[PersonRow]
+    kinds: Collection[tuple[RoleCell, bool]]  # each once, as it is drawn
     columns: Page[RoleColumn]
     scopes: Sequence[ScopeChoice]
     chosen: ScopeChoice
@@ -132,11 +133,13 @@ class UsersTable:
             by_part_of_login=guest.rights.administers,
         )
         found = await self._people.people(model.application.application_id, asked)
+        rows = await self._rows(model, chosen.scope, found.rows, columns.rows)
         context = UsersContext(
             head=head(guest, model, TAB),
             path=path_of(model.application.application_id, TAB),
             found=found,
-            rows=await self._rows(model, chosen.scope, found.rows, columns.rows),
+            rows=rows,
+            kinds={cell for row in rows for cell in row.cells},
             columns=columns,
             scopes=scopes,
             chosen=chosen,
@@ -201,9 +204,16 @@ class UsersTable:
             PersonRow(
                 person=one,
                 version=facts[one.user_id].records[application_id].version,
-                cells=assignments.cells(
-                    model, facts[one.user_id], crowd.outline.structure, scope, roles=roles, now=now
-                ),
+                cells=[
+                    (cell, column.is_open and not cell.is_through)
+                    for column, cell in zip(
+                        columns,
+                        assignments.cells(
+                            model, facts[one.user_id], crowd.outline.structure, scope, roles=roles, now=now
+                        ),
+                        strict=True,
+                    )
+                ],
             )
             for one in people
             if one.user_id in facts

@@ -24,6 +24,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.rights.guard import Operation, is_open, require
+from gatehouse.web.console.activity import SHOW_RECORD
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.listing import ListQuery, csv_file
 from gatehouse.web.console.places import Entry
@@ -97,6 +98,7 @@ class RecordContext(PageContext):
     refusal: Refusal | None = None
     subject: str = ""  # as much of it as may be shown
     ref: str = ""  # of the session, while it lasts
+    command: str = ""  # that tells the same
 
 
 class GameScreens:
@@ -198,6 +200,7 @@ class GameScreens:
             refusal=found,
             subject=ref_of(found.subject) if is_gsid else found.subject,
             ref=ref_of(found.subject) if lasting is not None else "",
+            command=f"{SHOW_RECORD} {found.record_id}",
         )
         return self._desk.show(request, guest, HERE, context)
 

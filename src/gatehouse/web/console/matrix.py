@@ -1,6 +1,6 @@
 """Roles by rules of an application: the table whose cells are staged, and the same as files."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +43,7 @@ class Cell:
     word: str
     params: str
     is_open: bool
+    is_protected: bool  # the rule is, and the role is not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,7 @@ class MatrixContext(PageContext):
     path: str
     version: int
     groups: Sequence[ShownGroup]
+    kinds: Collection[Cell]  # each once: thousands of cells are few different ones, and drawn once
     columns: Page[Column]
     rules: Page[Row]
     search: str
@@ -102,11 +104,13 @@ class MatrixTable:
         found = searched(matrix.rows(model), query.q)
         pages = matrix.pages(found)
         number = min(max(1, query.page), len(pages))
+        groups = [shown_group(group, columns.rows) for group in pages[number - 1]]
         context = MatrixContext(
             head=head(guest, model, TAB),
             path=path_of(model.application.application_id, TAB),
             version=model.schema.version,
-            groups=[shown_group(group, columns.rows) for group in pages[number - 1]],
+            groups=groups,
+            kinds={one for group in groups for line in group.rows for one in line.cells},
             columns=columns,
             rules=Page(rows=(), total=len(found), number=number, size=max(1, -(-len(found) // len(pages)))),
             search=query.q,
@@ -157,7 +161,8 @@ def shown_group(group: Group, columns: Sequence[Column]) -> ShownGroup:
 
 def cell(row: Row, column: Column) -> Cell:
     said = column.said(row.rule)
-    return Cell(said.text, said.word, ", ".join(said.params or ()), row.is_open_to(column))
+    shut = row.protected and not column.role.protected
+    return Cell(said.text, said.word, ", ".join(said.params or ()), row.is_open_to(column), shut)
 
 
 def said_cells(model: ApplicationModel) -> list[dict[str, str]]:

@@ -10,10 +10,12 @@ from gatehouse.accounts.own import activity
 from gatehouse.accounts.own.model import Act, Holdings
 from gatehouse.accounts.own.profile import Profile
 from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.admin.sights import Doorway
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.consent import Consents
 from gatehouse.personal_data.requests import DataDesk
 from gatehouse.web.agents import device_of
+from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.pages import account_contexts as shown
 from gatehouse.web.pages.account_applications import connected
 from gatehouse.web.pages.account_contexts import AccountContext
@@ -37,9 +39,11 @@ class AccountPage:
         pages: Pages,
         notices: Notices,
         places: Places,
+        doorway: Doorway,
         clock: Clock,
         mail_is_logged: bool,
     ) -> None:
+        self._doorway = doorway
         self._profile = profile
         self._data = data
         self._consents = consents
@@ -79,7 +83,9 @@ class AccountPage:
         held = await self._profile.holdings(user)
         data = await self._data.standing(user.user_id)
         lang = self._pages.language_of(request, account_lang=user.lang)
+        caller = caller_of(request.scope)
         return AccountContext(
+            may_administer=await self._doorway.is_open(user.user_id, caller.address if caller.proven else None),
             csrf=self._desk.csrf(visit),
             now=self._clock.now(),
             user_id=user.user_id,

@@ -184,6 +184,7 @@ const step = (button, down, right) => {
 const ARROWS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 
 const dress = () => {
+  for (const time of document.querySelectorAll(".until time")) time.textContent = moment.format(new Date(time.dateTime));
   for (const fold of document.querySelectorAll(".fold")) fold.disabled = false;
   for (const hint of document.querySelectorAll(".needs-script")) hint.hidden = false;
   const folded = JSON.parse(sessionStorage.getItem(foldKey) || "[]");

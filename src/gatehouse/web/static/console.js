@@ -24,3 +24,15 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   if (detail.elt.matches("form.search")) detail.path = window.location.pathname;
 });
+
+// A table that is wider than the page is reached and moved by keys as well.
+const reachable = () => {
+  for (const box of document.querySelectorAll(".wide")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+};
+window.addEventListener("resize", reachable);
+document.addEventListener("toggle", reachable, true);
+document.addEventListener("htmx:afterSettle", reachable);
+reachable();

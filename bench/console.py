@@ -1,0 +1,146 @@
+"""Screens of the console in a large house: how long the server takes for each.
+
+100,000 people, of whom 10,000 hold roles in an application of 500 rules and 40 roles, beside 100 groups by condition.
+"""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Final
+
+import httpx2
+import uvloop
+from bench.crowd import AT_ONCE, CROWD, PROJECT, a_row, name_of, tag_of
+from bench.figures import Figure
+from sqlalchemy import insert
+from tests.support.builders import NOW, ORIGIN, a_record
+from tests.support.permission_builders import a_group, a_role, becoming, create_application, publish
+from tests.support.service import running_service
+from tests.support.visitor import PASSWORD, Visitor
+
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.model.group import GroupCondition
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import role_assignments, user_ids, user_tags, users
+
+TIMES: Final = 5
+GOAL: Final = 100.0  # milliseconds
+AREAS: Final = 25
+RULES: Final = 20  # of an area
+ROLES: Final = 40
+HOLDERS: Final = 10_000
+GROUPS: Final = 100
+PATIENCE: Final = 120.0  # seconds
+LOGIN: Final = "ada@studio.example"
+
+
+def console(url: str, data: Path, kind: str) -> list[Figure]:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(measure(url, data, kind))
+
+
+def screens(application_id: int) -> dict[str, str]:
+    someone, shop = name_of(CROWD // 2), f"/console/applications/{application_id}"
+    return {
+        "home": "/console",
+        "people": "/console/people",
+        "people, searched": f"/console/people?q={someone}",
+        "people, the last page": "/console/people?page=4000",
+        "a person": f"/console/people/{someone}",
+        "projects": "/console/projects",
+        "groups of a project": f"/console/projects/{PROJECT}/groups",
+        "applications": "/console/applications",
+        "an application": shop,
+        "matrix": f"{shop}/matrix",
+        "users by roles": f"{shop}/users",
+        "roles": "/console/roles",
+        "a role": f"/console/roles/{application_id}/role7",
+        "check": f"/console/access/check?user_id={someone}&application_id={application_id}&rule=area7.rule3",
+        "who can": f"/console/access/who?application_id={application_id}",
+        "activity": "/console/activity",
+        "settings": "/console/settings",
+    }
+
+
+async def measure(url: str, data: Path, kind: str) -> list[Figure]:
+    settings = {"GATEHOUSE__RATES__ENABLED": "false"}
+    async with running_service(url, data, clock=SystemClock(), environment=settings) as service:  # type: ignore[arg-type]
+        house = service.house
+        application_id = await furnish(house.storage)
+        for start in range(0, CROWD, AT_ONCE):
+            await house.storage.runner.act(partial(people, application_id, range(start, start + AT_ONCE)))
+        await house.administration.create(
+            login=LOGIN, nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
+        )
+        visitor = Visitor(service)
+        visitor.client.timeout = PATIENCE
+        await visitor.sign_in(LOGIN)
+        figures = []
+        for name, path in screens(application_id).items():
+            taken = await timed(visitor.client, path)
+            figures.append(
+                Figure(name=f"console, {name}, {CROWD:,} people, {kind}", value=taken, unit="ms", goal=GOAL)
+            )
+        await visitor.client.aclose()
+    return figures
+
+
+async def furnish(storage: Storage) -> int:
+    application = await create_application(storage, *(some_role(number) for number in range(ROLES)))
+    await publish(storage)
+    leaf = {"value": False, "protected": False, "description": "What it is about"}
+    rules: Tree = {f"area{area}": {f"rule{n}": leaf for n in range(RULES)} for area in range(AREAS)}
+    schema = ApplicationSchema(application_id=application.application_id, private_data=rules, updated_at=NOW)
+    await storage.applications.edit_schema(application.application_id, becoming(schema=schema))
+    for number in range(GROUPS):
+        condition = GroupCondition(title="tagged", condition=parse_condition({"tag": tag_of(number)}))
+        group = a_group(f"{number:024x}", f"Group {number}", conditions=(condition,))
+        await storage.groups.create_group(group, [a_record()])
+    return application.application_id
+
+
+def some_role(number: int) -> Role:
+    held = {f"area{(number + n) % AREAS}": {f"rule{m}": {"value": True} for m in range(RULES)} for n in range(5)}
+    return a_role(f"role{number}", meta={"private_data": held})
+
+
+def people(application_id: int, numbers: range) -> Verb[None]:
+    names = [name_of(number) for number in numbers]
+    yield Statement(insert(user_ids)).many([{"user_id": name} for name in names])
+    yield Statement(insert(users)).many([a_row(name) for name in names])
+    yield Statement(insert(user_tags)).many([{"user_id": name_of(n), "tag": tag_of(n)} for n in numbers])
+    held = [an_assignment(application_id, number, n) for number in numbers if number < HOLDERS for n in range(3)]
+    if held:
+        yield Statement(insert(role_assignments)).many(held)
+
+
+def an_assignment(application_id: int, number: int, place: int) -> dict[str, object]:
+    return {
+        "application_id": application_id,
+        "user_id": name_of(number),
+        "project_id": "",
+        "resource_kind": "",
+        "resource_id": "",
+        "role_key": f"role{(number * 7 + place * 13) % ROLES}",
+        "position": place,
+        "expired": 0,
+        "ttl": 0,
+    }
+
+
+async def timed(client: httpx2.AsyncClient, path: str) -> float:
+    """Milliseconds, the median of several; the first, which compiles the template, is not counted."""
+    taken = []
+    for _ in range(TIMES + 1):
+        begin = perf_counter()
+        answer = await client.get(path)
+        taken.append((perf_counter() - begin) * 1_000)
+        if answer.status_code != httpx2.codes.OK:
+            raise LookupError(f"{path} answered {answer.status_code}")
+    return median(taken[1:])

@@ -1,0 +1,116 @@
+"""Access, game sessions and activity in a real browser: by keyboard, live, and for everybody."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.pages.test_look import AXE, EVERY_RULE, RUN_AXE, listen
+from tests.support.console import ADA, PIA, SHOP, come_in, furnish
+from tests.support.game import register
+from tests.support.service import Service
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ACCESS, GAMES, ACTIVITY = "/console/access", "/console/games", "/console/activity"
+
+HIDE = "(is) => Object.defineProperty(document, 'hidden', { get: () => is, configurable: true })"
+
+
+async def violations(page: Page) -> Any:
+    return await page.evaluate(RUN_AXE, EVERY_RULE)
+
+
+async def test_a_decision_is_asked_for_and_read_by_keyboard(service: Service, page: Page) -> None:
+    await furnish(service)
+    await page.context.add_init_script(AXE)
+    complaints = listen(page)
+    await come_in(service, page, ADA, f"{ACCESS}/check")
+    assert await violations(page) == []
+    await page.locator("[name=user_id]").press_sequentially("pia")
+    await expect(page.locator(f"#user_id-people option[value='{PIA}']")).to_be_attached()  # suggested meanwhile
+    await page.keyboard.press("Tab")
+    await page.keyboard.type(str(SHOP))
+    await page.keyboard.press("Tab")
+    await expect(page.locator("#rules option[value='user.kick']")).to_be_attached()  # of the application just named
+    await page.keyboard.type("user.kick")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Yes: Pia has user.kick in Shop")).to_be_visible()
+    assigned = page.locator(".tree").get_by_text("Assigned")
+    await expect(assigned).to_be_visible()  # the deciding path stands open
+    role = page.locator("summary", has_text="Role moderator says yes")
+    assert await role.locator(".words").evaluate("one => getComputedStyle(one).fontWeight") == "700"
+    await role.focus()
+    await page.keyboard.press("Enter")
+    await expect(assigned).to_be_hidden()
+    await page.keyboard.press("Space")
+    await expect(assigned).to_be_visible()
+    assert await violations(page) == []
+    await page.get_by_role("link", name="Who can").click()
+    await page.get_by_label("Application").fill(str(SHOP))
+    await page.keyboard.press("Tab")
+    cell = page.get_by_role("row", name="Pia").get_by_role("link", name="by condition")
+    await expect(cell).to_be_visible()
+    assert await violations(page) == []
+    await cell.click()
+    await expect(page.get_by_role("heading", name="Yes: Pia has badge.gold in Shop")).to_be_visible()
+    asked = f"{ACCESS}/simulate?change=take_role&application_id={SHOP}&user_id={PIA}&role=moderator"
+    await page.goto(f"{service.base_url}{asked}")
+    await expect(page.get_by_text("1 person loses").first).to_be_visible()
+    assert await violations(page) == []
+    assert complaints == []
+
+
+async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_nobody_looks(
+    service: Service, page: Page
+) -> None:
+    await furnish(service)
+    await page.context.add_init_script(AXE)
+    await page.clock.install()
+    first = await register(service, app_id=SHOP)
+    complaints, asked = listen(page), asking(page)
+    await come_in(service, page, ADA, GAMES)
+    link = page.get_by_role("link", name=first.gsid[:13])
+    await link.focus()
+    second = await register(service, app_id=SHOP)
+    await page.clock.run_for(3_100)
+    await expect(page.get_by_role("link", name=second.gsid[:13])).to_be_visible()
+    await expect(link).to_be_focused()  # whoever goes by keyboard stays where he was
+    await page.evaluate(HIDE, True)
+    await asks_for_nothing(page, asked)
+    await page.evaluate(HIDE, False)
+    await page.get_by_role("button", name="Hold still").click()
+    await asks_for_nothing(page, asked)
+    assert await violations(page) == []
+    await link.click()
+    picture = page.get_by_role("img", name="points in time")
+    await expect(picture).to_contain_text("Started by the game")
+    await service.house.storage.game_sessions.move(first.gsid, service.clock.now(), signing_in=False)
+    await page.clock.run_for(3_100)
+    await expect(picture).to_contain_text("Page opened")
+    await page.locator("summary", has_text="Show the numbers").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("row", name="Page opened")).to_be_visible()
+    assert await violations(page) == []
+    await page.goto(f"{service.base_url}{ACTIVITY}")
+    await page.get_by_label("Kind").select_option("project")
+    entry = page.locator(".log summary", has_text="A project was created")
+    await expect(page.locator(".log summary", has_text="An account was created")).to_have_count(0)
+    await entry.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("link", name="Open this entry").first).to_be_visible()
+    assert await violations(page) == []
+    assert complaints == []
+
+
+async def asks_for_nothing(page: Page, asked: list[str]) -> None:
+    before = len(asked)
+    await page.clock.run_for(10_000)
+    assert len(asked) == before
+
+
+def asking(page: Page) -> list[str]:
+    """Every request for the list, as it is made."""
+    made: list[str] = []
+    page.on("request", lambda request: made.append(request.url) if request.url.endswith(GAMES) else None)
+    return made

@@ -1,0 +1,115 @@
+"""The condition builder in a real browser, and every screen of roles and projects before critical eyes."""
+
+from typing import Final
+
+import pytest
+from playwright.async_api import Page, ViewportSize, expect
+
+from tests.support.axe import violations
+from tests.support.console import DEV, OLGA, PROJECT, SHOP, come_in, furnish
+from tests.support.service import Service
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ROLE: Final = f"/console/roles/{SHOP}/beta"
+HOME: Final = f"/console/projects/{PROJECT}"
+PHONE: Final = ViewportSize(width=360, height=740)
+DESKTOP: Final = ViewportSize(width=1280, height=800)
+SCREENS: Final = (
+    "/console/roles",
+    "/console/roles/new",
+    ROLE,
+    f"{ROLE}/members",
+    f"{ROLE}/remove",
+    HOME,
+    f"{HOME}/members",
+    f"{HOME}/members/new?q=pia",
+    f"{HOME}/members/{DEV}",
+    f"{HOME}/members/{DEV}/remove",
+    f"{HOME}/members/lists",
+    f"{HOME}/applications",
+    f"{HOME}/services",
+    f"{HOME}/services/{SHOP}",
+    f"{HOME}/groups",
+    f"{HOME}/groups/{{staff}}",
+    f"{HOME}/groups/{{staff}}/who",
+    f"{HOME}/groups/{{staff}}/conditions/0",
+    f"{HOME}/groups/{{staff}}/remove",
+    f"{HOME}/service_accounts",
+    f"{HOME}/service_accounts/new",
+)
+
+
+async def test_a_condition_is_built_with_a_live_count_and_applied(service: Service, page: Page) -> None:
+    await furnish(service)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    await come_in(service, page, OLGA, ROLE)
+    matching, value = page.locator("#matching"), page.get_by_label("Value")
+    await expect(matching).to_contain_text("1 person matches")
+    await value.fill("nobody-has-it")
+    await expect(matching).to_contain_text("0 people match")
+    await page.get_by_label("What is looked at").select_option("domain")
+    await value.fill("studio.example")
+    await expect(matching).to_contain_text("e-mail at studio.example")
+    await expect(matching).to_contain_text("4 people match")
+    await expect(matching).to_contain_text("Ada, Olga, Dev, Max")
+    await page.get_by_role("button", name="Add condition", exact=True).click()
+    kind = page.get_by_label("What is looked at").nth(1)
+    await expect(kind).to_be_focused()
+    await kind.select_option("uid")
+    await value.nth(1).fill(f"{OLGA}, {DEV}")
+    await expect(matching).to_contain_text("e-mail at studio.example, and one of Olga, Dev")
+    await expect(matching).to_contain_text("2 people match")
+    await page.get_by_role("button", name="Add group of conditions").click()
+    await expect(page.get_by_label("Value")).to_have_count(3)
+    await page.get_by_label("Value").nth(2).fill("players.example")
+    await expect(matching).to_contain_text("0 people match")
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Remove row 3").click()
+    await expect(matching).to_contain_text("2 people match")
+    await page.get_by_label("Value").nth(1).press("Enter")  # as the button Save
+    await expect(page.get_by_role("heading", name="Apply changes to beta?")).to_be_visible()
+    await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("badge.gold")
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Apply").click()
+    await expect(page.get_by_role("status").first).to_contain_text("Saved.")
+    role = (await service.house.storage.permissions.application_models([SHOP]))[SHOP].roles["beta"]
+    assert role.condition is not None
+    assert role.condition.document == {"and": [{"domain": "studio.example"}, {"uid": [OLGA, DEV]}]}
+    assert complaints == []
+
+
+async def test_rows_of_a_form_come_and_go_in_place(service: Service, page: Page) -> None:
+    await furnish(service)
+    await come_in(service, page, OLGA, f"{HOME}/members/{DEV}")
+    await page.get_by_role("button", name="Add role").click()
+    await expect(page.get_by_label("Role").nth(1)).to_be_focused()
+    await page.get_by_label("Role").nth(1).select_option("group_manager")
+    await page.get_by_label("Where").nth(1).select_option(label="on the group Staff")
+    await page.get_by_label("Until").nth(1).fill("2031-05-01T10:00")
+    await page.get_by_role("button", name="Remove row 1").click()
+    await expect(page.get_by_label("Role")).to_have_count(1)
+    await page.get_by_role("button", name="Save").click()
+    row = page.get_by_role("row").filter(has_text="Dev")
+    await expect(row).to_contain_text("group_manager on the group Staff, until")
+    await expect(row).not_to_contain_text("app_developer")
+
+
+async def test_every_screen_is_for_everybody_and_fits_a_phone(service: Service, page: Page) -> None:
+    await furnish(service)
+    groups = (await service.house.storage.projects.project(PROJECT)).groups
+    staff = next(one for one, group in groups.items() if group.title == "Staff")
+    await come_in(service, page, OLGA)
+    found: dict[str, object] = {}
+    for screen in SCREENS:
+        await page.set_viewport_size(DESKTOP)
+        answer = await page.goto(service.base_url + screen.format(staff=staff))
+        assert answer is not None
+        assert answer.status == 200, screen
+        found[screen] = await violations(page)
+        await page.set_viewport_size(PHONE)
+        width = await page.evaluate("document.documentElement.scrollWidth")
+        assert width == PHONE["width"], screen
+    assert {screen: what for screen, what in found.items() if what} == {}

@@ -1,0 +1,66 @@
+"""People and settings in a real browser: nothing complains, nothing overflows, everyone can use it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final, Literal
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from gatehouse.app.people import people
+from gatehouse.audit.model import Origin
+from tests.pages.test_look import listen
+from tests.support.axe import violations
+from tests.support.console import ADA, OLGA, PIA, come_in, furnish
+from tests.support.service import Service, running_service
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PERSON = f"/console/people/{OLGA}"
+SCREENS = (
+    *("/console/people", "/console/people/new", PERSON, f"{PERSON}/permissions?application_id=1", f"{PERSON}/roles"),
+    *(f"/console/people/{ADA}/sessions", f"{PERSON}/methods", f"{PERSON}/activity", f"{PERSON}/act/erase"),
+    *(f"{PERSON}/email", f"{PERSON}/methods/remove?factor=email", "/console/settings", "/console/settings/email"),
+    *("/console/settings/policies", "/console/settings/health", "/console/settings/configuration"),
+    *("/console/settings/risks", "/console/settings/keys/rotate?purpose=tokens&alg=RS256"),
+)
+
+LOOKS: Final[tuple[tuple[Literal["light", "dark"], int], ...]] = (("light", 1_280), ("dark", 360))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    """On one database: what is looked at here is the browser's."""
+    async with running_service(migrated_sqlite_url, tmp_path) as running:
+        await furnish(running)
+        olga = await running.house.storage.accounts.user(OLGA)
+        await people(running.house).email_codes.enable(olga, origin=Origin(actor=OLGA))
+        yield running
+
+
+async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: Service, page: Page) -> None:
+    await come_in(studio, page, ADA, "/console/people")
+    complaints = listen(page)
+    for scheme, width in LOOKS:
+        await page.emulate_media(color_scheme=scheme)
+        await page.set_viewport_size({"width": width, "height": 800})
+        for screen in SCREENS:
+            await page.goto(f"{studio.base_url}{screen}")
+            assert await violations(page) == [], screen
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), screen
+    assert complaints == []
+
+
+async def test_a_search_narrows_the_list_while_it_is_typed(studio: Service, page: Page) -> None:
+    await come_in(studio, page, ADA, "/console/people")
+    await expect(page.get_by_role("link", name="Pia")).to_be_visible()
+    await page.keyboard.press("/")  # goes to the search
+    await page.keyboard.type("olg")
+    await expect(page.get_by_role("link", name="Pia")).to_have_count(0)
+    await expect(page.get_by_role("link", name="Olga")).to_be_visible()
+    await page.get_by_label("Beginning of e-mail, nick or id").fill("")
+    await page.get_by_label("Whom").select_option("administrators")
+    await expect(page.get_by_role("link", name="Olga")).to_have_count(0)
+    assert page.url.endswith("among=administrators&tag=")
+    assert PIA not in await page.content()

@@ -1,0 +1,72 @@
+"""Risky settings are named, and sound ones are not."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatehouse.admin.risks import Posture, risks
+from gatehouse.app.posture import posture
+from gatehouse.kernel.addresses import parse_network
+from gatehouse.settings import Settings
+from gatehouse.settings.model import Server
+
+SOUND = Posture(
+    dev=False,
+    base_url="https://id.studio.example",
+    is_local=False,
+    listens_locally=True,
+    trusted_proxies=(),
+    operations_locally=True,
+    registration=False,
+    allowed_domains=(),
+    mail_host="mail.studio.example",
+    mail_encrypted=True,
+    rates_enabled=True,
+    outbound=(),
+    session_info=(),
+    jwt_without_factor=False,
+    rotate_days=90,
+    publish_lead_seconds=3_600,
+    user_jwt_days=90,
+    retention_days=365,
+    log_level="info",
+)
+EVERYWHERE = (parse_network("0.0.0.0/0"),)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({}, []),
+        ({"dev": True}, ["dev"]),
+        ({"base_url": "http://id.studio.example"}, ["plain_http"]),
+        ({"base_url": "http://localhost:8080", "is_local": True}, []),
+        ({"listens_locally": False}, ["no_proxy"]),
+        ({"listens_locally": False, "trusted_proxies": (parse_network("10.0.0.0/24"),)}, []),
+        ({"trusted_proxies": EVERYWHERE}, ["wide_proxies"]),
+        ({"operations_locally": False}, ["open_operations"]),
+        ({"rates_enabled": False}, ["no_rates"]),
+        ({"outbound": EVERYWHERE}, ["wide_outbound"]),
+        ({"outbound": (parse_network("10.0.0.0/8"),)}, []),
+        ({"session_info": EVERYWHERE}, ["wide_info"]),
+        ({"jwt_without_factor": True}, ["without_factor"]),
+        ({"registration": True}, ["registration"]),
+        ({"registration": True, "allowed_domains": ("studio.example",)}, []),
+        ({"mail_host": ""}, ["no_mail"]),
+        ({"mail_encrypted": False}, ["mail_in_clear"]),
+        ({"rotate_days": 6}, ["short_keys"]),
+        ({"publish_lead_seconds": 60}, ["short_lead"]),
+        ({"user_jwt_days": 365}, ["long_jwt"]),
+        ({"retention_days": 30}, ["short_audit"]),
+        ({"retention_days": 0}, []),
+        ({"log_level": "debug", "dev": True, "mail_host": ""}, ["dev", "no_mail", "debug"]),
+    ],
+)
+def test_a_risk_is_named_and_nothing_else(change: dict[str, Any], named: list[str]) -> None:
+    assert [risk.name for risk in risks(replace(SOUND, **change))] == named
+
+
+def test_the_defaults_carry_no_risk_but_that_there_is_no_mail_server() -> None:
+    settings = Settings(server=Server(base_url="https://id.studio.example"))
+    assert [risk.name for risk in risks(posture(settings, dev=False))] == ["no_mail"]

@@ -1,0 +1,176 @@
+"""Access in the console: the same answers as the API's, with the rights of R6."""
+
+import csv
+import io
+import re
+
+from gatehouse.app.questions import explained as explaining
+from gatehouse.permissions.model.facts import ProjectModel
+from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.permissions.questions.check import CheckDraft, read_question
+from gatehouse.web.permissions.question_records import explained
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, Visitors
+from tests.support.game import register
+from tests.support.oauth import a_native_client, answer_in
+from tests.support.permission_builders import a_person, becoming, holding
+from tests.support.service import Service
+
+CHECK = f"/console/access/check?application_id={SHOP}"
+WHO = f"/console/access/who?application_id={SHOP}"
+SIMULATE = f"/console/access/simulate?application_id={SHOP}"
+
+
+async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
+    studio: Service, inside: Visitors
+) -> None:
+    ada = await inside(ADA)
+    held = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # found by nick
+    assert "Yes: Pia has user.kick in Shop" in held
+    assert "Role moderator says yes" in held
+    assert "The default in the schema says no" in held
+    assert "Nearest missing" not in held
+    by_condition = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
+    assert "Tag must be beta" in by_condition
+    assert "(is: beta)" in by_condition
+    unmet = (await ada.get(f"{CHECK}&user_id={MAX}&rule=badge.gold")).text
+    assert "Role beta would give it, but its condition is not met" in unmet
+    assert "Tag must be beta" in unmet
+    lacking = (await ada.get(f"{CHECK}&user_id={PIA}&rule=store.refund")).text
+    assert "No: Pia does not have store.refund in Shop" in lacking
+    assert "Role cashier would give it, but is not assigned" in lacking
+    # The very answer of the API and the command line is offered beside it.
+    facts = await studio.house.reading.facts(PIA, (SHOP,))
+    assert facts is not None
+    case = await studio.house.reading.case(facts)
+    question = read_question(CheckDraft(rule="store.refund"), "data")
+    told = explained(await explaining(studio.house).of(case, SHOP, question, None))
+    assert all(f"&#34;{sentence}&#34;" in lacking for sentence in told.sentences)
+    assert "/api/permissions/explain" in lacking
+
+
+async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_they_hold(inside: Visitors) -> None:
+    asked = [
+        (PIA, "", 200),
+        (PIA, MAX, 403),
+        (DEV, PIA, 403),
+        (MAX, PIA, 200),
+        (MAX, "Pia", 404),  # only who administers looks people up by name
+        (OLGA, "", 200),
+    ]
+    for who, about, status in asked:
+        visitor = await inside(who)
+        page = await visitor.get(f"{CHECK}&user_id={about}&rule=user.kick")
+        assert (page.status_code, 'class="tree"' in page.text) == (status, status == 200), (who, about)
+        assert "lets this person sign in" not in page.text  # what keeps people out is for who administers
+        assert (await visitor.get("/console/access/people?user_id=pia")).text.strip() == ""
+    ada = await inside(ADA)
+    found = (await ada.get("/console/access/people?user_id=pia@pl")).text
+    assert f'<option value="{PIA}">Pia · pia@players.example</option>' in found
+
+
+async def test_who_can_shows_each_cell_with_its_way_and_its_end(studio: Service, inside: Visitors) -> None:
+    end = studio.clock.now() + 86_400
+    cashier = holding(Assignment(role="cashier", end=End(expired=end)))
+    await studio.house.storage.user_records.edit_record(SHOP, DEV, becoming(scopes={ROOT: cashier}), 0)
+    ada = await inside(ADA)
+    page = (await ada.get(WHO)).text
+    assert re.findall(r'class="cell (\w+)', page).count("condition") == 1  # Pia's badge
+    assert page.count("cell given ending") == 1
+    kicking = (await ada.get(f"{WHO}&rules=user.")).text
+    assert "store.refund" not in kicking
+    why = f"/console/access/check?user_id={PIA}&amp;application_id={SHOP}&amp;rule=private_data.user.kick"
+    assert why in kicking
+    assert "Olga" not in kicking
+    assert "Olga" in (await ada.get(f"{WHO}&q=olga")).text  # whoever is searched for is shown with what he lacks
+    file = await ada.get(f"{WHO}&format=csv")
+    rows = {row["user_id"]: row for row in csv.DictReader(io.StringIO(file.text))}
+    assert rows[PIA]["private_data.user.kick"] == "given"
+    assert rows[DEV]["private_data.store.refund"].startswith("given until ")
+    for who in (PIA, DEV):
+        assert (await (await inside(who)).get(WHO)).status_code == 403
+
+
+async def test_a_page_of_who_can_ends_where_the_next_begins(studio: Service, inside: Visitors) -> None:
+    people = [str(number) for number in range(2_000_000_001, 2_000_000_041)]
+    for user_id in people:
+        await a_person(studio.house.storage, user_id)
+        await studio.house.storage.user_records.edit_record(
+            SHOP, user_id, becoming(scopes={ROOT: holding("moderator")}), 0
+        )
+    ada = await inside(ADA)
+    seen, address = [], f"{WHO}&rules=user.kick"
+    while address:
+        page = (await ada.get(address)).text
+        seen += re.findall(r"<code>([0-9]{10})</code>", page)
+        following = re.search(r'href="\?([^"]*after=[^"]*)" rel="next"', page)
+        address = f"/console/access/who?{following[1].replace('&amp;', '&')}" if following else ""
+    assert seen == [PIA, *people]
+
+
+async def test_a_change_is_simulated_counted_and_not_made(studio: Service, inside: Visitors) -> None:
+    groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
+    ada = await inside(ADA)
+    changes = {
+        f"change=take_role&user_id={PIA}&role=moderator": ("1 person loses", "user.kick"),
+        f"change=give_role&user_id={MAX}&role=cashier&until=2031-01-31": ("1 person gains", "store.refund"),
+        "change=role_rule&role=moderator&rule=store.edit&value=true": ("1 person gains", "store.edit"),
+        "change=role_rule&role=moderator&rule=user.kick&value=none": ("1 person loses", "user.kick"),
+        "change=remove_rule&rule=user.mute": ("Who gains, who loses", ""),
+        f"change=group_member&group_id={groups['Testers']}&user_id={MAX}&way=add": ("Nobody gains or loses", ""),
+        f"change=group_condition&group_id={groups['Staff']}&test=tag&wanted=beta": ("Nobody gains or loses", ""),
+        f"change=membership&project_id={PROJECT}&group_id={groups['Staff']}&list=allow": ("Who gains, who loses", ""),
+    }
+    before = await state_of(studio)
+    for change, said in changes.items():
+        page = await ada.get(f"{SIMULATE}&{change}")
+        assert page.status_code == 200, (change, page.text)
+        assert all(word in page.text for word in said), change
+        assert "Do it where it belongs" in page.text
+    assert await state_of(studio) == before
+    assert (await ada.get(f"{SIMULATE}&change=give_role&user_id={PIA}&role=nothing")).status_code == 404
+    assert (await (await inside(PIA)).get(f"{SIMULATE}&change=remove_rule&rule=user.mute")).status_code == 403
+
+
+async def state_of(studio: Service) -> tuple[object, ...]:
+    storage = studio.house.storage
+    models = await storage.permissions.application_models([SHOP])
+    return models[SHOP], await project_of(studio)
+
+
+async def project_of(studio: Service) -> ProjectModel:
+    return (await studio.house.storage.permissions.structure([PROJECT], [])).projects[PROJECT]
+
+
+async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
+    studio: Service, inside: Visitors
+) -> None:
+    shop = await a_native_client(studio, "shop", application_id=SHOP)
+    for user_id in (ADA, PIA):
+        await studio.house.storage.user_records.edit_record(
+            SHOP, user_id, becoming(login={"can": {"value": False}}), 0
+        )
+    ada, pia = await inside(ADA), await inside(PIA)
+    page = await ada.get(shop.authorize_path(state="kept"))
+    assert page.status_code == 403
+    assert "<strong>login.can</strong> is not set for this account" in page.text
+    assert "error=access_denied&amp;" in page.text
+    assert "state=kept" in page.text
+    check = re.search(r'href="(/console/access/check[^"]*)"', page.text)
+    assert check is not None
+    explained_page = (await ada.get(check[1].replace("&amp;", "&"))).text
+    assert "login.can is not set for this person" in explained_page
+    silent = await ada.get(shop.authorize_path(prompt="none"))
+    assert answer_in(silent.headers["location"])["error"] == "access_denied"
+    sent_back = await pia.get(shop.authorize_path())
+    assert answer_in(sent_back.headers["location"])["error"] == "access_denied"
+    for visitor, told in ((ada, True), (pia, False)):
+        game = await register(studio, app_id=SHOP)
+        await visitor.get(f"/?gsid={game.gsid}")
+        await visitor.follow()
+        await visitor.post("/sign-in/confirm", decision="confirm")
+        denied = await visitor.follow()
+        assert denied.status_code == 403
+        assert ("login.can" in denied.text) is told
+        assert "Mind Games" in denied.text  # whom to ask

@@ -1,0 +1,111 @@
+"""Activity in the console: what happened, filtered, with before and after, sealed, to be taken along."""
+
+import json
+import re
+from dataclasses import replace
+
+from sqlalchemy import bindparam, update
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.storage.audit import record
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import audit_events
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, Visitors
+from tests.support.service import Service
+
+LOG = "/console/activity"
+PAGE = f"/console/projects/{PROJECT}"
+CHANGE_ACTOR = Statement(
+    update(audit_events).where(audit_events.c.record_id == bindparam("one")).values(actor=bindparam("by"))
+)
+
+
+async def change_project(inside: Visitors, user_id: str, description: str) -> None:
+    visitor = await inside(user_id)
+    await visitor.get(PAGE)
+    await visitor.post(PAGE, title="Mind Games", description=description, aliases="mg")
+
+
+async def test_a_change_is_told_with_what_stood_there_before(studio: Service, inside: Visitors) -> None:
+    await change_project(inside, OLGA, "New words")
+    ada = await inside(ADA)
+    page = (await ada.get(f"{LOG}?group=project&actor={OLGA}")).text
+    assert re.search(r'<td class="was">\s*<span class="piece">Puzzles and more</span>', page)
+    assert re.search(r'<td class="is">\s*<span class="piece">New words</span>', page)
+    assert "not sealed yet" in page
+    await studio.house.sealer.seal_all()
+    sealed = (await ada.get(f"{LOG}?group=project&actor={OLGA}")).text
+    assert "of the sealed chain. It is as it was written." in sealed
+    record_id = re.findall(rf'href="{LOG}/([0-9a-f]{{32}})"', sealed)[0]
+    assert "New words" in (await ada.get(f"{LOG}/{record_id}")).text
+    roles = (await ada.get(f"{LOG}?group=user_schema&subject={PIA}")).text
+    assert '<span class="piece">moderator</span>' in roles
+    assert "{&#39;" not in roles  # words, not the values of a program
+    # One that was changed in the database is found out.
+    await spoil(studio, record_id)
+    assert "changed since" in (await ada.get(f"{LOG}/{record_id}")).text
+
+
+async def spoil(studio: Service, record_id: str) -> None:
+    """As somebody with the database could."""
+
+    def verb() -> Verb[None]:
+        yield CHANGE_ACTOR(one=record_id, by=PIA)
+
+    await studio.house.storage.runner.act(verb)
+
+
+async def test_what_happened_is_found_by_each_filter_and_paged_to_its_end(studio: Service, inside: Visitors) -> None:
+    ada = await inside(ADA)
+    await fill(studio, 130)
+    found = {
+        f"q={SHOP}": "An application was created",
+        f"subject=application+{SHOP}": "An application was created",
+        f"application_id={SHOP}": "What a user may do in an application was changed",
+        "group=key": "A signing key was generated",
+        "q=mind_games": "A project was created",
+        "since=2001-01-01&until=2999-01-01&group=project": "A project was created",
+    }
+    for query, words in found.items():
+        page = await ada.get(f"{LOG}?{query}")
+        assert words in page.text, query
+        assert "A role was made or changed" not in page.text
+    assert "Nothing found" in (await ada.get(f"{LOG}?until=1999-12-31")).text
+    seen, address = [], f"{LOG}?group=role"
+    while address:
+        text = (await ada.get(address)).text
+        seen += re.findall(rf'href="{LOG}/([0-9a-f]{{32}})"', text)
+        older = re.search(r'href="(\?[^"]*)" rel="next"', text)
+        address = f"{LOG}{older[1].replace('&amp;', '&')}" if older else ""
+    assert len(seen) == len(set(seen)) == 130
+    lines = (await ada.get(f"{LOG}?group=role&format=jsonl")).text.splitlines()
+    assert [json.loads(line)["record_id"] for line in lines] == seen
+    assert len((await ada.get(f"{LOG}?group=role&format=csv")).text.splitlines()) == 131
+
+
+async def fill(studio: Service, number: int) -> None:
+    """As many saves of a role, several in each second."""
+
+    def verb() -> Verb[None]:
+        for place in range(number):
+            saved = studio.house.recorder.record(Event.ROLE_SAVED, Origin(actor="test"), subject="nothing")
+            yield from record(replace(saved, at=saved.at - place // 7))
+
+    await studio.house.storage.runner.act(verb)
+
+
+async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anything(
+    studio: Service, inside: Visitors
+) -> None:
+    await change_project(inside, ADA, "By Ada")
+    olga, pia = await inside(OLGA), await inside(PIA)
+    page = (await olga.get(LOG)).text
+    assert "By Ada" in page
+    assert "An application was created" in page
+    assert "signed in" not in page
+    assert "127.0.0.1" not in page  # where others come from is not hers to know
+    assert "Nothing found" in (await olga.get(f"{LOG}?subject={PIA}")).text
+    signed_in = (await studio.house.storage.audit.newest(1, PIA, "session.opened"))[0]
+    assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 403
+    assert (await pia.get(LOG)).status_code == 403

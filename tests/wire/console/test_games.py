@@ -1,0 +1,87 @@
+"""Game sessions in the console: seen without what would let one take them over, closed, and refusals looked up."""
+
+import re
+
+from tests.support.console import ADA, DEV, PIA, SHOP, WIKI, Visitors
+from tests.support.game import register
+from tests.support.service import Service
+
+GAMES = "/console/games"
+
+
+async def test_a_session_is_listed_found_and_shown_without_its_secrets(studio: Service, inside: Visitors) -> None:
+    shop, wiki = (
+        await register(studio, app_id=SHOP, code="1", factor="fingerprint"),
+        await register(studio, app_id=WIKI),
+    )
+    await studio.clock.advance(7)
+    await studio.house.storage.game_sessions.move(shop.gsid, studio.clock.now(), signing_in=False)
+    ada, ref = await inside(ADA), shop.gsid[:13]
+    page = (await ada.get(GAMES)).text
+    assert f"{ref}…" in page
+    assert "page opened" in page
+    for search in (shop.gsid, ref, "shop", "127.0.0.1", str(SHOP)):
+        found = (await ada.get(f"{GAMES}?q={search}")).text
+        assert ref in found, search
+        assert (wiki.gsid[:13] in found) is (search == "127.0.0.1")
+    one = (await ada.get(f"{GAMES}/{ref}")).text
+    assert re.findall(r'<text x="178"[^>]*>([^<]*)</text>', one) == ["Started by the game", "Page opened", "Ends"]
+    assert "+7 s" in one
+    file = (await ada.get(f"{GAMES}?format=csv&state=pending")).text
+    for text in (page, one, file):
+        assert shop.gsid not in text
+        assert shop.location not in text
+        assert "fingerprint" not in text
+    assert (await ada.get(f"{GAMES}/{shop.gsid}")).status_code == 404  # the whole of it is no name of a page
+
+
+async def test_who_may_see_an_application_sees_its_sessions_without_the_people_in_them(
+    studio: Service, inside: Visitors
+) -> None:
+    shop, wiki = await register(studio, app_id=SHOP), await register(studio, app_id=WIKI)
+    dev, pia = await inside(DEV), await inside(PIA)
+    page = (await dev.get(GAMES)).text
+    assert shop.gsid[:13] in page
+    assert wiki.gsid[:13] not in page
+    assert "127.0.0.1" not in page
+    assert "127.0.0.1" not in (await dev.get(f"{GAMES}/{shop.gsid[:13]}")).text
+    assert (await dev.get(f"{GAMES}?q=127.0.0.1")).text.count(shop.gsid[:13]) == 0
+    for path in (f"{GAMES}/{wiki.gsid[:13]}", f"{GAMES}/{shop.gsid[:13]}/close", f"{GAMES}/record?id=ab"):
+        assert (await dev.get(path)).status_code == 403, path
+    assert (await pia.get(GAMES)).status_code == 403
+    assert GAMES not in (await pia.get("/console")).text
+
+
+async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
+    studio: Service, inside: Visitors
+) -> None:
+    game = await register(studio, app_id=SHOP)
+    ada, page = await inside(ADA), f"{GAMES}/{game.gsid[:13]}"
+    assert "the game is told that it failed" in (await ada.get(f"{page}/close")).text
+    await ada.post(f"{page}/close", reason="A test of the tournament")
+    assert "The session is closed." in (await ada.follow()).text
+    told = (await game.poll()).json()
+    assert told["status"] == "ERROR"
+    record = (await ada.get(f"{GAMES}/record?id={told['error']}")).text
+    assert "closed by an administrator: A test of the tournament" in record
+    assert game.gsid not in record
+    again = await ada.get(f"{page}/close")
+    assert again.status_code == 200
+    assert (await ada.post(f"{page}/close", reason="Once more")).status_code == 409
+    log = (await ada.get("/console/activity?group=game_session")).text
+    assert "An administrator closed a game session" in log
+    assert game.gsid not in log
+
+
+async def test_the_id_a_refused_game_was_told_is_looked_up(studio: Service, inside: Visitors) -> None:
+    game = await register(studio, app_id=SHOP)
+    refused = await studio.client.post(
+        "/proxy/api/gameSession/getGsidResult", json={"gsid": game.gsid}, params={"location": "wrong"}
+    )
+    ada = await inside(ADA)
+    page = (await ada.get(f"{GAMES}/record?id={refused.json()['error']}")).text
+    assert "wrong location" in page
+    assert f"{GAMES}/{game.gsid[:13]}" in page
+    timeline = (await ada.get(f"{GAMES}/{game.gsid[:13]}")).text
+    assert refused.json()["error"] in timeline
+    assert (await ada.get(f"{GAMES}/record?id={'0' * 32}")).status_code == 404

@@ -1,0 +1,224 @@
+"""People in the console: found among many, changed with every act on record, and never without an administrator."""
+
+import asyncio
+
+import pytest
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import User
+from gatehouse.app.people import people
+from gatehouse.audit.model import Origin, Record
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, Visitors
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+HERE = "/console/people"
+TABS = ("", "/permissions", "/roles", "/sessions", "/methods", "/activity", "/email", "/act/erase", "/methods/remove")
+SETTINGS = ("", "/email", "/policies", "/health", "/configuration", "/risks", "/keys/rotate?purpose=tokens&alg=RS256")
+
+
+async def now(studio: Service, user_id: str) -> User:
+    return await studio.house.storage.accounts.user(user_id)
+
+
+async def newest(studio: Service, user_id: str, event: str) -> Record:
+    return (await studio.house.storage.audit.newest(1, user_id, event))[0]
+
+
+async def act(visitor: Visitor, user_id: str, name: str, **typed: str) -> int:
+    """Through the page that says what it breaks."""
+    path = f"{HERE}/{user_id}/act/{name}"
+    await visitor.get(path)
+    return (await visitor.post(path, **typed)).status_code
+
+
+async def test_only_administrators_see_people_and_settings(inside: Visitors) -> None:
+    pages = [HERE, f"{HERE}/new", *(f"{HERE}/{PIA}{tab}" for tab in TABS)]
+    pages += [f"/console/settings{tab}" for tab in SETTINGS]
+    for user_id, answer in ((ADA, 200), (OLGA, 403), (PIA, 403)):
+        visitor = await inside(user_id)
+        assert {(path, (await visitor.get(path)).status_code) for path in pages} == {(path, answer) for path in pages}
+        await visitor.get("/console/projects")
+        sent = await visitor.post(f"{HERE}/{DEV}/act/sign_out")
+        assert sent.status_code == (303 if user_id == ADA else 403)
+        offered = "/console" in (await visitor.get("/account")).text
+        assert offered is (user_id != PIA)  # the account page points to the console when there is anything in it
+
+
+async def test_people_are_found_by_how_they_begin_and_by_what_they_are(studio: Service, inside: Visitors) -> None:
+    ada = await inside(ADA)
+    await studio.house.administration.create(
+        login="arger@x.example", nick="Ärger", password=None, origin=Origin(actor="t")
+    )
+    await studio.house.administration.block(MAX, Origin(actor="t"))
+    expected = {
+        "q=pi": {"Pia"},
+        "q=OLGA@ST": {"Olga"},
+        f"q={PIA[:6]}": {"Ada", "Olga", "Dev", "Max", "Pia"},
+        f"q={PIA}": {"Pia"},
+        "q=%C3%84r": {"Ärger"},
+        "q=@players": {"Pia"},
+        "q=_": set(),
+        "among=administrators": {"Ada"},
+        "among=blocked": {"Max"},
+        "among=service_accounts": set(),
+        "tag=beta": {"Pia"},
+        "tag=beta&q=o": set(),
+        "tag=beta&among=everybody&q=p": {"Pia"},
+        "among=blocked&q=m": {"Max"},
+    }
+    for query, names in expected.items():
+        lines = (await ada.get(f"{HERE}?format=csv&{query}")).text.splitlines()[1:]
+        assert {line.split(",")[1] for line in lines} == names, query
+    page = (await ada.get(f"{HERE}?q=pi")).text
+    assert "pia@players.example" in page
+    assert "ada@studio.example" not in page
+
+
+async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(studio: Service, inside: Visitors) -> None:
+    ada = await inside(ADA)
+    await ada.get(f"{HERE}/new")
+    await ada.post(f"{HERE}/new", login="nora@studio.example", lang="de", entrance="invite")
+    page = await ada.follow()
+    assert "the invitation is on its way" in page.text
+    assert "nora@studio.example" in page.text
+    assert (await studio.house.storage.mail.waiting()).waiting == 1
+    await ada.get(f"{HERE}/new")
+    page = await ada.post(
+        f"{HERE}/new", login="otto@studio.example", nick="Otto", entrance="password", password="1234"
+    )
+    assert page.status_code == 400
+    assert "otto@studio.example" in page.text
+    assert "1234" not in page.text
+    await ada.post(f"{HERE}/new", login="pia@players.example", entrance="password", password=PASSWORD)
+    assert ada.page is not None
+    assert ada.page.status_code == 409
+
+
+async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_nothing(
+    studio: Service, inside: Visitors
+) -> None:
+    ada, page_of_pia = await inside(ADA), f"{HERE}/{PIA}"
+    await ada.get(page_of_pia)
+    await ada.post(page_of_pia, nick="Pia B.", lang="de", country="se", tags="beta\r\nvip", purchases="skins")
+    assert "Saved." in (await ada.follow()).text
+    pia = await now(studio, PIA)
+    assert (pia.nick, pia.lang, pia.country, pia.tags, pia.purchases) == (
+        *("Pia B.", "de", "SE"),
+        *(frozenset({"beta", "vip"}), frozenset({"skins"})),
+    )
+    record = await newest(studio, PIA, "user.changed")
+    assert (record.actor, record.details) == (ADA, {"fields": "nick, lang, country, tags, purchases"})
+    await studio.house.administration.put_tags(PIA, frozenset({"staff"}), Origin(actor="t"))
+    page = await ada.post(page_of_pia, nick="Pia C.", lang="de", country="SE", tags="beta", version=str(pia.version))
+    assert page.status_code == 409
+    assert "Somebody else saved this meanwhile" in page.text
+    assert "staff" in page.text
+    assert (await now(studio, PIA)).nick == "Pia B."
+    page = await ada.post(page_of_pia, nick="Pia", lang="de", country="SE", tags="email_verified")
+    assert page.status_code == 400  # the service keeps this one in step itself
+
+    await ada.get(f"{page_of_pia}/email")
+    await ada.post(f"{page_of_pia}/email", login="pia@studio.example", email_verified="yes")
+    changed = await now(studio, PIA)
+    assert (changed.login, changed.email_verified) == ("pia@studio.example", True)
+    assert (await studio.house.storage.mail.waiting()).waiting == 1  # the old mailbox is told
+    await ada.get(f"{page_of_pia}/email")
+    assert (await ada.post(f"{page_of_pia}/email", login="OLGA@studio.example")).status_code == 409
+
+
+async def test_blocking_signing_out_and_erasing_end_what_they_say(studio: Service, inside: Visitors) -> None:
+    ada, pia = await inside(ADA), await inside(PIA)
+    sessions = f"{HERE}/{PIA}/sessions"
+    assert "Firefox on Linux" in (await ada.get(sessions)).text
+    await ada.post(sessions)  # with the session of the first form on the page
+    assert "The session has ended." in (await ada.follow()).text
+    assert (await pia.get("/account")).status_code == 303
+    assert (await newest(studio, PIA, "session.closed")).actor == ADA
+    pia = await inside(PIA)
+    assert await act(ada, PIA, "block") == 303
+    assert (await pia.get("/account")).status_code == 303
+    assert (await now(studio, PIA)).blocked
+    assert await act(ada, PIA, "link") == 403  # no link opens a blocked account
+    assert await act(ada, PIA, "unblock") == 303
+    assert await act(ada, PIA, "link") == 303
+    assert "<strong>1</strong> role given" in (await ada.get(f"{HERE}/{PIA}/act/erase")).text
+    assert await act(ada, PIA, "erase", typed="Pia") == 400
+    assert await act(ada, PIA, "erase", typed=PIA) == 303
+    with pytest.raises(UserNotFound):
+        await now(studio, PIA)
+    assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/act/erase")).text
+    assert await act(ada, OLGA, "erase", typed=OLGA) == 409  # the project would have no owner
+    assert (await ada.get(f"{HERE}/{OLGA}/act/nonsense")).status_code == 404
+
+
+async def test_somebody_administers_always(studio: Service, inside: Visitors) -> None:
+    ada = await inside(ADA)
+    for name, typed in (("block", ""), ("demote", ""), ("erase", ADA)):
+        assert await act(ada, ADA, name, typed=typed) == 409, name
+    assert await act(ada, OLGA, "promote") == 303
+    olga = await inside(OLGA)
+    assert (await olga.get(HERE)).status_code == 200
+    assert await act(olga, ADA, "demote") == 303
+    assert (await ada.get(HERE)).status_code == 403
+    record = await newest(studio, ADA, "user_schema.saved")
+    assert record.actor == OLGA
+    answers = await asyncio.gather(act(olga, OLGA, "demote"), act(olga, OLGA, "block"))
+    assert answers == [409, 409]
+
+
+async def test_a_lost_factor_is_removed_for_a_reason_on_record(studio: Service, inside: Visitors) -> None:
+    ada, them = await inside(ADA), people(studio.house)
+    await them.email_codes.enable(await now(studio, OLGA), origin=Origin(actor=OLGA))
+    page = (await ada.get(f"{HERE}/{OLGA}/methods")).text
+    assert "10 left" in page
+    assert "$argon2" not in page
+    removal = f"{HERE}/{OLGA}/methods/remove"
+    await ada.get(f"{removal}?factor=email")
+    assert (await ada.post(removal, reason=" ")).status_code == 400
+    assert (await now(studio, OLGA)).email_code
+    await ada.post(removal, reason="Called her, lost mailbox")
+    record = await newest(studio, OLGA, "factor.removed")
+    assert (record.actor, record.details) == (ADA, {"factor": "email", "reason": "Called her, lost mailbox"})
+    assert not (await now(studio, OLGA)).email_code
+    await them.email_codes.enable(await now(studio, OLGA), origin=Origin(actor=OLGA))
+    before = (await now(studio, OLGA)).rev
+    await ada.get(f"{removal}?factor=all")
+    await ada.post(removal, reason="Stolen bag")
+    after = await now(studio, OLGA)
+    assert (after.has_second_factor, after.rev > before) == (False, True)
+    assert (await newest(studio, OLGA, "factor.all_removed")).details == {"reason": "Stolen bag"}
+    await ada.get(f"{removal}?factor=totp")
+    assert (await ada.post(removal, reason="again")).status_code == 404
+
+
+async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: Visitors) -> None:
+    ada = await inside(ADA)
+    page = (await ada.get(f"{HERE}/{PIA}/permissions")).text
+    assert "The role moderator" in page
+    assert "The role beta, whose condition is met" in page
+    asked = f"user_id={PIA}&amp;application_id=50001&amp;rule=private_data.user.kick"
+    assert f'href="/console/access/check?{asked}"' in page
+    assert "store.refund" not in page
+    lines = (await ada.get(f"{HERE}/{PIA}/permissions?application_id=50001&format=csv")).text.splitlines()
+    assert ",private_data.user.mute,,assigned_role moderator," in lines
+    olga = (await ada.get(f"{HERE}/{OLGA}/permissions?application_id=1&project_id=mind_games")).text
+    assert "project.can_remove_project" in olga
+    assert "In project Mind Games" in olga
+    written = (await ada.get(f"{HERE}/{PIA}/roles")).text
+    assert "moderator" in written
+    assert "Testers" in written
+    assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
+
+
+async def test_what_was_done_to_and_by_a_person_is_told_apart(inside: Visitors) -> None:
+    ada = await inside(ADA)
+    await act(ada, PIA, "block")
+    about = (await ada.get(f"{HERE}/{PIA}/activity")).text
+    assert "Account blocked" in about
+    assert ADA in about
+    by = (await ada.get(f"{HERE}/{ADA}/activity?side=by")).text
+    assert PIA in by
+    assert PIA not in (await ada.get(f"{HERE}/{ADA}/activity?side=about")).text
+    lines = (await ada.get(f"{HERE}/{PIA}/activity?format=csv")).text.splitlines()
+    assert any(f",user.blocked,{ADA},{PIA}," in line for line in lines)

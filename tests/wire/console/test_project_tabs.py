@@ -1,0 +1,243 @@
+"""The tabs of a project in the console: members, applications, services, groups and service accounts."""
+
+import re
+from typing import Final
+
+from gatehouse.permissions.model.project import GrantAction
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, send
+from tests.support.service import Service
+
+PAGE: Final = f"/console/projects/{PROJECT}"
+PATHS: Final = (
+    "/members",
+    "/members/new",
+    "/members/lists",
+    f"/members/{DEV}",
+    f"/members/{DEV}/remove",
+    "/applications",
+    "/services",
+    f"/services/{SHOP}",
+    f"/services/{SHOP}/disconnect",
+    "/groups",
+    "/groups/{testers}",
+    "/groups/{testers}/who",
+    "/groups/{testers}/conditions/new",
+    "/groups/{testers}/remove",
+    "/service_accounts",
+    "/service_accounts/new",
+)
+ACTS: Final = (
+    (f"/members/{DEV}", {}),
+    (f"/members/{DEV}/remove", {}),
+    ("/members/lists", {}),
+    ("/applications", {"name": "Mine"}),
+    (f"/services/{SHOP}", {}),
+    (f"/services/{SHOP}/disconnect", {}),
+    ("/groups", {"title": "Mine"}),
+    ("/groups/{testers}", {"title": "Mine"}),
+    ("/groups/{testers}/access", {"add": PIA}),
+    ("/groups/{testers}/remove", {}),
+    ("/service_accounts/new", {"name": "Mine"}),
+)
+
+
+async def group_id(studio: Service, title: str) -> str:
+    groups = (await studio.house.storage.projects.project(PROJECT)).groups
+    return next(one for one, group in groups.items() if group.title == title)
+
+
+async def test_nobody_comes_in_by_any_path_whose_rights_do_not_open_it(studio: Service, inside: Visitors) -> None:
+    testers = await group_id(studio, "Testers")
+    for user_id in (DEV, PIA):
+        visitor = await inside(user_id)
+        await visitor.get("/console/projects")
+        for path, fields in ACTS:
+            answer = await send(visitor, PAGE + path.format(testers=testers), **fields)
+            assert answer.status_code == 403, (user_id, path)
+        for path in PATHS:
+            assert (await visitor.get(PAGE + path.format(testers=testers))).status_code == 403, (user_id, path)
+
+
+async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    page = await olga.get(f"{PAGE}/members")
+    assert re.search(r"Olga</a> <span class=\"badge good\">owner", page.text)
+    assert "on the application Shop" in page.text
+    assert "Nobody found." in (await olga.get(f"{PAGE}/members/new?q=ad")).text  # strangers by the whole address only
+    page = await olga.get(f"{PAGE}/members/new?q=Ada@studio.example")
+    assert f"/members/{ADA}" in page.text
+    path = f"{PAGE}/members/{ADA}"
+    await olga.get(path)
+    page = await send(olga, path, do="add")
+    assert '<option value="project_administrator" selected>' in page.text
+    place = f"applications:{SHOP}"
+    rows = {
+        "role": ("app_developer", "app_users_manager"),
+        "place": (place, place),
+        "until": ("2030-01-31T12:00", ""),
+    }
+    wrong = await send(olga, path, role="app_developer", place="groups:nowhere", until="")
+    assert wrong.status_code == 400
+    await olga.get(path)
+    await send(olga, path, **rows)
+    assert "31 January 2030" in (await olga.follow()).text
+    lines = (await olga.get(f"{PAGE}/members?q=Ada&format=csv")).text.splitlines()
+    assert lines[1:] == [
+        f"{ADA},Ada,app_developer,applications,{SHOP},2030-01-31T12:00",
+        f"{ADA},Ada,app_users_manager,applications,{SHOP},",
+    ]
+    page = await olga.get(f"{path}/remove")
+    assert "app_developer" in page.text
+    await olga.post(f"{path}/remove")
+    assert "Ada" not in (await olga.follow()).text
+    page = await olga.get(f"{PAGE}/members/{OLGA}/remove")
+    page = await olga.post(f"{PAGE}/members/{OLGA}/remove")
+    assert page.status_code == 409
+    assert "A project needs an owner." in page.text
+
+
+async def test_a_service_gives_groups_roles_after_showing_who_gains(studio: Service, inside: Visitors) -> None:
+    olga, testers, staff = await inside(OLGA), await group_id(studio, "Testers"), await group_id(studio, "Staff")
+    page = await olga.get(f"{PAGE}/services")
+    assert f'<option value="{WIKI}">' in page.text
+    path = f"{PAGE}/services/{SHOP}"
+    page = await olga.get(path)
+    assert "not connected" in page.text
+    rows = {
+        "group": (testers, testers, staff),
+        "action": ("grant", "grant", "revoke"),
+        "role": ("cashier", "moderator", "cashier"),
+    }
+    page = await send(olga, path, **rows)
+    assert "1 person gains" in page.text
+    assert "store.refund" in page.text
+    await send(olga, path, do="apply", **rows)
+    page = await olga.follow()
+    assert "Testers get cashier, moderator" in page.text
+    assert "Staff lose cashier" in page.text
+    stored = (await studio.house.storage.projects.project(PROJECT)).project.settings.services[SHOP]
+    assert [(one.group_id, one.roles, one.action) for one in stored] == [
+        (testers, ("cashier", "moderator"), GrantAction.GRANT),
+        (staff, ("cashier",), GrantAction.REVOKE),
+    ]
+    await olga.get(f"{PAGE}/members/lists")
+    barred = {"group": (testers, staff), "listed": ("disallow", "")}
+    page = await send(olga, f"{PAGE}/members/lists", **barred)
+    assert "1 person loses" in page.text
+    await send(olga, f"{PAGE}/members/lists", do="apply", **barred)
+    assert "This always wins." in (await olga.follow()).text
+    page = await olga.get(f"{PAGE}/groups/{testers}/remove")
+    assert "The project keeps members of this group out." in page.text
+    page = await olga.post(f"{PAGE}/groups/{testers}/remove")
+    assert page.status_code == 409
+    await olga.get(f"{PAGE}/members/lists")
+    await send(olga, f"{PAGE}/members/lists", do="apply", group=(testers,), listed=("",))
+    page = await olga.get(f"{path}/disconnect")
+    assert "1 person loses" in page.text
+    await olga.post(f"{path}/disconnect")
+    assert "No service is connected." in (await olga.follow()).text
+
+
+async def test_a_group_is_made_filled_by_list_and_condition_and_removed(studio: Service, inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    await olga.get(f"{PAGE}/groups")
+    await olga.post(f"{PAGE}/groups", title="Insiders")
+    page = await olga.follow()
+    path = f"{PAGE}/groups/{await group_id(studio, 'Insiders')}"
+    assert "Nobody is listed." in page.text
+    await olga.post(path, title="Insiders", description="Know more", tags="project\r\nvip")
+    assert "Know more" in (await olga.follow()).text
+    page = await olga.get(f"{path}?q=pia")  # she is in another group of the project
+    await send(olga, f"{path}/access", add=PIA)
+    await olga.follow()
+    await olga.get(f"{path}/conditions/new")
+    rows = {"kind": ("any", "domain", "tag"), "value": ("", "studio.example", "beta"), "depth": ("0", "1", "1")}
+    page = await send(olga, f"{path}/conditions/new", do="count", title="Near us", **rows)
+    assert "<strong>5</strong> people match" in page.text
+    refused = await send(olga, f"{path}/conditions/new", title="", **rows)
+    assert refused.status_code == 400
+    await send(olga, f"{path}/conditions/new", title="Near us", **rows)
+    assert "e-mail at studio.example, or tagged beta" in (await olga.follow()).text
+    lines = (await olga.get(f"{path}/who?format=csv")).text.splitlines()
+    assert lines[0] == "user_id,nick,listed,conditions"
+    assert lines[1] == f"{ADA},Ada,no,Near us"
+    assert lines[-1] == f"{PIA},Pia,yes,Near us"
+    await olga.get(path)
+    await send(olga, f"{path}/access", drop_condition="0")
+    await olga.follow()
+    await send(olga, f"{path}/access", drop=PIA)
+    await olga.follow()
+    assert "Nobody is in it yet." in (await olga.get(f"{path}/who")).text
+    await olga.get(f"{path}/remove")
+    await olga.post(f"{path}/remove")
+    assert "Insiders" not in (await olga.follow()).text
+
+
+async def test_who_manages_one_group_comes_to_it_without_seeing_the_project(
+    studio: Service, inside: Visitors
+) -> None:
+    testers = await group_id(studio, "Testers")
+    olga, manager = await inside(OLGA), await inside(MAX)
+    path = f"{PAGE}/groups/{testers}"
+    assert (await manager.get(path)).status_code == 403
+    await olga.get(f"{PAGE}/members/{MAX}")
+    await send(
+        olga,
+        f"{PAGE}/members/{MAX}",
+        role=("app_users_manager", "group_manager"),
+        place=(f"applications:{SHOP}", f"groups:{testers}"),
+        until=("", ""),
+    )
+    await olga.follow()
+    assert path in (await manager.get("/console/projects")).text
+    page = await manager.get(path)
+    assert "Pia" in page.text
+    assert "Remove group" not in page.text
+    assert (await manager.get(f"{path}/who")).status_code == 403
+    await manager.get(f"{path}/conditions/new")
+    rows = {"kind": ("all", "tag"), "value": ("", "beta"), "depth": ("0", "1")}
+    page = await send(manager, f"{path}/conditions/new", do="count", title="Beta", **rows)
+    assert "tagged beta" in page.text
+    assert 'class="count"' not in page.text
+    await send(manager, f"{path}/conditions/new", title="Beta", **rows)
+    assert "tagged beta" in (await manager.follow()).text
+    assert "Nobody found." in (await manager.get(f"{path}?q=olga@studio.example")).text
+    assert "Olga" in (await manager.get(f"{path}?q={OLGA}")).text.partition("<main")[2]
+    assert (await manager.get(f"{PAGE}/groups/{await group_id(studio, 'Staff')}")).status_code == 404
+    assert (await manager.get(f"{PAGE}/members")).status_code == 403
+
+
+async def test_a_service_account_gets_its_token_once_and_is_revoked(studio: Service, inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    await olga.get(f"{PAGE}/service_accounts/new")
+    page = await send(olga, f"{PAGE}/service_accounts/new", do="add", name="Builder")
+    assert 'value="Builder"' in page.text
+    fields = {"name": "Builder", "role": "app_developer", "place": f"applications:{SHOP}", "until": ""}
+    refused = await send(olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="nowhere")
+    assert refused.status_code == 400
+    page = await send(
+        olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="10.0.0.0/8\r\n192.0.2.0/24", days="30"
+    )
+    token = page.text.partition('id="token"')[2].partition("<code>")[2].partition("</code>")[0]
+    assert token.count(".") == 2
+    page = await olga.get(f"{PAGE}/service_accounts")
+    assert token not in page.text
+    assert "only from 10.0.0.0/8, 192.0.2.0/24" in page.text
+    assert "on the application Shop" in page.text
+    (account,) = await studio.house.storage.service_accounts.service_accounts(PROJECT)
+    path = f"{PAGE}/service_accounts/{account.user_id}/revoke"
+    await olga.get(path)
+    await olga.post(path)
+    assert "revoked" in (await olga.follow()).text
+    (account,) = await studio.house.storage.service_accounts.service_accounts(PROJECT)
+    assert account.revoked
+
+
+async def test_a_new_application_stands_in_the_project(inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    await olga.get(f"{PAGE}/applications")
+    await olga.post(f"{PAGE}/applications", name="Forum")
+    assert "Forum" in (await olga.follow()).text
+    page = await olga.post(f"{PAGE}/applications", name="Forum")
+    assert page.status_code == 409
+    assert 'value="Forum"' in page.text

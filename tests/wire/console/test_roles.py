@@ -1,0 +1,152 @@
+"""Roles in the console: the same rights and commands as at the API, with who gains and who loses before Apply."""
+
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, Visitors, send
+from tests.support.service import Service
+
+LIST = "/console/roles"
+BETA = f"{LIST}/{SHOP}/beta"
+MODERATOR = f"{LIST}/{SHOP}/moderator"
+TAGGED = {"kind": ("all", "tag"), "value": ("", "beta"), "depth": ("0", "1")}
+AT_STUDIO = {"kind": ("all", "domain"), "value": ("", "studio.example"), "depth": ("0", "1")}
+
+
+async def test_everyone_sees_the_roles_his_rights_show_him(inside: Visitors) -> None:
+    for user_id, listed, role, members in (
+        (ADA, True, 200, 200),
+        (OLGA, True, 200, 200),
+        (DEV, True, 200, 403),
+        (MAX, False, 403, 403),  # who gives roles need not see how they are made
+        (PIA, False, 403, 403),
+    ):
+        visitor = await inside(user_id)
+        assert ("Keeps order" in (await visitor.get(LIST)).text) is listed, user_id
+        assert (await visitor.get(BETA)).status_code == role, user_id
+        assert (await visitor.get(f"{BETA}/members")).status_code == members, user_id
+        if not listed:
+            await visitor.get("/console/projects")
+            assert (await send(visitor, BETA, **TAGGED)).status_code == 403
+            assert (await send(visitor, f"{BETA}/remove")).status_code == 403
+            new = await send(visitor, f"{LIST}/new", application=str(SHOP), name="mine")
+            assert new.status_code == 403
+
+
+async def test_a_list_of_roles_speaks_in_words(inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    page = (await olga.get(f"{LIST}?q=beta")).text
+    assert "tagged beta" in page
+    assert "cashier" not in page
+    lines = (await olga.get(f"{LIST}?format=csv")).text.splitlines()
+    assert lines[0] == "role,description,application,application_id,protected,default,condition,seats,holders"
+    assert lines[1:] == [
+        f"beta,Sees what is new,Shop,{SHOP},no,no,tagged beta,0,0",
+        f"cashier,Handles money,Shop,{SHOP},no,no,,0 of 3,0",
+        f"moderator,Keeps order,Shop,{SHOP},no,no,,1,1",
+    ]
+
+
+async def test_a_role_is_made_and_its_condition_built_without_script(studio: Service, inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    await olga.get(f"{LIST}/new")
+    await olga.post(f"{LIST}/new", application=str(SHOP), name="Vip Club", description="Very important")
+    page = await olga.follow()
+    path = f"{LIST}/{SHOP}/Vip%20Club"
+    assert "No condition." in page.text
+    empty = {"kind": ("all",), "value": ("",), "depth": ("0",)}
+    page = await send(olga, path, do="add:0", **empty)
+    assert "Not complete yet: a condition still has an empty field." in page.text
+    nested = {
+        "kind": ("all", "domain", "any", "tag", "ip"),
+        "value": ("", "studio.example", "", "beta", "10.0.0.0/8"),
+        "depth": ("0", "1", "1", "2", "2"),
+    }
+    page = await send(olga, path, do="count", **nested)
+    assert "e-mail at studio.example, and (tagged beta, or coming from 10.0.0.0/8)" in page.text
+    assert "At most <strong>4</strong> people match: it depends on the address" in page.text
+    page = await send(olga, path, do="remove:2", **nested)
+    assert "e-mail at studio.example</p>" in page.text
+    assert "<strong>4</strong> people match" in page.text
+    await send(olga, path, description="At home only", user_limit="5", condition_mode="require", **nested)
+    page = await olga.follow()  # nobody holds anything by it yet, so there is nothing to confirm
+    role = (await studio.house.storage.permissions.application_models([SHOP]))[SHOP].roles["vip club"]
+    assert role.condition is not None
+    assert role.condition.document == {
+        "and": [{"domain": "studio.example"}, {"or": [{"tag": "beta"}, {"ip": "10.0.0.0/8"}]}]
+    }
+    assert (role.description, role.user_limit, role.condition_mode) == ("At home only", 5, "require")
+    assert (await send(olga, path, do="add:0", kind=("all", "domain"), value=("",), depth=("0",))).status_code == 400
+    taken = await send(olga, f"{LIST}/new", application=str(SHOP), name="vip club")
+    assert taken.status_code == 409
+
+
+async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(studio: Service, inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    await olga.get(BETA)
+    page = await send(olga, BETA, description="Now for staff", **AT_STUDIO)
+    assert "4 people gain" in page.text
+    assert "1 person loses" in page.text
+    assert "Pia" in page.text
+    assert "badge.gold" in page.text
+    models = studio.house.storage.permissions
+    assert (await models.application_models([SHOP]))[SHOP].roles["beta"].description == "Sees what is new"
+    back = await send(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
+    assert "Now for staff" in back.text
+    await send(olga, BETA, do="apply", description="Now for staff", **AT_STUDIO)
+    assert "Saved." in (await olga.follow()).text
+    role = (await models.application_models([SHOP]))[SHOP].roles["beta"]
+    assert role.condition is not None
+    assert (role.description, role.condition.document) == ("Now for staff", {"domain": "studio.example"})
+    assert role.meta == {"public_data": {"badge": {"gold": {"value": True}}}}  # the matrix is elsewhere
+
+
+async def test_who_may_not_see_what_people_hold_is_told_so_and_saves_all_the_same(inside: Visitors) -> None:
+    dev = await inside(DEV)
+    page = await dev.get(BETA)
+    assert "people match" not in page.text
+    assert "shown to those who may see what people hold" in page.text
+    page = await send(dev, BETA, description="Sees what is new", **AT_STUDIO)
+    assert "who gains and who loses is not shown to you" in page.text
+    await send(dev, BETA, do="apply", description="Sees what is new", **AT_STUDIO)
+    assert "e-mail at studio.example" in (await dev.follow()).text
+
+
+async def test_a_stale_save_shows_the_other_condition_in_words(inside: Visitors) -> None:
+    olga, ada = await inside(OLGA), await inside(ADA)
+    await olga.get(BETA)
+    await ada.get(BETA)
+    await send(ada, BETA, do="apply", description="of Ada", **AT_STUDIO)
+    page = await send(olga, BETA, do="apply", description="of Olga", **TAGGED)
+    assert page.status_code == 409
+    for words in (
+        "Somebody else saved this meanwhile",
+        "of Ada",
+        "of Olga",
+        "e-mail at studio.example",
+        "tagged beta",
+    ):
+        assert words in page.text
+
+
+async def test_who_has_a_role_is_told_with_the_way(inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    page = await olga.get(f"{BETA}/members")
+    assert "Pia" in page.text
+    assert "meets the role&#39;s condition" in page.text or "meets the role's condition" in page.text
+    file = await olga.get(f"{MODERATOR}/members?format=csv")
+    assert file.text.splitlines() == ["user_id,nick,until,path", f"{PIA},Pia,,assigned_role"]
+
+
+async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(studio: Service, inside: Visitors) -> None:
+    olga = await inside(OLGA)
+    page = await olga.get(f"{MODERATOR}/remove")
+    assert "<strong>1</strong> person it is assigned to loses it" in page.text
+    assert "1 person loses" in page.text
+    assert "user.kick" in page.text
+    await studio.clock.advance(601)
+    stale = await olga.post(f"{MODERATOR}/remove")
+    assert stale.headers["location"].startswith("/confirm?next=")
+    await olga.follow()
+    await olga.post("/confirm", password="correct horse battery staple")
+    await olga.follow()
+    await olga.post(f"{MODERATOR}/remove")
+    assert "The role is removed." in (await olga.follow()).text
+    assert "moderator" not in (await studio.house.storage.permissions.application_models([SHOP]))[SHOP].roles

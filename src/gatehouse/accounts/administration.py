@@ -26,9 +26,16 @@ class Administration:
         self._clock = clock
 
     async def create(
-        self, *, login: str, nick: str, password: str | None, origin: Origin, administrator: bool = False
+        self,
+        *,
+        login: str,
+        nick: str,
+        password: str | None,
+        origin: Origin,
+        administrator: bool = False,
+        lang: str = "en",
     ) -> User:
-        user = await self.new_user(login=login, nick=nick, password=password)
+        user = await self.new_user(login=login, nick=nick, password=password, lang=lang)
         record = self._recorder.record(
             Event.USER_CREATED,
             origin,

@@ -26,6 +26,7 @@ from gatehouse.permissions.rights.granting import Granter
 
 TTL: Final = "ttl:"
 NOT_GIVEN: Final = ""
+DIGITS_MOST: Final = len(str(LATEST))
 
 
 class Held(StrEnum):
@@ -112,7 +113,7 @@ def read_end(text: str, now: int, place: str) -> End | None:
 
 
 def _number(text: str, place: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) <= LATEST):
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MOST and int(text) <= LATEST):
         raise Malformed(f"{place}: an end in Unix seconds, or a date")
     return int(text)
 
@@ -122,7 +123,7 @@ def _moment(text: str, place: str) -> int:
         when = datetime.fromisoformat(text)
     except ValueError:
         raise Malformed(f"{place}: a date such as 2030-01-31 or 2030-01-31T12:00:00Z") from None
-    return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
+    return _number(str(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())), place)
 
 
 def can_give(granter: Granter, scope: Scope, role: Role) -> bool:

@@ -11,6 +11,7 @@ from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.editing import AccountDraft, Editing
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.invitations import Invitations
+from gatehouse.accounts.labels import check_lang
 from gatehouse.accounts.model import ADMINISTRATOR, Kind, Session, User
 from gatehouse.accounts.own.erasure import Erasure
 from gatehouse.accounts.recovery import Recovery
@@ -76,14 +77,16 @@ class PeopleOffice:
 
     # -- accounts ---------------------------------------------------------------------------------------
 
-    async def create(self, actor: Actor, *, login: str, nick: str, password: str | None) -> User:
+    async def create(self, actor: Actor, *, login: str, nick: str, lang: str, password: str | None) -> User:
         require(actor.rights, Operation.ADMINISTER)
-        return await self._administration.create(login=login, nick=nick, password=password, origin=actor.origin)
+        return await self._administration.create(
+            login=login, nick=nick, password=password, origin=actor.origin, lang=check_lang(lang)
+        )
 
     async def invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> User:
         require(actor.rights, Operation.ADMINISTER)
         named = nick.strip() or login.partition("@")[0]
-        return await self._invitations.invite(login=login, nick=named, lang=lang, origin=actor.origin)
+        return await self._invitations.invite(login=login, nick=named, lang=check_lang(lang), origin=actor.origin)
 
     async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
         require(actor.rights, Operation.ADMINISTER)

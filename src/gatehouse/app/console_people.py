@@ -8,6 +8,7 @@ from gatehouse.app.joining import joining
 from gatehouse.app.own_account import erasure
 from gatehouse.app.people import People
 from gatehouse.permissions.commands.user_schemas import UserSchemas
+from gatehouse.storage.admin.nicks import NickStorage
 from gatehouse.storage.admin.people import PeopleListStorage
 from gatehouse.web.console.desk import ConsoleDesk
 from gatehouse.web.console.people import PeopleScreens
@@ -27,6 +28,7 @@ def people_screens(house: House, them: People, desk: ConsoleDesk) -> list[Screen
         sessions=them.sessions,
         consents=them.authorizing.consents,
         profile=profile,
+        nicks=NickStorage(house.storage.runner),
         places=places(house.settings.accounts.geoip_file),
     )
     return [

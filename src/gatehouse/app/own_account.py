@@ -1,5 +1,8 @@
 """The part of the composition root that is about a person's own account."""
 
+from importlib import import_module
+from typing import Final
+
 from gatehouse.accounts.devices import Devices
 from gatehouse.accounts.links import Links
 from gatehouse.accounts.own.confirmation import Confirmation
@@ -16,12 +19,11 @@ from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import SignIn
-from gatehouse.admin.sights import Doorway, Sights
 from gatehouse.app.house import House
 from gatehouse.app.mailing import composer
+from gatehouse.kernel.addresses import Address
 from gatehouse.oauth.consent import Consents
 from gatehouse.permissions.callers.desk import Desk
-from gatehouse.storage.admin.sight import SightStorage
 from gatehouse.throttle.allowance import Allowance
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.account import AccountPage
@@ -36,6 +38,20 @@ from gatehouse.web.pages.owner_desk import OwnerDesk
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.places import places
 from gatehouse.web.routes.table import Endpoint
+
+DOORWAY: Final = "gatehouse.app.console_doorway"  # comes with the first account page that is shown
+
+
+class Sight:
+    """Fills web/pages/account.py MayAdminister."""
+
+    def __init__(self, house: House, desk: Desk) -> None:
+        self._house = house
+        self._desk = desk
+
+    async def of(self, user_id: str, address: Address | None) -> bool:
+        found: bool = await import_module(DOORWAY).doorway(self._house, self._desk).is_open(user_id, address)
+        return found
 
 
 def new_address(house: House) -> NewAddress:
@@ -100,7 +116,7 @@ def account_pages(
         pages=pages,
         notices=notices,
         places=places(house.settings.accounts.geoip_file),
-        doorway=Doorway(desk=desk, reading=house.reading, sights=Sights(SightStorage(house.storage.runner))),
+        may_administer=Sight(house, desk).of,
         clock=clock,
         mail_is_logged=house.mail_is_shown,
     )

@@ -51,7 +51,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(service: Servi
     await value.fill("nobody-has-it")
     await expect(matching).to_contain_text("0 people match")
     await page.get_by_label("What is looked at").select_option("domain")
-    await value.fill("studio.example")
+    await value.fill("studio.example")  # at once: what is typed meanwhile is not lost
     await expect(matching).to_contain_text("e-mail at studio.example")
     await expect(matching).to_contain_text("4 people match")
     await expect(matching).to_contain_text("Ada, Olga, Dev, Max")

@@ -42,6 +42,16 @@ def test_no_template_says_anything_itself(name: str) -> None:
     assert not [word for word in [*spoken, re.sub(r"&[a-z]+;", "", seen)] if re.search(r"[^\W\d_]", word)]
 
 
+@pytest.mark.parametrize("sheet", sorted(path.name for path in DIRECTORY.glob("*.css")))
+def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
+    """What is left open swallows all that follows it, without a word."""
+    depth = 0
+    for line in (DIRECTORY / sheet).read_text().splitlines():
+        depth += line.count("{") - line.count("}")
+        assert depth in (0, 1, 2), line
+    assert depth == 0
+
+
 def test_every_text_a_template_or_module_asks_for_exists() -> None:
     assert len(asked_for()) > 100
     assert {key for key in asked_for() if key not in WITH_CONSOLE and f"{key}_one" not in WITH_CONSOLE} == set()

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from gatehouse.permissions.model.rule import ENDLESS, End
-from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
 from gatehouse.permissions.model.user_record import Assignment
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, Visitors, furnish
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, WIKI, Visitors, furnish
 from tests.support.service import Service
 from tests.support.staging import foretold, form_of, holdings, left_staged, moved, record_of
 from tests.support.visitor import Visitor
@@ -129,8 +129,9 @@ async def test_what_may_not_be_given_is_not_offered_and_refused(service: Service
     assert "In Mind Games" in page
     review = await reviewed(olga, f"{PIA},cashier,{PROJECT},2040-01-31")
     await applied(olga, review)
-    held = (await record_of(service, SHOP, PIA)).scopes[Scope(PROJECT)]
-    assert held.roles == (Assignment(role="cashier", end=End(expired=2_211_580_800)),)
+    scopes = (await record_of(service, SHOP, PIA)).scopes
+    assert scopes[application_scope(PROJECT, WIKI)].roles == (Assignment(role="cashier"),)  # stays as it was
+    assert scopes[Scope(PROJECT)].roles == (Assignment(role="cashier", end=End(expired=2_211_580_800)),)
     for user_id, status in ((DEV, 403), (PIA, 403)):
         assert (await (await rich(user_id)).get(PAGE)).status_code == status
 

@@ -237,7 +237,8 @@ async def test_a_new_application_stands_in_the_project(inside: Visitors) -> None
     olga = await inside(OLGA)
     await olga.get(f"{PAGE}/applications")
     await olga.post(f"{PAGE}/applications", name="Forum")
-    assert "Forum" in (await olga.follow()).text
+    assert "The application is there." in (await olga.follow()).text
+    assert "Forum" in (await olga.get(f"{PAGE}/applications")).text
     page = await olga.post(f"{PAGE}/applications", name="Forum")
     assert page.status_code == 409
     assert 'value="Forum"' in page.text

@@ -32,6 +32,7 @@ from gatehouse.permissions.store import CrowdStore, ProjectStore
 
 LIMIT_MOST: Final = 1_000
 EXAMINED_MOST: Final = 5_000  # candidates of one answer
+FEW: Final = 4  # candidates looked at first, for each member that is wanted
 TRIES: Final = 20
 
 
@@ -88,6 +89,11 @@ class _Page:
     more: bool = True
 
     @property
+    def next_size(self) -> int:
+        """Most candidates have it: for a few of them a few are looked at first, then as many as at once can be."""
+        return LIMIT_MOST if self.examined else min(LIMIT_MOST, FEW * self.wanted.limit)
+
+    @property
     def is_full(self) -> bool:
         return not self.more or len(self.found) >= self.wanted.limit or self.examined >= EXAMINED_MOST
 
@@ -118,7 +124,7 @@ class MemberSearch:
         """A page of members; it may be short, and still be followed by another."""
         page = _Page(wanted, after=wanted.after)
         while not page.is_full:
-            crowd = await self._crowd(application_id, wanted, page.after)
+            crowd = await self._crowd(application_id, wanted, page)
             people = await asyncio.to_thread(members_among, crowd, wanted, self._clock.now())
             room = wanted.limit - len(page.found)
             page.found += people[:room]
@@ -127,12 +133,14 @@ class MemberSearch:
             page.after = page.found[-1].user_id if len(people) > room else crowd.last
         return Members(found=page.found, after=page.after if page.more else None)
 
-    async def _crowd(self, application_id: int, wanted: Wanted, after: str) -> Crowd:
+    async def _crowd(self, application_id: int, wanted: Wanted, page: _Page) -> Crowd:
         """Read beside the very outline that tells who the candidates are."""
         projects = frozenset({wanted.scope.project_id}) - {""}
         for _ in range(TRIES):
             outline = await self._crowds.outline(application_id, projects)
-            crowd = await self._crowds.crowd(candidates(outline, wanted), projects, after=after, limit=LIMIT_MOST)
+            crowd = await self._crowds.crowd(
+                candidates(outline, wanted), projects, after=page.after, limit=page.next_size
+            )
             if crowd.outline.versions == outline.versions:
                 return crowd
         raise Unavailable("the permission model changes faster than it can be read")

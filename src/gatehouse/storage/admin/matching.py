@@ -3,11 +3,10 @@
 What holds is decided by permissions/evaluation/conditions.py; a test keeps the two together.
 """
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, assert_never
 
-from sqlalchemy import ColumnElement, Select, and_, false, func, literal, or_, select, true
+from sqlalchemy import CTE, ColumnElement, Select, and_, false, func, literal, or_, select, true
 
 from gatehouse.admin.model.matching import COUNT_MOST, FIRST_FEW, GroupMember, Match
 from gatehouse.admin.model.paging import Page, Wanted
@@ -77,12 +76,13 @@ class Clauses:
 
 
 def match(test: Test) -> Verb[Match]:
+    """One look at everybody: who is found is counted, and the first few of them are named."""
     clauses = Clauses()
-    holds = clauses.of(test)
-    first = select(users.c.user_id, users.c.nick, users.c.login).where(holds).order_by(users.c.user_id)
-    (counted,) = yield _counted(holds)(**clauses.lists)
-    rows = yield Statement(first.limit(FIRST_FEW))(**clauses.lists)
-    return Match(count=counted.total, first=[person(row) for row in rows])
+    found = select(users.c.user_id).where(clauses.of(test)).limit(COUNT_MOST).cte("found")
+    first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
+    named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
+    rows = yield Statement(named.order_by(users.c.user_id))(**clauses.lists)
+    return Match(count=rows[0].total if rows else 0, first=[person(row) for row in rows])
 
 
 def members(group: Group, wanted: Wanted) -> Verb[Page[GroupMember]]:
@@ -90,16 +90,18 @@ def members(group: Group, wanted: Wanted) -> Verb[Page[GroupMember]]:
     listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
     reasons = [listed, *(clauses.of(one.condition.test) for one in group.conditions)]
     belongs = and_(or_(*reasons), _named(wanted.search))
-    (counted,) = yield _counted(belongs)(**clauses.lists)
-    rows = yield Statement(_reasoned(reasons, belongs, wanted))(**clauses.lists)
+    found = select(users.c.user_id).where(belongs).limit(COUNT_MOST).cte("found")
+    rows = yield Statement(_reasoned(reasons, found, wanted))(**clauses.lists)
     return Page(
-        rows=list(map(partial(_member, group), rows)), total=counted.total, number=wanted.page, size=wanted.size
+        rows=[_member(group, row) for row in rows],
+        total=rows[0].total if rows else 0,
+        number=wanted.page,
+        size=wanted.size,
     )
 
 
-def _counted(holds: Clause) -> Statement:
-    found = select(users.c.user_id).where(holds).limit(COUNT_MOST).subquery()
-    return Statement(select(func.count().label("total")).select_from(found))
+def _total(found: CTE) -> ColumnElement[int]:
+    return select(func.count()).select_from(found).scalar_subquery().label("total")
 
 
 def _named(search: str) -> Clause:
@@ -109,14 +111,16 @@ def _named(search: str) -> Clause:
     return or_(func.lower(users.c.nick).like(pattern, escape=ESCAPE), users.c.user_id.like(pattern, escape=ESCAPE))
 
 
-def _reasoned(reasons: list[Clause], belongs: Clause, wanted: Wanted) -> Select[Any]:
+def _reasoned(reasons: Sequence[Clause], found: CTE, wanted: Wanted) -> Select[Any]:
+    """A page of those who were found; why they belong is asked about these alone."""
+    page = select(found.c.user_id).order_by(found.c.user_id).limit(wanted.size).offset(wanted.offset)
     why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
-    chosen = select(users.c.user_id, users.c.nick, *why).where(belongs).order_by(users.c.user_id)
-    return chosen.limit(wanted.size).offset(wanted.offset)
+    named = select(_total(found), users.c.user_id, users.c.nick, *why)
+    return named.where(users.c.user_id.in_(page)).order_by(users.c.user_id)
 
 
 def _member(group: Group, row: Row) -> GroupMember:
-    user_id, nick, listed, *met = row
+    _, user_id, nick, listed, *met = row
     titles = (one.title for one, holds in zip(group.conditions, met, strict=True) if holds)
     return GroupMember(user_id=user_id, nick=nick, listed=bool(listed), conditions=tuple(titles))
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import Boolean, and_, bindparam, or_, select
+from sqlalchemy import bindparam, or_, select
 
 from gatehouse.admin.model.names import FOUND_MOST, NamedPerson
 from gatehouse.storage.admin.searching import anywhere, found_in
@@ -13,13 +13,17 @@ from gatehouse.storage.tables import users
 
 _COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login)
 _PERSON: Final = users.c.kind == "person"
-_EVERYBODY: Final = bindparam("everybody", type_=Boolean())
 PEOPLE = Statement(select(*_COLUMNS).where(AnyOf(users.c.user_id, "user_ids")))
 
 FIND = Statement(
     select(*_COLUMNS)
-    .where(_PERSON, or_(found_in(users.c.nick, users.c.user_id), and_(_EVERYBODY, found_in(users.c.login_key))))
-    .where(or_(_EVERYBODY, AnyOf(users.c.user_id, "among")))
+    .where(_PERSON, found_in(users.c.nick, users.c.user_id, users.c.login_key))
+    .order_by(users.c.nick, users.c.user_id)
+    .limit(FOUND_MOST)
+)
+FIND_AMONG = Statement(
+    select(*_COLUMNS)
+    .where(_PERSON, AnyOf(users.c.user_id, "among"), found_in(users.c.nick, users.c.user_id))
     .order_by(users.c.nick, users.c.user_id)
     .limit(FOUND_MOST)
 )
@@ -41,7 +45,8 @@ def person(row: Row) -> NamedPerson:
 
 
 def find(text: str, among: Collection[str] | None = None) -> Verb[Sequence[NamedPerson]]:
-    rows = yield FIND(search=anywhere(text), everybody=among is None, among=sorted(among or ()))
+    search = anywhere(text)
+    rows = yield FIND(search=search) if among is None else FIND_AMONG(search=search, among=sorted(among))
     return [person(row) for row in rows]
 
 

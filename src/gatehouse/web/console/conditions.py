@@ -63,10 +63,6 @@ class Row:
     def is_group(self) -> bool:
         return self.kind in GROUPS
 
-    @property
-    def has_value(self) -> bool:
-        return self.kind not in (*GROUPS, *NO_VALUE)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -85,7 +81,8 @@ class Builder:
     tests: Sequence[str]  # kinds that are offered
     test: Test | None = None  # None while there is none, or it is not complete
     lacks: str = ""  # what it lacks to be one
-    match: Match | None = None  # None: whoever writes it may not see whom it holds for
+    match: Match | None = None  # None: not counted, or whoever writes it may not see whom it holds for
+    counts_later: bool = False  # the page asks for the count once it is shown
     names: Mapping[str, NamedPerson] = field(default_factory=dict)
 
     @property
@@ -111,8 +108,8 @@ class Conditions:
         self._matches = matches
         self._names = names
 
-    async def builder(self, rows: Sequence[Row], *, counts: bool, with_address: bool) -> Builder:
-        """`counts`: whether whoever writes it may see whom it holds for."""
+    async def builder(self, rows: Sequence[Row], *, counts: bool, with_address: bool, later: bool) -> Builder:
+        """`counts`: whether whoever writes it may see whom it holds for. `later`: not before the page is shown."""
         tests = TESTS_WITH_ADDRESS if with_address else TESTS
         try:
             condition = condition_in(rows, with_address=with_address)
@@ -124,7 +121,8 @@ class Conditions:
             rows=rows,
             tests=tests,
             test=condition.test,
-            match=await self._matches.match(condition.test) if counts else None,
+            match=await self._matches.match(condition.test) if counts and not later else None,
+            counts_later=counts and later,
             names=await self.names_in(condition.test),
         )
 

@@ -145,7 +145,9 @@ class GroupAccessScreens:
             path=condition_path(request, seen),
             title=form.title,
             is_new=request.path_params["number"] == NEW,
-            builder=await self._conditions.builder(rows, counts=counts, with_address=False),
+            builder=await self._conditions.builder(
+                rows, counts=counts, with_address=False, later=request.method == "GET"
+            ),
             version=seen.group.version if problem and problem.is_conflict else form.version,
             problem=problem,
         )

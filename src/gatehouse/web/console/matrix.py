@@ -68,7 +68,9 @@ class MatrixContext(PageContext):
     groups: Sequence[ShownGroup]
     kinds: Collection[Cell]  # each once: thousands of cells are few different ones, and drawn once
     columns: Page[Column]
-    rules: Page[Row]
+    total: int  # rules found
+    page: int
+    pages: int
     search: str
     roles: str
     may_save: bool
@@ -112,7 +114,9 @@ class MatrixTable:
             groups=groups,
             kinds={one for group in groups for line in group.rows for one in line.cells},
             columns=columns,
-            rules=Page(rows=(), total=len(found), number=number, size=max(1, -(-len(found) // len(pages)))),
+            total=len(found),
+            page=number,
+            pages=len(pages),
             search=query.q,
             roles=query.roles,
             may_save=may_save,

@@ -120,7 +120,9 @@ class PeopleScreens:
         else:
             password = form.password if form.entrance == Entrance.PASSWORD else None
             nick = form.nick.strip() or form.login.partition("@")[0]
-            made = await self._office.create(guest.actor, login=form.login, nick=nick, password=password)
+            made = await self._office.create(
+                guest.actor, login=form.login, nick=nick, lang=form.lang, password=password
+            )
         return self._desk.done(f"{HERE.path}/{made.user_id}", NOTES.get(form.entrance, "person_created"))
 
     async def new_again(self, request: Request, guest: Guest, form: NewPersonForm, problem: Problem) -> Response:

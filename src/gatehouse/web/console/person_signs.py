@@ -13,6 +13,7 @@ from gatehouse.accounts.own.model import Holdings
 from gatehouse.accounts.own.profile import Profile
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.sessions import Sessions
+from gatehouse.admin.model.nicks import NickStore
 from gatehouse.admin.model.paging import Page
 from gatehouse.admin.model.people import Side
 from gatehouse.audit.model import Record
@@ -80,6 +81,7 @@ class ActivityContext(PageContext):
     head: PersonHead
     found: Page[Record]
     side: Side
+    nicks: Mapping[str, str]  # of others, by id
     sides: Sequence[Side] = tuple(Side)
 
 
@@ -111,13 +113,21 @@ class ActivityQuery(ListQuery, frozen=True, kw_only=True):
 
 class SignScreens:
     def __init__(
-        self, persons: Persons, *, sessions: Sessions, consents: Consents, profile: Profile, places: Places
+        self,
+        persons: Persons,
+        *,
+        sessions: Sessions,
+        consents: Consents,
+        profile: Profile,
+        nicks: NickStore,
+        places: Places,
     ) -> None:
         self._persons = persons
         self._desk = persons.desk
         self._sessions = sessions
         self._consents = consents
         self._profile = profile
+        self._nicks = nicks
         self._places = places
 
     async def sessions(self, request: Request, guest: Guest) -> Response:
@@ -170,7 +180,9 @@ class SignScreens:
         found = await self._persons.lists.activity(user.user_id, query.chosen, query.wanted)
         if query.is_file:
             return csv_file("activity", COLUMNS, found.rows)
-        context = ActivityContext(head=head, found=found, side=query.chosen)
+        others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
+        nicks = await self._nicks.nicks(others)
+        context = ActivityContext(head=head, found=found, side=query.chosen, nicks=nicks)
         return self._desk.show(request, guest, HERE, context)
 
     async def _removal(

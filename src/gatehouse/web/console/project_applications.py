@@ -60,8 +60,8 @@ class ProjectApplicationScreens:
     async def create(self, request: Request, guest: Guest, form: ApplicationForm) -> Response:
         model = await self._door.enter(request, guest)
         draft = ApplicationDraft(name=form.name.strip(), project_id=model.project.project_id)
-        await self._applications.save(guest.actor, draft)
-        return self._desk.done(f"{HERE.path}/{model.project.project_id}/applications", "application_created")
+        made = await self._applications.save(guest.actor, draft)
+        return self._desk.done(f"{Entry.APPLICATIONS.path}/{made.application_id}", "application_created")
 
     async def create_again(self, request: Request, guest: Guest, form: ApplicationForm, problem: Problem) -> Response:
         return await self._list(request, guest, form.name, problem)

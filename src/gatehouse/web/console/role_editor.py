@@ -150,7 +150,9 @@ class RoleEditor:
             head=role_head(guest, seen.model, seen.role, "editor"),
             role=seen.role,
             form=form,
-            builder=await self._conditions.builder(rows, counts=sees_everybody(guest.standing), with_address=True),
+            builder=await self._conditions.builder(
+                rows, counts=sees_everybody(guest.standing), with_address=True, later=request.method == "GET"
+            ),
             groups=groups,
             unsaid=unsaid(seen.model, groups),
             holders=await self._holders(seen),

@@ -5,7 +5,6 @@ and only then carried out. A page that has decided about them says which stay st
 """
 
 import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -137,7 +136,7 @@ def _word(value: object) -> str:
 
 
 def _csv_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, str]]:
-    lines = [[_unquoted(cell.strip()) for cell in line] for line in csv.reader(io.StringIO(text)) if any(line)]
+    lines = [[_unquoted(cell.strip()) for cell in line] for line in csv.reader(text.splitlines()) if any(line)]
     names: Sequence[str] = columns
     if lines and lines[0] and lines[0][0].lower() == columns[0]:
         names = [name.lower() for name in lines.pop(0)]

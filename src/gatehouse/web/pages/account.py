@@ -1,6 +1,6 @@
 """The account page: all that its owner may see of the account, on one page."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,7 +10,7 @@ from gatehouse.accounts.own import activity
 from gatehouse.accounts.own.model import Act, Holdings
 from gatehouse.accounts.own.profile import Profile
 from gatehouse.accounts.second_factors.model import Passkey
-from gatehouse.admin.sights import Doorway
+from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.consent import Consents
 from gatehouse.personal_data.requests import DataDesk
@@ -27,6 +27,9 @@ from gatehouse.web.pages.vocabulary import Notice, Problem, Section
 from gatehouse.web.places import Places
 from gatehouse.web.routes.table import Endpoint
 
+# Whether the console has anything for somebody who comes from there; an address that nobody proved is none.
+MayAdminister = Callable[[str, Address | None], Awaitable[bool]]
+
 
 class AccountPage:
     def __init__(
@@ -39,11 +42,11 @@ class AccountPage:
         pages: Pages,
         notices: Notices,
         places: Places,
-        doorway: Doorway,
+        may_administer: MayAdminister,
         clock: Clock,
         mail_is_logged: bool,
     ) -> None:
-        self._doorway = doorway
+        self._may_administer = may_administer
         self._profile = profile
         self._data = data
         self._consents = consents
@@ -85,7 +88,7 @@ class AccountPage:
         lang = self._pages.language_of(request, account_lang=user.lang)
         caller = caller_of(request.scope)
         return AccountContext(
-            may_administer=await self._doorway.is_open(user.user_id, caller.address if caller.proven else None),
+            may_administer=await self._may_administer(user.user_id, caller.address if caller.proven else None),
             csrf=self._desk.csrf(visit),
             now=self._clock.now(),
             user_id=user.user_id,

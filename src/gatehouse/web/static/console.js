@@ -36,3 +36,10 @@ window.addEventListener("resize", reachable);
 document.addEventListener("toggle", reachable, true);
 document.addEventListener("htmx:afterSettle", reachable);
 reachable();
+
+// What is typed beside a choice has an example of its own for each.
+document.addEventListener("change", (event) => {
+  const example = event.target.selectedOptions?.[0]?.dataset.example;
+  const field = event.target.closest("li")?.querySelector("input[placeholder]");
+  if (example !== undefined && field) field.placeholder = example;
+});

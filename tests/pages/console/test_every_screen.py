@@ -24,7 +24,7 @@ GAME: Final = {"application", "matrix", "users", "role", "check", "who"}
 WIDE: Final = ViewportSize(width=1280, height=800)
 SEEN_BY: Final = {
     "mara": set(SCREENS),
-    "tobias": EVERYBODYS | RAIDERS | GAME,
+    "tobias": EVERYBODYS | RAIDERS | GAME | {"activity"},
     "priya": EVERYBODYS,
     "emil": EVERYBODYS | {"application", "users", "check", "who"},
     "noor": EVERYBODYS,

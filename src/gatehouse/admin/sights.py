@@ -41,10 +41,11 @@ class Sights:
         scopes = [scope for scope in rights.central.open_scopes if not scope.is_root]
         projects = {scope.project_id for scope in scopes if scope.kind is None}
         held = {int(scope.resource_id) for scope in scopes if scope.kind is ResourceKind.APPLICATION}
+        managed = opened(rights, Operation.APPLICATION_CREATE_IN_PROJECT, projects)
         return Sight(
             projects=opened(rights, Operation.PROJECT_GET, projects),
-            managed=opened(rights, Operation.APPLICATION_CREATE_IN_PROJECT, projects),
-            applications=frozenset(own) | held,
+            managed=managed,
+            applications=frozenset({*own, *held, *await self._store.applications_in(managed)}),
             groups=frozenset(scope.resource_id for scope in scopes if scope.kind is ResourceKind.GROUP),
             may_publish=is_open(rights, Operation.PUBLISH),
             may_create=is_open(rights, Operation.APPLICATION_CREATE),

@@ -23,11 +23,11 @@ RAIDERS: Final = {"project", "members", "services", "groups", "service-accounts"
 GAME: Final = {"application", "matrix", "users", "role", "check", "who"}
 WIDE: Final = ViewportSize(width=1280, height=800)
 SEEN_BY: Final = {
-    "mara": set(SCREENS),
-    "tobias": EVERYBODYS | RAIDERS | GAME | {"activity"},
-    "priya": EVERYBODYS,
-    "emil": EVERYBODYS | {"application", "users", "check", "who"},
-    "noor": EVERYBODYS,
+    "mara": set(SCREENS),  # administers everything
+    "tobias": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # owns the project
+    "priya": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # administers it, and develops another application
+    "emil": EVERYBODYS | {"application", "users", "check", "games"},  # manages users of the game
+    "noor": EVERYBODYS,  # plays
 }
 OK: Final = 200
 FORBIDDEN: Final = 403

@@ -10,7 +10,7 @@ class Sight:
     everything: bool = False  # can_administer
     projects: frozenset[str] = frozenset()  # ids of those he may view
     managed: frozenset[str] = frozenset()  # of those whose applications he manages
-    applications: frozenset[int] = frozenset()  # ids of those he holds something on
+    applications: frozenset[int] = frozenset()  # ids of those he holds something on, or manages in a project
     groups: frozenset[str] = frozenset()  # ids of those he manages
     may_publish: bool = False
     may_create: bool = False  # applications outside a project
@@ -24,3 +24,6 @@ class Sight:
 class SightStore(Protocol):
     async def own_applications(self, user_id: str) -> Collection[int]:
         """Ids of the applications in which the user's own record has secret_data."""
+
+    async def applications_in(self, projects: Collection[str]) -> Collection[int]:
+        """Ids of those in these projects that are not removed."""

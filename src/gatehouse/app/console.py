@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from gatehouse.admin.risks import risks
 from gatehouse.admin.sights import Sights
 from gatehouse.app.console_access import access_screens, activity_screens, game_screens
 from gatehouse.app.console_applications import application_screens
@@ -14,6 +15,7 @@ from gatehouse.app.console_tables import table_screens
 from gatehouse.app.house import House
 from gatehouse.app.people import People, browsers_of
 from gatehouse.app.permissions import PermissionRooms
+from gatehouse.app.posture import posture
 from gatehouse.app.webhooks import webhooks
 from gatehouse.storage.admin.home import HomeStorage
 from gatehouse.storage.admin.sight import SightStorage
@@ -67,6 +69,7 @@ def home_screens(house: House, desk: ConsoleDesk, samples: SampleCommands) -> Ho
         desk=desk,
         clock=house.clock,
         sends_mail=bool(house.settings.mail.host),
+        risks=risks(posture(house.settings, dev=house.dev)),
         samples=samples,
     )
 

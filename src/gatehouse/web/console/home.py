@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.home import Amounts, EndingSoon, HomeStore
+from gatehouse.admin.risks import Risk
 from gatehouse.audit.model import Counted, Tallied
 from gatehouse.audit.store import TallyStore
 from gatehouse.kernel.clock import Clock
@@ -51,11 +52,8 @@ class HomeContext(PageContext):
     amounts: Amounts
     ending: Sequence[EndingSoon]
     tasks: tuple[Task, ...]
+    risks: Sequence[Risk]
     samples: SampleCommands
-
-    @property
-    def undone(self) -> int:
-        return sum(not task.done for task in self.tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +79,10 @@ class HomeScreens:
         desk: ConsoleDesk,
         clock: Clock,
         sends_mail: bool,
+        risks: Sequence[Risk],
         samples: SampleCommands,
     ) -> None:
+        self._risks = tuple(risks)
         self._samples = samples
         self._store = store
         self._tallies = tallies
@@ -114,6 +114,7 @@ class HomeScreens:
                 amounts=amounts,
                 ending=await self._store.ending(now, now + SOON, ENDING_MOST),
                 tasks=tasks(amounts, sends_mail=self._sends_mail),
+                risks=self._risks,
                 samples=self._samples,
             ),
         )
@@ -143,7 +144,7 @@ def chart_of(hours: Sequence[HourLine]) -> str:
 def tasks(amounts: Amounts, *, sends_mail: bool) -> tuple[Task, ...]:
     return (
         Task(name="factor", address=Path.ACCOUNT, done=amounts.administrators_with_factor > 0),
-        Task(name="mail", address=f"{Entry.SETTINGS.path}/mail", done=sends_mail),
+        Task(name="mail", address=f"{Entry.SETTINGS.path}/email", done=sends_mail),
         Task(name="project", address=f"{Entry.PROJECTS.path}/new", done=amounts.projects > 0),
         Task(name="application", address=Entry.APPLICATIONS.path, done=amounts.applications > 0),
         Task(name="client", address=Entry.APPLICATIONS.path, done=amounts.clients > 0),

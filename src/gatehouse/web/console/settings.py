@@ -38,7 +38,7 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 
 HERE: Final = Entry.SETTINGS
-TABS: Final = ("keys", "email", "policies", "health", "configuration", "risks")
+TABS: Final = ("keys", "email", "webhooks", "policies", "health", "configuration", "risks")
 TABBED: Final = tuple((tab, HERE.path if tab == "keys" else f"{HERE.path}/{tab}") for tab in TABS)
 BAD_GATEWAY: Final = 502
 MEBIBYTE: Final = 2**20

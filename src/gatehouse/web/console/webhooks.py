@@ -13,6 +13,7 @@ from gatehouse.web.console.editing import Clash, clashes
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
+from gatehouse.web.console.settings import TABBED
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.webhooks.desk import WebhookDraft, Webhooks
@@ -40,6 +41,7 @@ class WebhooksContext(PageContext):
     template = "console/webhooks/list.html"
 
     path: str = PATH
+    tabs_shown: Sequence[tuple[str, str]] = TABBED
     webhooks: Sequence[Webhook]
     call: ApiCall
 

@@ -80,12 +80,14 @@ def load_languages(*parts: str) -> Languages:
 
 
 def _read(lang: str, parts: Sequence[str]) -> dict[str, str]:
+    """A part is a folder for each language, with a file for each of its rooms."""
     locales = files("gatehouse.web").joinpath("locales")
     texts = _texts(locales.joinpath(f"{lang}.toml"))
     for part in parts:
-        texts |= _texts(locales.joinpath(part, f"{FALLBACK}.toml"))
-        translated = locales.joinpath(part, f"{lang}.toml")
-        texts |= _texts(translated) if translated.is_file() else {}
+        for spoken in dict.fromkeys((FALLBACK, lang)):
+            folder = locales.joinpath(part, spoken)
+            for file in folder.iterdir() if folder.is_dir() else ():
+                texts |= _texts(file)
     return texts
 
 

@@ -27,7 +27,8 @@ from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import role_assignments, user_ids, user_tags, users
+from gatehouse.storage.tables.accounts import user_ids, user_tags, users
+from gatehouse.storage.tables.user_records import role_assignments
 
 TIMES: Final = 5
 GOAL: Final = 100.0  # milliseconds

@@ -27,7 +27,8 @@ from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import Role
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import role_assignments, user_ids, user_tags, users
+from gatehouse.storage.tables.accounts import user_ids, user_tags, users
+from gatehouse.storage.tables.user_records import role_assignments
 
 ROLES: Final = 1_000
 GROUPS: Final = 500

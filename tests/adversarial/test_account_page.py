@@ -13,7 +13,7 @@ from sqlalchemy import and_, bindparam, func, select
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import login_tokens, users
+from gatehouse.storage.tables.accounts import login_tokens, users
 from gatehouse.web.pages.owner_desk import BACK_TO
 from tests.support.endings import ENDINGS, NEW, OURS, Ending
 from tests.support.letters import mailed_link, new_letters

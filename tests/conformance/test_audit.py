@@ -19,7 +19,7 @@ from gatehouse.kernel.errors import Conflict
 from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.statements import Ask, Statement, Verb
-from gatehouse.storage.tables import audit_events
+from gatehouse.storage.tables.audit import audit_events
 from tests.support.builders import AUDIT_KEY, NOW, ORIGIN, RECORDER, a_record, a_user
 from tests.support.clock import MovableClock
 

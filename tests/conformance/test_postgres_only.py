@@ -20,7 +20,7 @@ from gatehouse.storage.notices import LOOK_AGAIN
 from gatehouse.storage.opening import open_storage
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.statements import Notice, Statement, Verb
-from gatehouse.storage.tables import installation
+from gatehouse.storage.tables.installation import installation
 from tests.conformance import test_accounts
 from tests.support.builders import a_record, a_user
 from tests.support.clock import settle

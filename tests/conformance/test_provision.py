@@ -30,7 +30,8 @@ from gatehouse.provision.model import (
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.provision import ProvisionStorage
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import role_assignments, totp_factors
+from gatehouse.storage.tables.accounts import totp_factors
+from gatehouse.storage.tables.user_records import role_assignments
 from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
 from tests.unit.provision.bench import Bench, lines
 

@@ -22,6 +22,7 @@ async def running_demo(url: str, data: Path) -> AsyncIterator[tuple[str, Secrets
     secrets = await seed(loaded, clock)
     assert secrets is not None
     async with open_house(loaded, clock=clock, serving=True) as house:
+        await house.sealer.seal_all()
         served = front(house, stopping=stopping, demo=True)
         async with serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready):
             yield loaded.settings.server.base_url, secrets

@@ -24,18 +24,15 @@ from gatehouse.personal_data.model import answer_purpose
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.sealed import Moved, SealedColumn
 from gatehouse.storage.statements import Row
-from gatehouse.storage.tables import (
-    access_keys,
-    applications,
-    client_secrets,
-    game_sessions,
-    gdpr_calls,
-    installation,
-    outbox,
-    signing_keys,
-    totp_factors,
-    webhooks,
-)
+from gatehouse.storage.tables.accounts import totp_factors
+from gatehouse.storage.tables.applications import access_keys, applications
+from gatehouse.storage.tables.gamesessions import game_sessions
+from gatehouse.storage.tables.installation import installation
+from gatehouse.storage.tables.keys import signing_keys
+from gatehouse.storage.tables.mail import outbox
+from gatehouse.storage.tables.oauth import client_secrets
+from gatehouse.storage.tables.personal_data import gdpr_calls
+from gatehouse.storage.tables.webhooks import webhooks
 from gatehouse.webhooks.model import secret_purpose
 
 log = structlog.get_logger()

@@ -26,25 +26,21 @@ from gatehouse.storage.permissions.records import assign_root_role
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Lines, Statement, Verb, lines_of
-from gatehouse.storage.tables import (
-    consents,
-    grants,
-    group_members,
+from gatehouse.storage.tables.accounts import (
     login_tokens,
-    outbox,
     passkeys,
     recovery_codes,
-    role_assignments,
-    scope_records,
-    service_accounts,
     sessions,
     totp_factors,
     user_ids,
     user_purchases,
-    user_records,
     user_tags,
     users,
 )
+from gatehouse.storage.tables.mail import outbox
+from gatehouse.storage.tables.oauth import consents, grants
+from gatehouse.storage.tables.projects import group_members, service_accounts
+from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 SETUP: Final = "setup"  # the kind of single-use thing a set-up link is
 SETUP_CLOSED: Final = "setup_closed"

@@ -8,7 +8,7 @@ from gatehouse.audit.errors import SealedMeanwhile
 from gatehouse.audit.model import Record, Refusal, Seal
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import audit_events, audit_refusals, audit_seals
+from gatehouse.storage.tables.audit import audit_events, audit_refusals, audit_seals
 
 INSERT_EVENT = Statement(insert(audit_events))
 UNSEALED = Statement(

@@ -12,7 +12,8 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.oauth import whole_client
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import clients, consents, grants, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.oauth import clients, consents, grants
 
 CONSENT_OF = "consent_"
 

@@ -12,7 +12,7 @@ from gatehouse.storage.grants import STILL_GOOD, add_grant, by_id, is_allowed
 from gatehouse.storage.rows import columns_of
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import device_requests, grants
+from gatehouse.storage.tables.oauth import device_requests, grants
 
 _THIS = device_requests.c.digest == bindparam("of")
 _LASTS = device_requests.c.ends_at > bindparam("now")

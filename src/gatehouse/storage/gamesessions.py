@@ -14,7 +14,7 @@ from gatehouse.storage.audit import record, refuse
 from gatehouse.storage.logins import STILL_GOOD, keep_login
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Many, Notice, Row, Statement, Verb
-from gatehouse.storage.tables import game_sessions, game_watchers
+from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 
 CHANNEL: Final = "game"  # the payload is the gsid
 SILENT: Final = 15  # seconds after which a node that says nothing of an owner's socket has lost it

@@ -14,7 +14,9 @@ from gatehouse.audit.model import Record
 from gatehouse.oauth.model import Grant
 from gatehouse.storage.rows import columns_of
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import audit_events, consents, grants, sessions, users
+from gatehouse.storage.tables.accounts import sessions, users
+from gatehouse.storage.tables.audit import audit_events
+from gatehouse.storage.tables.oauth import consents, grants
 
 ENTRY: Final = "entry_"  # before the names of the record's columns
 

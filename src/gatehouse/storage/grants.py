@@ -16,7 +16,9 @@ from gatehouse.storage.oauth import KnownClients, client_of
 from gatehouse.storage.rows import Part, columns_of
 from gatehouse.storage.runner import Runner, Stored, act, brief_act
 from gatehouse.storage.statements import Ask, Row, Statement, Verb
-from gatehouse.storage.tables import clients, consents, grants, once, sessions, users
+from gatehouse.storage.tables.accounts import sessions, users
+from gatehouse.storage.tables.installation import once
+from gatehouse.storage.tables.oauth import clients, consents, grants
 
 ASSERTION: Final = "client_assertion"  # the kind of single-use thing the id of a private_key_jwt is
 

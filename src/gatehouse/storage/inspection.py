@@ -6,7 +6,8 @@ from typing import Final
 from sqlalchemy import text
 
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import audit_events, audit_seals, metadata
+from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.audit import audit_events, audit_seals
 
 HISTORY: Final = (audit_events.name, audit_seals.name)  # what a serving role should only be able to add to
 

@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import installation
+from gatehouse.storage.tables.installation import installation
 
 EPOCH: Final = "epoch"  # Unix milliseconds of the last restore: every token issued before is refused (R3)
 

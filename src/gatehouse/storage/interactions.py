@@ -11,7 +11,7 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.rows import columns_of
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import interactions
+from gatehouse.storage.tables.accounts import interactions
 
 _THIS = interactions.c.digest == bindparam("of")
 _LIVE = interactions.c.ends_at > bindparam("now")

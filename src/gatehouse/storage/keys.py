@@ -15,7 +15,8 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.statements import Notice, Row, Statement, Verb
-from gatehouse.storage.tables import installation, signing_keys
+from gatehouse.storage.tables.installation import installation
+from gatehouse.storage.tables.keys import signing_keys
 
 CHANNEL: Final = "keys"
 VERSION: Final = "keys_version"

@@ -6,7 +6,8 @@ from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
 from gatehouse.accounts.own.errors import LastAdministrator
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import role_assignments, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.user_records import role_assignments
 
 _ADMINISTRATORS = (
     select(role_assignments.c.user_id)

@@ -11,7 +11,7 @@ from gatehouse.storage import once
 from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import login_tokens, users
+from gatehouse.storage.tables.accounts import login_tokens, users
 
 SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
 

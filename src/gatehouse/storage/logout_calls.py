@@ -11,7 +11,7 @@ from gatehouse.oauth.model import LogoutCall
 from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.statements import AnyOf, Notice, Row, Statement, Verb
-from gatehouse.storage.tables import clients, grants, logout_calls
+from gatehouse.storage.tables.oauth import clients, grants, logout_calls
 
 CHANNEL: Final = "logout"
 

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, case, delete, func, insert, select, update
 from gatehouse.mail.model import Claim, Mail, Outstanding
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.statements import Notice, Row, Statement, Verb
-from gatehouse.storage.tables import outbox
+from gatehouse.storage.tables.mail import outbox
 
 CHANNEL: Final = "mail"
 KEPT: Final = 30 * 86_400  # seconds a mail that was given up is kept for the operator to see

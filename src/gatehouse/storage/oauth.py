@@ -14,7 +14,7 @@ from gatehouse.oauth.model import ClaimSource, Client, ClientSecret, Profile, Se
 from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Runner, Stored, act, look, survey
 from gatehouse.storage.statements import Document, Row, Statement, Verb
-from gatehouse.storage.tables import client_secrets, clients
+from gatehouse.storage.tables.oauth import client_secrets, clients
 
 LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
 KNOWN_MOST: Final = 1_000  # clients in memory

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import once
+from gatehouse.storage.tables.installation import once
 
 _THIS = (once.c.kind == bindparam("of_kind"), once.c.digest == bindparam("of_digest"))
 _OPEN = (*_THIS, once.c.taken_at == 0, once.c.expires_at > bindparam("now"))

@@ -15,7 +15,7 @@ from gatehouse.storage.once import put, take
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.second_factors import added, removed, touch
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import passkeys
+from gatehouse.storage.tables.accounts import passkeys
 
 _THIS = passkeys.c.credential_id == bindparam("named")
 _COUNTER = bindparam("counter", type_=BigInteger)  # 0 from an authenticator that does not count

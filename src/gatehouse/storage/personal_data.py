@@ -23,7 +23,10 @@ from gatehouse.personal_data.model import (
 from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import Notice, Row, Statement, Verb
-from gatehouse.storage.tables import applications, gdpr_calls, gdpr_leases, gdpr_requests, projects, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import applications
+from gatehouse.storage.tables.personal_data import gdpr_calls, gdpr_leases, gdpr_requests
+from gatehouse.storage.tables.projects import projects
 
 CHANNEL: Final = "gdpr"
 SPARE: Final = 32  # addresses looked at beyond those wanted: others may be quicker at some

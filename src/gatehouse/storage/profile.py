@@ -30,17 +30,11 @@ from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.second_factors import overview
 from gatehouse.storage.sessions import of_user, raise_rev
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import (
-    audit_events,
-    audit_refusals,
-    consents,
-    grants,
-    interactions,
-    role_assignments,
-    sessions,
-    users,
-)
-from gatehouse.storage.tables import once as once_table
+from gatehouse.storage.tables.accounts import interactions, sessions, users
+from gatehouse.storage.tables.audit import audit_events, audit_refusals
+from gatehouse.storage.tables.installation import once as once_table
+from gatehouse.storage.tables.oauth import consents, grants
+from gatehouse.storage.tables.user_records import role_assignments
 
 LOGIN = "login"  # in a link's details: the new address, as its owner writes it
 REV = "rev"  # and the account's epoch when it was asked for

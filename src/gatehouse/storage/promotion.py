@@ -12,7 +12,8 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.installation import EPOCH, fact, state, state_once
 from gatehouse.storage.runner import Stored, act
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import installation, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.installation import installation
 
 TIMELINE: Final = "timeline"
 

@@ -38,7 +38,9 @@ from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import role_assignments, roles, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import roles
+from gatehouse.storage.tables.user_records import role_assignments
 
 LEAVES_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient)  # what projects and groups are not part of
 

@@ -15,8 +15,8 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import once as once_table
-from gatehouse.storage.tables import users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.installation import once as once_table
 
 ADDRESS = "address"  # in a link's details: a digest of the address it was mailed to
 

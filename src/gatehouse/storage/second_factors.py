@@ -20,7 +20,8 @@ from gatehouse.storage.once import find, take
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Ask, Statement, Verb
-from gatehouse.storage.tables import once, passkeys, recovery_codes, totp_factors, users
+from gatehouse.storage.tables.accounts import passkeys, recovery_codes, totp_factors, users
+from gatehouse.storage.tables.installation import once
 
 ENROLMENT: Final = "totp-enrolment"  # kinds of single-use things, one of each for an account
 EMAIL_CODE: Final = "email-code"

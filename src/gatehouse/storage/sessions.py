@@ -17,7 +17,7 @@ from gatehouse.storage.mail import queue
 from gatehouse.storage.rows import Part, columns_of
 from gatehouse.storage.runner import Stored, act, brief_act, look
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import login_tokens, sessions, users
+from gatehouse.storage.tables.accounts import login_tokens, sessions, users
 
 _LIVE = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
 

@@ -15,7 +15,8 @@ from gatehouse.storage import (
     webhooks,
 )
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import attempts, interactions, login_tokens, once, sessions
+from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions
+from gatehouse.storage.tables.installation import attempts, once
 
 KEPT_AFTER_END: Final = 86_400  # seconds; a second use of something taken is told from an unknown thing
 

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.audit.model import Counted, Tallied
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import tallies
+from gatehouse.storage.tables.audit import tallies
 
 _NEW = insert(tallies)
 ADD = Statement(

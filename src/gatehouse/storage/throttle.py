@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.kernel.errors import TooMany
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb
-from gatehouse.storage.tables import attempts
+from gatehouse.storage.tables.installation import attempts
 from gatehouse.throttle.model import GuessLimit, delay_after
 
 _count = insert(attempts)

@@ -12,7 +12,8 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.rows import columns_of
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import Notice, Row, Statement, Verb
-from gatehouse.storage.tables import audit_seals, webhook_deliveries, webhooks
+from gatehouse.storage.tables.audit import audit_seals
+from gatehouse.storage.tables.webhooks import webhook_deliveries, webhooks
 from gatehouse.webhooks.errors import DeliveryNotFound, WebhookChanged, WebhookNotFound, WebhooksFull
 from gatehouse.webhooks.model import (
     LOG_KEPT,

@@ -10,7 +10,7 @@ from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.storage.audit import record
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import audit_events
+from gatehouse.storage.tables.audit import audit_events
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, Visitors
 from tests.support.service import Service
 

@@ -10,7 +10,7 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Origin
-from gatehouse.storage.tables import interactions
+from gatehouse.storage.tables.accounts import interactions
 from gatehouse.web.pages.formats import qr_code
 from tests.support.game import ANNA, ELSEWHERE, Game, confirm, held, refusal, register, register_elsewhere
 from tests.support.geoip import write_geoip

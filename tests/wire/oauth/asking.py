@@ -12,7 +12,8 @@ from gatehouse.audit.model import Origin
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.model import Grant
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import grants, interactions
+from gatehouse.storage.tables.accounts import interactions
+from gatehouse.storage.tables.oauth import grants
 from gatehouse.tokens.claims import IdClaims
 from tests.support.oauth import REDIRECT, answer_in
 from tests.support.service import Service

@@ -16,7 +16,7 @@ from gatehouse.interaction.errors import InteractionGone
 from gatehouse.interaction.model import Step, proof_of_session, with_proof
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.device import LETTERS
-from gatehouse.storage.tables import device_requests
+from gatehouse.storage.tables.oauth import device_requests
 from tests.support.builders import a_record
 from tests.support.oauth import TOKEN, Relying, a_public_client, an_oidc_client, claims_of, refused, told
 from tests.support.permission_builders import create_application

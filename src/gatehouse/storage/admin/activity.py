@@ -30,7 +30,9 @@ from gatehouse.storage.admin.searching import ESCAPE, anywhere
 from gatehouse.storage.audit import EVENT_BY_ID, newest_seal
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import BY_OTHERS, RARE, applications, audit_events, groups
+from gatehouse.storage.tables.applications import applications
+from gatehouse.storage.tables.audit import BY_OTHERS, RARE, audit_events
+from gatehouse.storage.tables.projects import groups
 
 ALL_DAY: Final = frozenset({"game.confirmed", "grant.made", "login.done", "session.ended", "session.opened"})
 

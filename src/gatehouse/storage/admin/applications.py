@@ -12,19 +12,10 @@ from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.storage.admin.searching import Listing, found_in
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
-from gatehouse.storage.tables import (
-    access_keys,
-    applications,
-    clients,
-    grants,
-    project_services,
-    projects,
-    role_assignments,
-    roles,
-    scope_records,
-    service_tokens,
-    user_records,
-)
+from gatehouse.storage.tables.applications import access_keys, applications, roles, service_tokens
+from gatehouse.storage.tables.oauth import clients, grants
+from gatehouse.storage.tables.projects import project_services, projects
+from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 HOMES_MOST: Final = 300
 _ALL: Final = bindparam("everything", type_=Boolean())

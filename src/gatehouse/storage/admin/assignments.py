@@ -13,7 +13,9 @@ from gatehouse.permissions.model.scope import ResourceKind, Scope
 from gatehouse.storage.admin.searching import ESCAPE, SEARCH, Listing, anywhere, found_in
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import role_assignments, roles, scope_records, user_records, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import roles
+from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 _HERE: Final = bindparam("application_id", type_=BigInteger())
 _LOGIN: Final = bindparam("login", type_=Text())

@@ -9,7 +9,7 @@ from gatehouse.admin.model.paging import Page, Wanted
 from gatehouse.storage.admin.searching import Listing, found_in
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import clients, consents, grants
+from gatehouse.storage.tables.oauth import clients, consents, grants
 
 _OF: Final = bindparam("of", type_=BigInteger())
 _NOW: Final = bindparam("now", type_=BigInteger())

@@ -11,7 +11,8 @@ from gatehouse.admin.model.sight import Sight
 from gatehouse.storage.admin.searching import beginning, begins
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Statement, Verb
-from gatehouse.storage.tables import applications, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import applications
 
 _NICK: Final = func.lower(users.c.nick)
 _BY_NAME: Final = (

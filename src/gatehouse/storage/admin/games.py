@@ -12,7 +12,10 @@ from gatehouse.gamesessions.model import GameSession, State
 from gatehouse.storage.admin.searching import ESCAPE, SEARCH, Listing
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import OneOfNumbers, Row, Statement, Verb
-from gatehouse.storage.tables import applications, audit_refusals, game_sessions, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import applications
+from gatehouse.storage.tables.audit import audit_refusals
+from gatehouse.storage.tables.gamesessions import game_sessions
 
 _S: Final = game_sessions.c
 _APPLICATION: Final = case((_S.app_id != 0, _S.app_id), else_=_S.gapp_id)

@@ -10,18 +10,12 @@ from gatehouse.admin.model.home import Amounts, Ending, EndingSoon
 from gatehouse.gamesessions.model import State
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import (
-    applications,
-    clients,
-    game_sessions,
-    passkeys,
-    projects,
-    role_assignments,
-    roles,
-    service_tokens,
-    totp_factors,
-    users,
-)
+from gatehouse.storage.tables.accounts import passkeys, totp_factors, users
+from gatehouse.storage.tables.applications import applications, roles, service_tokens
+from gatehouse.storage.tables.gamesessions import game_sessions
+from gatehouse.storage.tables.oauth import clients
+from gatehouse.storage.tables.projects import projects
+from gatehouse.storage.tables.user_records import role_assignments
 
 _NOW: Final = bindparam("now", type_=BigInteger())
 _UNTIL: Final = bindparam("until", type_=BigInteger())

@@ -27,7 +27,8 @@ from gatehouse.storage.admin.searching import ESCAPE, anywhere
 from gatehouse.storage.permissions.crowds import DomainOf
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import group_members, passkeys, totp_factors, user_purchases, user_tags, users
+from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
+from gatehouse.storage.tables.projects import group_members
 
 Clause = ColumnElement[bool]
 

@@ -9,7 +9,7 @@ from gatehouse.admin.model.names import FOUND_MOST, NamedPerson
 from gatehouse.storage.admin.searching import anywhere, found_in
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import users
+from gatehouse.storage.tables.accounts import users
 
 _COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login)
 _PERSON: Final = users.c.kind == "person"

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from gatehouse.storage.runner import Stored, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb
-from gatehouse.storage.tables import users
+from gatehouse.storage.tables.accounts import users
 
 NICKS = Statement(select(users.c.user_id, users.c.nick).where(AnyOf(users.c.user_id, "users")))
 

@@ -29,7 +29,9 @@ from gatehouse.storage.admin.searching import ESCAPE, OFFSET, SIZE, anywhere, be
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import audit_events, role_assignments, sessions, user_tags, users
+from gatehouse.storage.tables.accounts import sessions, user_tags, users
+from gatehouse.storage.tables.audit import audit_events
+from gatehouse.storage.tables.user_records import role_assignments
 
 COUNTED_MOST: Final = 10_000  # beyond that nobody turns pages, and counting would take longer than looking
 _TAG: Final = bindparam("tag", type_=Text())

@@ -23,20 +23,12 @@ from gatehouse.storage.admin.searching import Listing
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.owners import OWNED, owners_of
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import (
-    applications,
-    audit_events,
-    grants,
-    group_members,
-    groups,
-    projects,
-    role_assignments,
-    roles,
-    scope_records,
-    service_accounts,
-    sessions,
-    user_records,
-)
+from gatehouse.storage.tables.accounts import sessions
+from gatehouse.storage.tables.applications import applications, roles
+from gatehouse.storage.tables.audit import audit_events
+from gatehouse.storage.tables.oauth import grants
+from gatehouse.storage.tables.projects import group_members, groups, projects, service_accounts
+from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 OF: Final = bindparam("of", type_=Text())
 _NOW: Final = bindparam("now", type_=BigInteger())

@@ -11,7 +11,9 @@ from gatehouse.admin.model.sight import Sight
 from gatehouse.storage.admin.searching import Listing, found_in
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
-from gatehouse.storage.tables import applications, groups, projects, role_assignments, scope_records, service_accounts
+from gatehouse.storage.tables.applications import applications
+from gatehouse.storage.tables.projects import groups, projects, service_accounts
+from gatehouse.storage.tables.user_records import role_assignments, scope_records
 
 _ALL: Final = bindparam("everything", type_=Boolean())
 _SEEN: Final = or_(_ALL, AnyOf(projects.c.project_id, "projects"))

@@ -14,7 +14,8 @@ from gatehouse.storage.admin.searching import Listing, found_in
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
-from gatehouse.storage.tables import applications, role_assignments, roles
+from gatehouse.storage.tables.applications import applications, roles
+from gatehouse.storage.tables.user_records import role_assignments
 
 APPLICATIONS_MOST: Final = 1_000
 _ALL: Final = bindparam("everything", type_=Boolean())

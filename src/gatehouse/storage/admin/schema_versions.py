@@ -11,7 +11,8 @@ from gatehouse.permissions.model.schema_version import PastSchema, SchemaVersion
 from gatehouse.storage.permissions.schema_versions import past_model, tallies
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import schema_versions, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import schema_versions
 
 _THIS: Final = schema_versions.c.application_id == bindparam("of", type_=BigInteger())
 _TOLD: Final = (

@@ -7,7 +7,7 @@ from gatehouse.admin.model.settings import DatabaseFacts, OutboxLine
 from gatehouse.storage.admin.searching import Listing
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import outbox
+from gatehouse.storage.tables.mail import outbox
 
 OUTBOX = Listing(
     select(

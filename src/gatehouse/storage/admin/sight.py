@@ -6,7 +6,8 @@ from sqlalchemy import bindparam, select
 
 from gatehouse.storage.runner import Stored, look
 from gatehouse.storage.statements import EMPTY, AnyOf, Statement, Verb
-from gatehouse.storage.tables import applications, user_records
+from gatehouse.storage.tables.applications import applications
+from gatehouse.storage.tables.user_records import user_records
 
 OWN_APPLICATIONS = Statement(
     select(user_records.c.application_id).where(

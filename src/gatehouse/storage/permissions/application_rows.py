@@ -8,7 +8,7 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from gatehouse.storage.permissions.held import Cells
 from gatehouse.storage.statements import Row, RowsAsJson
-from gatehouse.storage.tables import application_keys, applications
+from gatehouse.storage.tables.applications import application_keys, applications
 
 KEY_COLUMNS: Final = ("kid", "application_id", "source", "pem", "created_at")
 _SERVICE_KEY = select(RowsAsJson(*(application_keys.c[name] for name in KEY_COLUMNS))).where(

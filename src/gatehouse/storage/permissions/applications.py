@@ -22,12 +22,8 @@ from gatehouse.storage.permissions.schema_versions import forget_versions
 from gatehouse.storage.permissions.schemas import edit_schema, insert_schema
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb
-from gatehouse.storage.tables import (
-    application_ids,
-    application_keys,
-    applications,
-    projects,
-)
+from gatehouse.storage.tables.applications import application_ids, application_keys, applications
+from gatehouse.storage.tables.projects import projects
 
 _HIGHEST = func.coalesce(func.max(application_ids.c.application_id), 0)
 _NEXT = case((_HIGHEST < FIRST_GENERATED_ID, literal(FIRST_GENERATED_ID)), else_=_HIGHEST + 1)

@@ -15,7 +15,8 @@ from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.applications import insert_application, reserve_id
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import application_schemas, applications, email_secrets, role_assignments, roles
+from gatehouse.storage.tables.applications import application_schemas, applications, email_secrets, roles
+from gatehouse.storage.tables.user_records import role_assignments
 
 ROOT_ROLES = Statement(
     select(roles.c.name)

@@ -17,15 +17,9 @@ from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.permissions.structures import structure
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import EMPTY, AnyOf, Ask, Statement, Verb
-from gatehouse.storage.tables import (
-    group_members,
-    role_assignments,
-    scope_records,
-    user_purchases,
-    user_records,
-    user_tags,
-    users,
-)
+from gatehouse.storage.tables.accounts import user_purchases, user_tags, users
+from gatehouse.storage.tables.projects import group_members
+from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 
 class DomainOf(FunctionElement[str]):

@@ -24,18 +24,10 @@ from gatehouse.storage.permissions.service_accounts import ACCOUNT_COLUMNS, acco
 from gatehouse.storage.permissions.structures import structure
 from gatehouse.storage.runner import Stored, act, look, recall, survey
 from gatehouse.storage.statements import AnyOf, Lines, OneOfNumbers, Row, RowsAsJson, Statement, Verb, lines_of
-from gatehouse.storage.tables import (
-    application_schemas,
-    applications,
-    group_members,
-    passkeys,
-    role_assignments,
-    service_accounts,
-    totp_factors,
-    user_purchases,
-    user_tags,
-    users,
-)
+from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
+from gatehouse.storage.tables.applications import application_schemas, applications
+from gatehouse.storage.tables.projects import group_members, service_accounts
+from gatehouse.storage.tables.user_records import role_assignments
 
 _PERSON: Final = columns(
     users,

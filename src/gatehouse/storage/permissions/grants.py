@@ -14,7 +14,7 @@ from gatehouse.storage.permissions.held import Cells, columns
 from gatehouse.storage.permissions.record_checks import NAMED_ROLES
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb, document_of
-from gatehouse.storage.tables import project_services, projects
+from gatehouse.storage.tables.projects import project_services, projects
 
 Services = Mapping[int, tuple[GroupGrant, ...]]
 

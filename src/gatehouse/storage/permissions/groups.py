@@ -20,7 +20,9 @@ from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import group
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import group_members, groups, role_assignments, scope_records, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.projects import group_members, groups
+from gatehouse.storage.tables.user_records import role_assignments, scope_records
 
 _THIS = groups.c.group_id == bindparam("of")
 HOLD_GROUP = Statement(select(groups.c.group_id).where(_THIS).with_for_update())

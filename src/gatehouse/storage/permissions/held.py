@@ -12,7 +12,7 @@ from gatehouse.permissions.model.rule import ENDLESS, End
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
 from gatehouse.storage.statements import OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
-from gatehouse.storage.tables import role_assignments, scope_records, user_records
+from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 Cells: TypeAlias = Sequence[Any]  # one row, its documents still text
 Place: TypeAlias = tuple[int, str, str, str]  # application, project, kind and id of a resource

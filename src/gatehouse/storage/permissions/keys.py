@@ -29,14 +29,9 @@ from gatehouse.storage.installation import EPOCH
 from gatehouse.storage.permissions.application_rows import key_columns
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import (
-    access_keys,
-    application_keys,
-    applications,
-    installation,
-    projects,
-    service_tokens,
-)
+from gatehouse.storage.tables.applications import access_keys, application_keys, applications, service_tokens
+from gatehouse.storage.tables.installation import installation
+from gatehouse.storage.tables.projects import projects
 
 MILLISECONDS: Final = 1_000  # of a second: the epoch is counted in them
 

@@ -10,7 +10,10 @@ from gatehouse.permissions.errors import LastOwner
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.statements import AnyOf, Statement, Verb
-from gatehouse.storage.tables import projects, role_assignments, roles, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import roles
+from gatehouse.storage.tables.projects import projects
+from gatehouse.storage.tables.user_records import role_assignments
 
 OWNER: Final = "project_owner"
 

@@ -27,7 +27,7 @@ from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import NAMED, project
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb
-from gatehouse.storage.tables import project_names, projects
+from gatehouse.storage.tables.projects import project_names, projects
 
 _FIXED: Final = frozenset({"project_id", "author", "created_at", "version"})
 _CHANGEABLE: Final = tuple(column.name for column in projects.c if column.name not in _FIXED)

@@ -56,7 +56,8 @@ from gatehouse.storage.permissions.schemas import all_models, edit_schema
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import all_projects, group
 from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
-from gatehouse.storage.tables import project_names, projects, role_assignments, scope_records, user_records
+from gatehouse.storage.tables.projects import project_names, projects
+from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 T = TypeVar("T")
 

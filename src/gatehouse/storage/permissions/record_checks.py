@@ -15,7 +15,9 @@ from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.owners import LASTING, OWNER
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
-from gatehouse.storage.tables import role_assignments, roles, user_records, users
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import roles
+from gatehouse.storage.tables.user_records import role_assignments, user_records
 
 IS_SERVICE = Statement(
     select(users.c.user_id).where(users.c.user_id == bindparam("of"), users.c.kind == Kind.SERVICE.value)

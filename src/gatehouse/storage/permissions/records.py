@@ -36,13 +36,9 @@ from gatehouse.storage.permissions.record_checks import (
 )
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb
-from gatehouse.storage.tables import (
-    application_schemas,
-    role_assignments,
-    scope_records,
-    user_records,
-    users,
-)
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.applications import application_schemas
+from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 _THIS_RECORD = (user_records.c.application_id == bindparam("application"), user_records.c.user_id == bindparam("of"))
 

@@ -14,7 +14,7 @@ from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.schema_version import VERSIONS_MOST, Tally
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables import schema_versions
+from gatehouse.storage.tables.applications import schema_versions
 
 SECTIONS: Final = ("login", "private_data", "public_data", "secret_data")
 ROLE_FIELDS: Final = (

@@ -20,7 +20,8 @@ from gatehouse.storage.permissions.held import Cells
 from gatehouse.storage.permissions.records import touch_record
 from gatehouse.storage.permissions.schema_versions import keep_version
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
-from gatehouse.storage.tables import application_schemas, applications, role_assignments, roles
+from gatehouse.storage.tables.applications import application_schemas, applications, roles
+from gatehouse.storage.tables.user_records import role_assignments
 
 INSERT_SCHEMA = Statement(insert(application_schemas))
 UPDATE_SCHEMA = Statement(

@@ -19,7 +19,7 @@ from gatehouse.storage.permissions.records import give
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb, document_of
-from gatehouse.storage.tables import projects, service_accounts
+from gatehouse.storage.tables.projects import projects, service_accounts
 
 _NAMES: Final = (
     *("user_id", "project_id", "name", "comment", "ip_ranges", "public_key", "created_by", "created_at"),

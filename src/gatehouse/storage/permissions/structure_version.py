@@ -4,7 +4,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables import permission_clock
+from gatehouse.storage.tables.projects import permission_clock
 
 VERSION = func.coalesce(select(permission_clock.c.structure).where(permission_clock.c.only == 1).scalar_subquery(), 0)
 START = Statement(insert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())

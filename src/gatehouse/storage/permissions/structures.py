@@ -15,7 +15,7 @@ from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.grants import SERVICE_COLUMNS, services_in
 from gatehouse.storage.permissions.held import Cells, columns
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
-from gatehouse.storage.tables import group_members, groups, project_names, project_services, projects
+from gatehouse.storage.tables.projects import group_members, groups, project_names, project_services, projects
 
 _GROUP_NAMES: Final = (
     *("group_id", "project_id", "title", "description", "tags", "conditions", "created_at", "version"),

@@ -1,6 +1,6 @@
 """The first schema.
 
-Until the first release tag this revision is the whole of `tables.py` as it stands; from then on
+Until the first release tag this revision is the whole of `tables` as it stands; from then on
 revisions are written out and never change again.
 """
 

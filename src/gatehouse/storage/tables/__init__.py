@@ -1,0 +1,38 @@
+"""The schema, once, for both databases: a module for each room.
+
+Times are Unix seconds as integers; 0 stands for "no end" and "never", as on the wire. Everything that must be
+unique, single use or limited is a constraint here, never a count in the code. Whoever imports this package has
+`metadata` with all of it.
+"""
+
+from gatehouse.storage.tables import (
+    accounts,
+    applications,
+    audit,
+    gamesessions,
+    installation,
+    keys,
+    mail,
+    oauth,
+    personal_data,
+    projects,
+    user_records,
+    webhooks,
+)
+from gatehouse.storage.tables.columns import metadata
+
+__all__ = [
+    "accounts",
+    "applications",
+    "audit",
+    "gamesessions",
+    "installation",
+    "keys",
+    "mail",
+    "metadata",
+    "oauth",
+    "personal_data",
+    "projects",
+    "user_records",
+    "webhooks",
+]

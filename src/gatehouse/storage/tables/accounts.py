@@ -1,0 +1,157 @@
+"""People: accounts, factors, sessions, and a way through one sign-in."""
+
+from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, func, text
+
+from gatehouse.storage.statements import Bytewise
+from gatehouse.storage.tables.columns import (
+    document_column,
+    flag_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+)
+
+user_ids = Table(
+    "user_ids", metadata, text_column("user_id", primary_key=True)
+)  # every id ever given: never reused (R1)
+
+users = Table(
+    "users",
+    metadata,
+    text_column("user_id", primary_key=True),
+    text_column("kind"),  # person | service
+    Column("login", Text),  # as its owner writes it
+    Column("login_key", Text, unique=True),  # the one spelling it is compared by
+    text_column("nick"),
+    Column("password_hash", Text),
+    text_column("lang"),
+    text_column("country"),
+    text_column("level"),
+    time_column("reg_time"),
+    flag_column("email_verified"),
+    flag_column("phone_verified"),
+    flag_column("email_code"),  # a code by e-mail is one of the account's second factors
+    flag_column("blocked"),
+    number_column("rev"),  # revocation epoch: tokens with an older one are refused (R2)
+    document_column("meta"),
+    number_column("version"),
+    # What the console's list of people walks along, and the few that it singles out.
+    Index("ix_users_reg_time", "reg_time", "user_id"),
+    Index(
+        "ix_users_blocked",
+        "reg_time",
+        "user_id",
+        postgresql_where=text("blocked IS true"),
+        sqlite_where=text("blocked IS 1"),
+    ),
+    Index(
+        "ix_users_service",
+        "reg_time",
+        "user_id",
+        postgresql_where=text("kind = 'service'"),
+        sqlite_where=text("kind = 'service'"),
+    ),
+)
+
+# By how they begin: the console's search among a hundred thousand.
+Index("ix_users_login_begins", Bytewise(users.c.login_key))
+Index("ix_users_nick_begins", Bytewise(func.lower(users.c.nick)))
+Index("ix_users_id_begins", Bytewise(users.c.user_id))
+
+user_tags = Table(
+    "user_tags",
+    metadata,
+    text_column("user_id"),
+    text_column("tag"),
+    PrimaryKeyConstraint("user_id", "tag"),
+    Index(None, "tag", "user_id"),
+)
+
+user_purchases = Table(
+    "user_purchases",
+    metadata,
+    text_column("user_id"),
+    text_column("purchase"),
+    PrimaryKeyConstraint("user_id", "purchase"),
+    Index(None, "purchase"),
+)
+
+totp_factors = Table(
+    "totp_factors",
+    metadata,
+    text_column("user_id", primary_key=True),
+    Column("sealed_secret", LargeBinary, nullable=False),
+    time_column("confirmed_at"),
+    number_column("last_step"),
+)
+
+passkeys = Table(
+    "passkeys",
+    metadata,
+    Column("credential_id", LargeBinary, primary_key=True, nullable=False),
+    text_column("user_id"),
+    Column("public_key", LargeBinary, nullable=False),
+    number_column("sign_count"),
+    text_column("name"),
+    document_column("transports"),
+    time_column("created_at"),
+    time_column("used_at"),
+    Index(None, "user_id"),
+)
+
+recovery_codes = Table(
+    "recovery_codes",
+    metadata,
+    text_column("user_id"),
+    Column("digest", LargeBinary, nullable=False),
+    time_column("used_at"),
+    PrimaryKeyConstraint("user_id", "digest"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),  # of the cookie's secret
+    text_column("session_id", unique=True),  # what lists show and ends are asked for by
+    text_column("user_id"),
+    number_column("rev"),  # the account's when it began: an older one is no session any more
+    text_column("auth"),
+    text_column("strength"),  # full, or limited after a short-lived token (R1)
+    time_column("created_at"),
+    time_column("proved_at"),  # when the person last showed a password or factor
+    time_column("seen_at"),
+    time_column("idle_ends_at"),
+    time_column("ends_at"),
+    text_column("address"),
+    text_column("agent"),
+    Index(None, "user_id"),
+    Index(None, "ends_at"),
+)
+
+login_tokens = Table(  # the opaque `token` of login data (R1)
+    "login_tokens",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    text_column("user_id"),
+    number_column("rev"),
+    number_column("application_id"),
+    time_column("ends_at"),
+    Index(None, "ends_at"),
+)
+
+interactions = Table(  # a person's way through one sign-in
+    "interactions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    text_column("kind"),
+    text_column("step"),
+    document_column("ask"),  # what it is for, as its kind wrote it
+    Column("user_id", Text),
+    text_column("auth"),  # what was proved so far
+    number_column("failures"),
+    time_column("created_at"),
+    time_column("ends_at"),
+    number_column("version"),
+    Index(None, "ends_at"),
+)

@@ -1,0 +1,148 @@
+"""Applications: their keys, schemas and roles."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from gatehouse.storage.statements import Document
+from gatehouse.storage.tables.columns import (
+    document_column,
+    flag_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+)
+
+application_ids = Table(  # every id ever given: never reused (R5)
+    "application_ids",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+)
+
+applications = Table(
+    "applications",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+    text_column("name"),
+    text_column("description"),
+    Column("project_id", Text),
+    flag_column("removed"),
+    document_column("settings"),
+    document_column("service_meta"),  # without private_key
+    Column("sealed_private_key", LargeBinary),  # service_meta.private_key: written, never answered
+    time_column("created_at"),
+    number_column("version"),
+    # Names are unique in a project (interface §4.6); a removed application gives its name free.
+    Index(
+        "uq_applications_name_in_project",
+        "project_id",
+        "name",
+        unique=True,
+        postgresql_where=text("NOT removed"),
+        sqlite_where=text("NOT removed"),
+    ),
+)
+
+access_keys = Table(
+    "access_keys",
+    metadata,
+    text_column("key_id", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    number_column("slot"),  # two slots: the limit is a constraint (interface §8)
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("sealed", LargeBinary, nullable=False),
+    text_column("comment"),
+    time_column("created_at"),
+    time_column("modified_at"),
+    time_column("last_used"),
+    UniqueConstraint("application_id", "slot"),
+)
+
+application_keys = Table(  # public keys applications sign their own service JWTs with
+    "application_keys",
+    metadata,
+    text_column("kid", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    text_column("source"),  # service_meta | custom
+    text_column("pem"),
+    time_column("created_at"),
+    Index(None, "application_id"),
+)
+
+service_tokens = Table(  # static service JWTs
+    "service_tokens",
+    metadata,
+    text_column("jti", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    text_column("comment"),
+    time_column("created_at"),
+    time_column("ends_at"),
+    flag_column("revoked"),
+    Index(None, "application_id"),
+    Index(None, "ends_at"),
+)
+
+email_secrets = Table(  # who knows one may see login e-mails of his application's users (`with_email`, R1)
+    "email_secrets",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    time_column("created_at"),
+    PrimaryKeyConstraint("application_id", "digest"),
+)
+
+application_schemas = Table(
+    "application_schemas",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+    document_column("login"),
+    document_column("private_data"),
+    document_column("public_data"),
+    document_column("secret_data"),
+    number_column("version"),
+    time_column("updated_at"),
+)
+
+schema_versions = Table(  # schema and roles as every save left them, the newest hundred of each application
+    "schema_versions",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    number_column("version"),
+    time_column("saved_at"),
+    text_column("actor"),  # as the audit log names him; "" for what was there before any save
+    document_column("changes"),  # since the version before, counted
+    document_column("login"),
+    document_column("private_data"),
+    document_column("public_data"),
+    document_column("secret_data"),
+    document_column("roles"),
+    PrimaryKeyConstraint("application_id", "version"),
+)
+
+roles = Table(
+    "roles",
+    metadata,
+    Column("application_id", BigInteger, ForeignKey("applications.application_id"), nullable=False),
+    text_column("role_key"),  # lower case: names are unique ignoring case (R5)
+    text_column("name"),
+    text_column("description"),
+    flag_column("protected"),
+    flag_column("is_default"),
+    Column("condition", Document),
+    text_column("condition_mode"),
+    number_column("user_limit"),
+    text_column("params"),
+    document_column("meta"),
+    number_column("version"),
+    PrimaryKeyConstraint("application_id", "role_key"),
+)

@@ -1,0 +1,81 @@
+"""The audit log, what was refused, and what is counted by the hour."""
+
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
+
+from gatehouse.storage.statements import Document
+from gatehouse.storage.tables.columns import (
+    Position,
+    document_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+)
+
+RARE: Final = "event NOT IN ('game.confirmed', 'grant.made', 'login.done', 'session.ended', 'session.opened')"
+BY_OTHERS: Final = "actor <> subject"
+
+audit_events = Table(
+    "audit_events",
+    metadata,
+    text_column("record_id", primary_key=True),
+    time_column("at"),
+    text_column("event"),
+    text_column("actor"),
+    text_column("subject"),
+    text_column("request_id"),
+    document_column("details"),
+    Column("personal", Document),  # erasable; the commitment stays
+    Column("salt", LargeBinary),
+    Column("commitment", LargeBinary, nullable=False),
+    Column("mac", LargeBinary, nullable=False),
+    Column("place", BigInteger, unique=True),  # its number in the chain, once sealed
+    Index(None, "subject", "at"),
+    Index(None, "at"),
+    # What happens all day (sign-ins, people about themselves) stays out of these two: it is found by the others.
+    Index("ix_audit_events_rare", "event", "at", postgresql_where=text(RARE), sqlite_where=text(RARE)),
+    Index("ix_audit_events_by_others", "actor", "at", postgresql_where=text(BY_OTHERS), sqlite_where=text(BY_OTHERS)),
+    Index(
+        "ix_audit_events_unsealed",
+        "at",
+        postgresql_where=text("place IS NULL"),
+        sqlite_where=text("place IS NULL"),
+    ),
+)
+
+audit_seals = Table(  # one signed head per sealed batch
+    "audit_seals",
+    metadata,
+    Column("place", BigInteger, primary_key=True, autoincrement=False),
+    time_column("at"),
+    Column("link", LargeBinary, nullable=False),
+    text_column("kid"),
+    Column("signature", LargeBinary, nullable=False),
+)
+
+audit_refusals = Table(  # capped: the oldest go first
+    "audit_refusals",
+    metadata,
+    Column("position", Position, primary_key=True, autoincrement=True),
+    text_column("record_id", unique=True),
+    time_column("at"),
+    text_column("event"),
+    text_column("reason"),
+    text_column("subject"),
+    text_column("request_id"),
+    document_column("details"),
+    document_column("personal"),
+    Index(None, "subject"),
+    sqlite_autoincrement=True,
+)
+
+tallies = Table(  # how often people came in, by the hour
+    "tallies",
+    metadata,
+    time_column("hour"),
+    text_column("what"),
+    number_column("times"),
+    PrimaryKeyConstraint("hour", "what"),
+)

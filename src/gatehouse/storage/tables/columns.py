@@ -1,0 +1,38 @@
+"""What every table is made of."""
+
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Boolean, Column, Integer, MetaData, Text
+
+from gatehouse.storage.statements import Document
+
+NAMING: Final = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+metadata = MetaData(naming_convention=NAMING)
+
+# A row number the database gives out; SQLite does so for INTEGER PRIMARY KEY only.
+Position: Final = BigInteger().with_variant(Integer, "sqlite")
+
+
+def text_column(name: str, **options: Any) -> Column[str]:  # noqa: ANN401
+    return Column(name, Text, nullable=False, **options)
+
+
+def time_column(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def number_column(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def flag_column(name: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False)
+
+
+def document_column(name: str) -> Column[object]:
+    return Column(name, Document, nullable=False)

@@ -1,0 +1,19 @@
+"""Letters that wait to be sent."""
+
+from sqlalchemy import Column, Index, LargeBinary, Table
+
+from gatehouse.storage.tables.columns import metadata, number_column, text_column, time_column
+
+outbox = Table(
+    "outbox",
+    metadata,
+    text_column("mail_id", primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),  # address, subject and text: they carry links that open doors
+    text_column("user_id"),  # the account it was written for; "" for none
+    text_column("template"),
+    time_column("created_at"),
+    number_column("tries"),
+    time_column("next_try_at"),
+    text_column("trouble"),  # what the last try ended with
+    Index(None, "next_try_at"),
+)

@@ -1,0 +1,124 @@
+"""OAuth clients, what people allowed them, and who is told of a sign-out."""
+
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text
+
+from gatehouse.storage.tables.columns import (
+    document_column,
+    flag_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+)
+
+clients = Table(
+    "clients",
+    metadata,
+    text_column("client_id", primary_key=True),
+    Column("application_id", BigInteger),
+    text_column("name"),
+    text_column("profile"),
+    document_column("redirect_hosts"),
+    document_column("redirect_uris"),
+    document_column("post_logout_uris"),
+    document_column("scopes"),
+    document_column("origins"),
+    text_column("backchannel_logout_uri"),
+    document_column("jwks"),
+    document_column("claims"),
+    document_column("token_settings"),
+    flag_column("device_grant"),
+    flag_column("explain_errors"),
+    flag_column("first_party"),
+    flag_column("may_exchange"),
+    flag_column("require_pkce"),
+    flag_column("public"),
+    flag_column("removed"),
+    time_column("created_at"),
+    number_column("version"),
+)
+
+client_secrets = Table(  # two slots: two secrets live at once while one is being rotated (R3)
+    "client_secrets",
+    metadata,
+    text_column("client_id"),
+    number_column("slot"),
+    text_column("kind"),  # sealed | sha256 | argon2
+    Column("secret", LargeBinary, nullable=False),
+    time_column("created_at"),
+    time_column("expires_at"),
+    PrimaryKeyConstraint("client_id", "slot"),
+)
+
+grants = Table(  # one sign-in to one client, with its code and the number of its newest refresh token (R3)
+    "grants",
+    metadata,
+    text_column("grant_id", primary_key=True),
+    text_column("client_id"),
+    text_column("user_id"),
+    number_column("rev"),  # the account's when the grant was made: an older one is no grant any more
+    text_column("session_id"),
+    document_column("scopes"),
+    text_column("redirect_uri"),
+    Column("nonce", Text),
+    text_column("code_challenge"),
+    document_column("wanted_claims"),
+    text_column("auth"),
+    time_column("auth_time"),
+    Column("code", LargeBinary, unique=True),  # digest
+    time_column("code_ends_at"),
+    time_column("code_taken_at"),
+    number_column("code_failures"),
+    number_column("generation"),
+    time_column("refreshed_at"),
+    time_column("created_at"),
+    time_column("ends_at"),
+    time_column("revoked_at"),
+    Index(None, "user_id", "client_id"),
+    Index(None, "session_id"),
+    Index(None, "client_id"),
+    Index(None, "ends_at"),
+)
+
+consents = Table(
+    "consents",
+    metadata,
+    text_column("user_id"),
+    text_column("client_id"),
+    document_column("scopes"),
+    time_column("given_at"),
+    PrimaryKeyConstraint("user_id", "client_id"),
+    Index(None, "client_id"),
+)
+
+device_requests = Table(  # RFC 8628
+    "device_requests",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    text_column("user_code", unique=True),
+    text_column("client_id"),
+    document_column("scopes"),
+    text_column("address"),
+    text_column("state"),
+    text_column("grant_id"),
+    number_column("interval"),
+    time_column("polled_at"),
+    time_column("created_at"),
+    time_column("ends_at"),
+    Index(None, "ends_at"),
+)
+
+logout_calls = Table(  # clients to be told that someone signed out
+    "logout_calls",
+    metadata,
+    text_column("call_id", primary_key=True),
+    text_column("client_id"),
+    text_column("uri"),
+    text_column("user_id"),
+    text_column("session_id"),
+    time_column("created_at"),
+    number_column("tries"),
+    time_column("next_try_at"),
+    text_column("trouble"),
+    Index(None, "next_try_at"),
+)

@@ -31,6 +31,7 @@ async def test_a_project_is_saved_with_what_was_typed(studio: Service, inside: V
     page = await olga.follow()
     assert "Saved." in page.text
     assert "New words" in page.text
+    assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, the way the API answers it
     stored = (await studio.house.storage.projects.project(PROJECT)).project
     assert (stored.description, stored.aliases, stored.tags) == ("New words", ("mg", "minds"), ("puzzle",))
     assert "Saved." not in (await olga.get(PAGE)).text  # said once

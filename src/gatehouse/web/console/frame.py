@@ -48,10 +48,16 @@ class ApiCall:
 
     path: str  # below /api/permissions/
     body: Mapping[str, object]
+    record: object = None  # what is shown, as the API would answer it
 
     @property
     def json(self) -> str:
-        return msgspec.json.format(msgspec.json.encode(self.body), indent=2).decode()
+        return written(self.body)
+
+    @property
+    def answer(self) -> str:
+        """The record, or nothing where a screen has none at hand."""
+        return "" if self.record is None else written(self.record)
 
     @property
     def curl(self) -> str:
@@ -63,3 +69,7 @@ class ApiCall:
             '  -H "Content-Type: application/json" \\\n'
             f"  -d '{quoted}'"
         )
+
+
+def written(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -260,7 +260,11 @@ class PersonScreens:
             user=user,
             standing=standing,
             form=form,
-            call=ApiCall(path="user/tags", body={"data": {"user_id": user.user_id, "tags": sorted(user.tags)}}),
+            call=ApiCall(
+                path="user/tags",
+                body={"data": {"user_id": user.user_id, "tags": sorted(user.tags)}},
+                record=person_record(user),
+            ),
             problem=problem,
             clashes=theirs,
         )
@@ -329,3 +333,10 @@ def form_of(user: User) -> PersonForm:
         purchases=lines(sorted(user.purchases)),
         version=user.version,
     )
+
+
+def person_record(user: User) -> dict[str, object]:
+    """What an account says of itself (R1), without anything one could sign in with."""
+    named = ("user_id", "login", "nick", "lang", "country", "level", "reg_time", "email_verified", "blocked")
+    lists = {"tags": sorted(user.tags), "purchases": sorted(user.purchases)}
+    return {name: getattr(user, name) for name in named} | lists

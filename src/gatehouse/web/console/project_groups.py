@@ -28,6 +28,7 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.groups import record as group_record
 
 HERE: Final = Entry.PROJECTS
 WHO: Final = {
@@ -179,7 +180,11 @@ class GroupScreens:
             names={**about, **await self._names.people(group.users)},
             search=search,
             found=await self._found(guest, seen, search),
-            call=ApiCall(path="group", body={"action": "get", "data": {"project_id": group.project_id}}),
+            call=ApiCall(
+                path="group",
+                body={"action": "get", "data": {"project_id": group.project_id}},
+                record=group_record(group),
+            ),
             problem=problem,
             clashes=theirs,
         )

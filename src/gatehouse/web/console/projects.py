@@ -23,6 +23,7 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.projects import record as project_record
 
 HERE: Final = Entry.PROJECTS
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
@@ -225,7 +226,11 @@ class ProjectScreens:
             head=head(guest, project, "overview"),
             project=project,
             form=form,
-            call=ApiCall(path="project", body={"action": "get", "data": {"id": project.project_id}}),
+            call=ApiCall(
+                path="project",
+                body={"action": "get", "data": {"id": project.project_id}},
+                record=project_record(project),
+            ),
             problem=problem,
             clashes=theirs,
         )

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft, merged
+from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft, merged, role_document
 from gatehouse.permissions.errors import Malformed, RoleNotFound
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel, Structure
@@ -253,4 +253,5 @@ def api_call(seen: Seen) -> ApiCall:
     return ApiCall(
         path="roles",
         body={"action": "get", "application_id": seen.application_id, "data": {"name": seen.role.name}},
+        record=role_document(seen.role),
     )

@@ -16,6 +16,7 @@ from gatehouse.web.console.screens import Screen
 from gatehouse.web.console.settings import TABBED
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.webhooks import entry as webhook_entry
 from gatehouse.webhooks.desk import WebhookDraft, Webhooks
 from gatehouse.webhooks.model import Delivery, DeliveryState, Topic, Webhook
 
@@ -164,7 +165,11 @@ class WebhookScreens:
             webhook=webhook,
             form=form,
             deliveries=await self._webhooks.deliveries(guest.actor, webhook.webhook_id, limit=SHOWN_DELIVERIES),
-            call=ApiCall(path="webhook", body={"action": "get", "data": {"webhook_id": webhook.webhook_id}}),
+            call=ApiCall(
+                path="webhook",
+                body={"action": "get", "data": {"webhook_id": webhook.webhook_id}},
+                record=webhook_entry(webhook),
+            ),
             problem=problem,
             clashes=theirs,
         )

@@ -22,6 +22,7 @@ from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.applications import record as application_record
 
 YES: Final = "yes"
 NO: Final = "no"
@@ -137,6 +138,7 @@ class OverviewScreens:
                     "data": {"application_id": application.application_id},
                     "options": {"full": True},
                 },
+                record=application_record(application, full=True),
             ),
             problem=problem,
             clashes=meanwhile(model, form, service, problem),

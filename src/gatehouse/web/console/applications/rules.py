@@ -118,6 +118,7 @@ class RuleScreens:
             call=ApiCall(
                 path="meta/schema",
                 body={"action": "get", "application_id": model.application.application_id},
+                record=whole(model),
             ),
         )
         return self._desk.show(request, guest, HERE, context)

@@ -44,6 +44,7 @@ from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.permissions.app_schemas import whole
 
 PAGE_OF_RULES: Final = 100
 

@@ -2,6 +2,7 @@
 
 from gatehouse.app.console_forecast import foresight
 from gatehouse.app.console_roles import conditions
+from gatehouse.app.full_removal import full_removal
 from gatehouse.app.house import House
 from gatehouse.app.permissions import service_accounts
 from gatehouse.permissions.commands.applications import Applications
@@ -18,6 +19,7 @@ from gatehouse.web.console.group_door import GroupDoor
 from gatehouse.web.console.project_accounts import AccountScreens
 from gatehouse.web.console.project_applications import ProjectApplicationScreens
 from gatehouse.web.console.project_door import ProjectDoor
+from gatehouse.web.console.project_erasure import ErasureScreens
 from gatehouse.web.console.project_group_list import GroupListScreens
 from gatehouse.web.console.project_groups import GroupScreens
 from gatehouse.web.console.project_lists import ListScreens
@@ -46,8 +48,10 @@ def project_screens(house: House, desk: ConsoleDesk) -> list[Screen]:
         door=door, applications=application_commands(house), lists=lists, desk=desk
     )
     accounts = AccountScreens(door=door, accounts=service_accounts(house), lists=lists, desk=desk)
+    erasure = ErasureScreens(removal=full_removal(house), desk=desk)
     return [
         *overview.screens(),
+        *erasure.screens(),
         *member_screens(house, desk, door, lists),
         *applications.screens(),
         *services.screens(),

@@ -82,6 +82,7 @@ class Event(StrEnum):
     PROJECT_PUBLISHED = "project.published", "A project was created."
     PROJECT_CHANGED = "project.changed", "A project was changed."
     PROJECT_REMOVED = "project.removed", "A project was removed; every right held in it is refused."
+    PROJECT_ERASED = "project.erased", "A removed project was removed for good, with all that was its own; high."
     PROJECT_TAGGED = "project.tagged", "The tags of a project were changed."
     MEMBERSHIP_SAVED = "project.membership_saved", "Who belongs to a project, or which groups may, was changed."
     GROUP_CREATED = "group.created", "A group was created."

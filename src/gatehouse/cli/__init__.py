@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "mail": "gatehouse.cli.mail:mail",
     "members": "gatehouse.cli.members:members",
     "migrate": "gatehouse.cli.migrate:migrate",
+    "project": "gatehouse.cli.project:project",
     "restore": "gatehouse.cli.restore:restore",
     "sample-app": "gatehouse.cli.sample:sample_app",
     "sample-game": "gatehouse.cli.sample:sample_game",

@@ -12,6 +12,10 @@ class ProjectNotFound(NotFound):
     public = "There is no such project."
 
 
+class ProjectNotRemoved(Conflict):
+    public = "The project is in use: remove it first, and then for good."
+
+
 class GroupNotFound(NotFound):
     public = "There is no such group."
 

@@ -16,6 +16,7 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.application_key import ApplicationKey
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.full_removal import Belongings
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
@@ -235,6 +236,16 @@ class ServiceAccountStore(Protocol):
 
     async def revoke_service_account(self, user_id: str, now: int, records: Sequence[Record]) -> None:
         """Its tokens are refused from now on. Raises UserNotFound."""
+
+
+class FullRemovalStore(Protocol):
+    """A removed project, named by id or alias, and everything that is its own."""
+
+    async def belongings(self, project_id: str) -> Belongings:
+        """How much there is. Raises ProjectNotFound, ProjectNotRemoved."""
+
+    async def erase(self, project_id: str, entry: Callable[[Belongings], Record]) -> Belongings:
+        """Take all of it away, but no id out of its reservation. Raises ProjectNotFound, ProjectNotRemoved."""
 
 
 class CrowdStore(Protocol):

@@ -30,7 +30,7 @@ PERMISSION: Final = (
     *(Event.SCHEMA_SAVED, Event.ROLE_SAVED, Event.ROLE_REMOVED, Event.DEFAULT_ROLE_SAVED, Event.ROLE_ASSIGNED),
     *(Event.USER_SCHEMA_SAVED, Event.PROJECT_PUBLISHED, Event.PROJECT_CHANGED, Event.PROJECT_REMOVED),
     *(Event.PROJECT_TAGGED, Event.MEMBERSHIP_SAVED, Event.GROUP_CREATED, Event.GROUP_CHANGED, Event.GROUP_REMOVED),
-    *(Event.GROUP_TAGGED, Event.GROUP_ACCESS_SAVED, Event.GROUP_OPENED),
+    *(Event.GROUP_TAGGED, Event.GROUP_ACCESS_SAVED, Event.GROUP_OPENED, Event.PROJECT_ERASED),
     *(Event.CLIENT_CREATED, Event.CLIENT_CHANGED, Event.CLIENT_REMOVED, Event.CLIENT_SECRET_ROTATED),
 )
 # The installation's own affairs; refusals, which the log has no place for; what would tell of our own telling, and

@@ -182,10 +182,14 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
 
 
 def _refuse_taken_names(one: Project, was: Project | None = None) -> Verb[None]:
-    """No name of one project looks like an id, alias or title of another, also one it had before (PR-04)."""
+    """No name of one project looks like an id, alias or title of another, also one it had before (PR-04).
+
+    Names of a project that is gone for good are still there, its id among them: a new project has none yet (R5).
+    """
     names = [one.project_id, *one.aliases]
     titled = was is None or one.title_key != was.title_key
-    taken = yield NAMES_TAKEN(names=[*names, one.title_key] if titled else names, but=one.project_id)
+    but = "" if was is None else was.project_id
+    taken = yield NAMES_TAKEN(names=[*names, one.title_key] if titled else names, but=but)
     if taken or len(set(names)) != len(names):
         raise NameTaken(", ".join(row.name for row in taken))
     if (yield TITLED(title_keys=[one.title_key, *_new_aliases(one, was)], but=one.project_id)):

@@ -66,6 +66,7 @@ class ProjectHead:
     tab: str
     may_save: bool
     may_remove: bool
+    may_erase: bool
 
     @property
     def path(self) -> str:
@@ -258,6 +259,7 @@ def head(guest: Guest, project: Project, tab: str) -> ProjectHead:
         tab=tab,
         may_save=is_open(guest.rights, Operation.PROJECT_SAVE, about) and not project.removed,
         may_remove=is_open(guest.rights, Operation.PROJECT_DELETE, about) and not project.removed,
+        may_erase=is_open(guest.rights, Operation.ADMINISTER) and project.removed,
     )
 
 

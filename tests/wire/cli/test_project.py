@@ -1,0 +1,38 @@
+"""`gatehouse project`."""
+
+from pathlib import Path
+
+from tests.support.command_line import CommandLine
+
+STUDIO = """
+projects:
+  - {title: Mind Games, owners: ["1001"], administrators: [], aliases: [mg]}
+applications:
+  - {application_id: 50001, name: Shop, project_id: mind_games, roles: {moderator: {meta: {}}}}
+"""
+PEOPLE = """
+users:
+  - {user_id: "1001", login: anna@studio.example, nick: Anna}
+"""
+
+
+def test_erase_lists_what_goes_asks_and_removes_only_what_is_removed(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "studio.yaml"
+    file.write_text(PEOPLE + STUDIO)
+    gatehouse("apply", file)
+    erase = ("project", "erase", "mind_games")
+    assert "remove it first" in gatehouse.refused(*erase, "--yes")
+    file.write_text("projects: []\n")
+    gatehouse("apply", file, "--prune")
+
+    told = gatehouse.json(*erase, "--dry-run")
+    assert (told["applications"], told["roles"], told["people"], told["erased"]) == (1, 1, 1, False)
+    kept = gatehouse.try_(*erase, stdin="n\n")
+    assert (kept.code, "applications" in kept.out, "Remove Mind Games for good?" in kept.err) == (1, True, True)
+    assert "mind_games is removed for good" in gatehouse("project", "erase", "mg", stdin="y\n")
+
+    assert "There is no such project." in gatehouse.refused(*erase, "--yes")
+    [entry] = gatehouse.json("audit", "show", "--event", "project.erased")
+    assert (entry["subject"], entry["details"]["applications"]) == ("project mind_games", 1)
+    file.write_text(STUDIO)
+    assert gatehouse.try_("apply", file).code == 1

@@ -1,0 +1,152 @@
+"""A removed project goes for good in the console, and leaves nothing but the names that stay taken (R5)."""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Final
+
+import pytest
+from sqlalchemy import BigInteger, Boolean, ColumnElement, LargeBinary, Table, Text, insert, or_, select
+
+from gatehouse.permissions.errors import LimitReached, NameTaken
+from gatehouse.permissions.model.project import Project
+from gatehouse.storage.statements import Document, Row, Statement, Verb
+from gatehouse.storage.tables import metadata
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, furnish
+from tests.support.service import Service
+
+PAGE: Final = f"/console/projects/{PROJECT}"
+CLIENT: Final = "shop-web"
+BOT: Final = "77"
+EVERYTHING: Final = """
+clients:
+  - {client_id: shop-web, name: Shop, redirect_hosts: [localhost], application_id: $shop,
+     client_secret: Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU}
+projects:
+  - {id: $project, title: Mind Games, owners: ["$olga"], administrators: [], aliases: [mg],
+     settings: {services: {"$shop": {groups: [{group_id: Testers, roles: [moderator], action: grant}]}}}}
+  - {title: Web, owners: ["$olga"], administrators: [],
+     settings: {services: {"$shop": {groups: [{group_id: Readers, roles: [moderator], action: grant}]}}}}
+applications:
+  - {application_id: $shop, name: Shop, project_id: $project, service_meta: {name: Shop, description: "", tags: []}}
+groups:
+  - {project_id: web, title: Readers, users: ["$pia"], conditions: []}
+memberships:
+  - {id: web, users: {"$max": {services: {"$shop": {roles: [service_administrator]}}}}}
+service_accounts:
+  - {project_id: $project, name: ci, user_id: "77", roles: [project_administrator]}
+"""
+# Names that stay taken; what is over by its own time.
+KEPT: Final = frozenset({"project_names", "application_ids"})
+LATER: Final = 4_000_000_000
+
+
+def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
+    """Whatever column of the table says that a row is the project's, with the question whether it is."""
+    its: dict[str, Sequence[object]] = {
+        "project_id": [PROJECT],
+        "application_id": [SHOP, WIKI],
+        "client_id": [CLIENT],
+    }
+    if table.name == "clients":  # its id stays, on a row that is nobody's
+        del its["client_id"]
+    asked = {name: or_(*(table.c[name] == one for one in ones)) for name, ones in its.items() if name in table.c}
+    if "resource_id" in table.c:
+        asked["resource_id"] = or_(*(table.c.resource_id == str(one) for one in (SHOP, WIKI)))
+    return asked
+
+
+def asked_about(table: Table) -> Statement:
+    return Statement(select(*list(table.primary_key)[:1]).where(or_(*columns_about(table).values())))
+
+
+TABLES: Final = [table for table in metadata.sorted_tables if columns_about(table) and table.name not in KEPT]
+
+
+def invented(table: Table) -> Statement:
+    """A row of the project's, in a table where this studio has none."""
+    named = {"project_id": PROJECT, "application_id": SHOP, "client_id": CLIENT, "user_id": PIA}
+    values: dict[type, object] = {Document: {}, Text: "x", BigInteger: LATER, LargeBinary: b"x", Boolean: False}
+    fields = {column.name: named.get(column.name, values[type(column.type)]) for column in table.c}
+    return Statement(insert(table).values(fields))
+
+
+def fill() -> Verb[None]:
+    for table in TABLES:
+        if not (yield asked_about(table)()):
+            yield invented(table)()
+
+
+def with_rows(tables: Collection[Table]) -> Verb[list[str]]:
+    found: list[str] = []
+    for table in tables:
+        found += [table.name] if (yield asked_about(table)()) else []
+    return found
+
+
+def rows(table: Table) -> Verb[list[Row]]:
+    return (yield Statement(select(table))())
+
+
+async def publish(studio: Service, title: str, author: str, *, limit: int) -> Project:
+    one = Project(project_id=title.lower().replace(" ", "_"), title=title, author=author, created_at=1)
+    return await studio.house.storage.projects.publish(one, None, limit, (), lambda _: ())
+
+
+async def test_a_removed_project_goes_for_good_and_only_its_names_stay(studio: Service, inside: Visitors) -> None:
+    await furnish(studio, EVERYTHING)
+    runner, projects = studio.house.storage.runner, studio.house.storage.projects
+    ada = await inside(ADA)
+    await ada.get(f"{PAGE}/remove")
+    await ada.post(f"{PAGE}/remove", title="Mind Games")
+    await runner.act(fill)
+    assert await runner.look(partial(with_rows, TABLES)) == [table.name for table in TABLES]
+    author = (await projects.project(PROJECT)).project.author
+    with pytest.raises(LimitReached):
+        await publish(studio, "Next", author, limit=2)
+
+    assert f'href="{PAGE}/erase"' in (await ada.get(PAGE)).text
+    page = await ada.get(f"{PAGE}/erase")
+    for count, words in ((2, "applications"), (3, "roles"), (1, "client"), (2, "groups"), (1, "service account")):
+        assert f"<strong>{count}</strong> {words}" in page.text
+    assert "<strong>1</strong> connection of an application to another project" in page.text
+    assert (await ada.post(f"{PAGE}/erase", project_id="mg")).status_code == 400
+    await ada.post(f"{PAGE}/erase", project_id=PROJECT)
+    assert "The project is removed for good." in (await ada.follow()).text
+
+    assert await runner.look(partial(with_rows, TABLES)) == []
+    assert (await ada.get(PAGE)).status_code == 404
+    assert (await projects.project("web")).project.settings.services == {}
+    [member] = await runner.look(partial(rows, metadata.tables["group_members"]))
+    assert member.group_id in (await projects.project("web")).groups
+    names = {row.name for row in await runner.look(partial(rows, metadata.tables["project_names"]))}
+    assert names == {PROJECT, "mg", "web"}
+    assert {SHOP, WIKI} <= {row[0] for row in await runner.look(partial(rows, metadata.tables["application_ids"]))}
+    assert BOT in {row.user_id for row in await runner.look(partial(rows, metadata.tables["user_ids"]))}
+    assert BOT not in {row.user_id for row in await runner.look(partial(rows, metadata.tables["users"]))}
+    [client] = await runner.look(partial(rows, metadata.tables["clients"]))
+    assert (client.client_id, client.name, client.removed, client.redirect_hosts) == (CLIENT, "", True, [])
+    for taken in ("Mind Games", "Mg"):
+        with pytest.raises(NameTaken):
+            await publish(studio, taken, author, limit=9)
+    assert (await publish(studio, "Next", author, limit=2)).project_id == "next"
+    [entry] = await studio.house.storage.audit.newest(subject=f"project {PROJECT}", event="project.erased", limit=9)
+    assert (entry.actor, entry.details["applications"], entry.details["groups"]) == (ADA, 2, 2)
+
+
+async def test_only_an_administrator_removes_for_good_and_only_what_is_removed(
+    studio: Service, inside: Visitors
+) -> None:
+    ada, olga = await inside(ADA), await inside(OLGA)
+    assert "/erase" not in (await ada.get(PAGE)).text
+    early = await ada.get(f"{PAGE}/erase")
+    assert (early.status_code, "remove it first" in early.text) == (409, True)
+    await ada.get(f"{PAGE}/remove")
+    assert (await ada.post(f"{PAGE}/erase", project_id=PROJECT)).status_code == 409
+    assert (await olga.get(f"{PAGE}/erase")).status_code == 403
+    await olga.get(f"{PAGE}/remove")
+    await olga.post(f"{PAGE}/remove", title="Mind Games")
+    await olga.get("/console/projects")
+    assert (await olga.post(f"{PAGE}/erase", project_id=PROJECT)).status_code == 403
+    assert (await studio.house.storage.projects.project(PROJECT)).project.removed
+    await studio.clock.advance(601)
+    assert (await ada.get(f"{PAGE}/erase")).headers["location"].startswith("/confirm?next=")

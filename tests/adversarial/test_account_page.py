@@ -292,7 +292,12 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
         "/account/totp/../../../evil",
         "/account/totp\r\nX: y",
         "x" * 7_000,
-        "/console",
+        "/consoles",
+        "/console//evil.example",
+        "/console/../sign-out",
+        "/console@evil.example",
+        "/console?to=//evil.example",
+        "/console\\evil.example",
         "/sign-out",
     ],
 )

@@ -3,9 +3,12 @@
 import asyncio
 
 from gatehouse.gamesessions.model import GameSession
+from gatehouse.storage.gamesessions import CHANNEL
 from gatehouse.storage.opening import Storage
+from gatehouse.storage.statements import Notice, Verb
 from tests.support.builders import NOW, a_game_session
 from tests.support.echo import until
+from tests.support.rawhttp import PATIENCE
 
 SILENT = 15  # seconds after which a node's word is not good any more
 
@@ -36,10 +39,23 @@ async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
     assert (await found(storage, other)).last_seen == 0
 
 
+async def is_heard(storage: Storage, heard: list[str]) -> None:
+    """Until notices come: PostgreSQL begins to listen a little later than it is told to."""
+    async with asyncio.timeout(PATIENCE):
+        while "now" not in heard:
+            await storage.runner.act(wake)
+            await asyncio.sleep(0)
+
+
+def wake() -> Verb[None]:
+    yield Notice(CHANNEL, "now")
+
+
 async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) -> None:
     gsid = await a_session(storage)
     heard: list[str] = []
     forget = storage.game_sessions.listen(heard.append)
+    await is_heard(storage, heard)
     await storage.game_sessions.watch(gsid, "here", NOW)
     assert await storage.game_sessions.unwatch(gsid, "here", NOW + 1)
     await until(lambda: gsid in heard)

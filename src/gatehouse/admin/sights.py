@@ -45,7 +45,7 @@ class Sights:
         return Sight(
             projects=opened(rights, Operation.PROJECT_GET, projects),
             managed=managed,
-            applications=frozenset({*own, *held, *await self._store.applications_in(managed)}),
+            applications=frozenset({*own, *held, *(await self._store.applications_in(managed) if managed else ())}),
             groups=frozenset(scope.resource_id for scope in scopes if scope.kind is ResourceKind.GROUP),
             may_publish=is_open(rights, Operation.PUBLISH),
             may_create=is_open(rights, Operation.APPLICATION_CREATE),

@@ -27,7 +27,7 @@ def own_applications(user_id: str) -> Verb[Collection[int]]:
 
 
 def applications_in(projects: Collection[str]) -> Verb[Collection[int]]:
-    return [row.application_id for row in (yield IN_PROJECTS(projects=sorted(projects)))] if projects else []
+    return [row.application_id for row in (yield IN_PROJECTS(projects=sorted(projects)))]
 
 
 class SightStorage(Stored):

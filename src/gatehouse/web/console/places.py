@@ -6,8 +6,10 @@ from typing import Final
 
 CONSOLE: Final = "/console"
 # A page of the console and its query, in the few characters that our own links have (a role's name may hold spaces):
-# nothing that another program could read as another host (checklist LG-04).
-OWN_PAGE: Final = re.compile(r"/console(?:/(?:[A-Za-z0-9_.-]|%20)+)*(?:\?[A-Za-z0-9_.=&%+-]*)?", re.ASCII)
+# nothing that another program could read as another host, or as a way up and out (checklist LG-04).
+OWN_PAGE: Final = re.compile(
+    r"/console(?:/(?!\.{1,2}(?:[/?]|$))(?:[A-Za-z0-9_.-]|%20)+)*(?:\?[A-Za-z0-9_.=&%+-]*)?", re.ASCII
+)
 LONGEST: Final = 1_000
 
 

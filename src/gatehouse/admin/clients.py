@@ -9,7 +9,7 @@ from gatehouse.oauth.model import ClaimSource, Client
 from gatehouse.permissions.commands.custom_keys import may_manage
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.permissions.rights.guard import Operation, is_open, require
 from gatehouse.permissions.store import ApplicationStore
 
 
@@ -44,7 +44,9 @@ class ApplicationClients:
         await self._clients.change(client, actor.origin)
 
     async def rotate_secret(self, actor: Actor, application_id: int, client_id: str) -> str:
-        await self.get(actor, application_id, client_id)
+        client = await self.get(actor, application_id, client_id)
+        if foreign(client):
+            require(actor.rights, Operation.ADMINISTER)
         return await self._clients.rotate_secret(client_id, actor.origin)
 
     async def revoke_tokens(self, actor: Actor, application_id: int, client_id: str) -> int:
@@ -70,10 +72,19 @@ def refuse_reach(actor: Actor, before: Client | None, after: Client) -> None:
         raise NoRight("first_party, redirect_hosts and may_exchange take can_administer")
     if foreign(after) != foreign(before):
         raise NoRight("claims of another application take can_administer")
+    if foreign(after) and entrances(before) != entrances(after):
+        raise NoRight("a client that is told of another application is led elsewhere with can_administer only")
 
 
 def reach(client: Client | None) -> tuple[object, ...]:
     return (False, (), False) if client is None else (client.first_party, client.redirect_hosts, client.may_exchange)
+
+
+def entrances(client: Client | None) -> tuple[object, ...]:
+    """Where it is answered, and by what it proves to be itself."""
+    if client is None:
+        return ()
+    return client.redirect_uris, client.origins, client.backchannel_logout_uri, client.jwks
 
 
 def foreign(client: Client | None) -> Mapping[str, ClaimSource]:

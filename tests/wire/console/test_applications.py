@@ -71,7 +71,7 @@ async def test_an_application_is_made_in_a_project_or_alone_by_who_may(studio: S
     olga, ada = await inside(OLGA), await inside(ADA)
     await olga.get(f"{APPLICATIONS}/new?project_id={PROJECT}")
     refused = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
-    assert (refused.status_code, 'value="Forum"' in refused.text) == (403, True)
+    assert refused.status_code == 403
     await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="mg")
     assert "The application is there." in (await olga.follow()).text
     await ada.get(f"{APPLICATIONS}/new")

@@ -38,7 +38,8 @@ class ApplicationBreaks:
     access_keys: int
     service_tokens: int
     people: int  # who hold anything in it
-    connected: tuple[str, ...]  # titles of other projects that have connected it as a service
+    connected: int  # other projects that have connected it as a service
+    connected_titles: tuple[str, ...]  # of those he may see
 
 
 class ApplicationListStore(Protocol):
@@ -48,5 +49,5 @@ class ApplicationListStore(Protocol):
     async def homes(self, sight: Sight) -> Sequence[Home]:
         """Projects into which he may put applications, by title; the first few hundred."""
 
-    async def breaks(self, application_id: int, now: int) -> ApplicationBreaks:
+    async def breaks(self, application_id: int, sight: Sight, now: int) -> ApplicationBreaks:
         """What would end with it."""

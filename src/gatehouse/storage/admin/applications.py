@@ -99,11 +99,11 @@ BREAKS = Statement(
     )
 )
 CONNECTED = Statement(
-    select(projects.c.title)
+    select(projects.c.project_id, projects.c.title)
     .distinct()
     .join(project_services, project_services.c.project_id == projects.c.project_id)
     .where(project_services.c.application_id == _THIS, projects.c.removed.is_(False))
-    .order_by(projects.c.title)
+    .order_by(projects.c.title, projects.c.project_id)
 )
 
 
@@ -126,10 +126,11 @@ def homes(sight: Sight) -> Verb[Sequence[Home]]:
     return [Home(**row._asdict()) for row in rows]
 
 
-def breaks(application_id: int, now: int) -> Verb[ApplicationBreaks]:
+def breaks(application_id: int, sight: Sight, now: int) -> Verb[ApplicationBreaks]:
     (row,) = yield BREAKS(of=application_id, now=now)
     connected = yield CONNECTED(of=application_id)
-    return ApplicationBreaks(**row._asdict(), connected=tuple(one.title for one in connected))
+    named = (one.title for one in connected if sight.everything or one.project_id in sight.projects)
+    return ApplicationBreaks(**row._asdict(), connected=len(connected), connected_titles=tuple(named))
 
 
 class ApplicationListStorage(Stored):

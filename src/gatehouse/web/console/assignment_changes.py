@@ -243,5 +243,5 @@ class UserChanges:
         return [
             desk.shown(path, self._table.show),
             desk.posted(f"{path}/review", StagedForm, self.review, again=self.table_again),
-            desk.posted(f"{path}/apply", ApplyForm, self.apply),
+            desk.posted(f"{path}/apply", ApplyForm, self.apply, fresh=True, below="/apply"),
         ]

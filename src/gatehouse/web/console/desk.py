@@ -132,9 +132,19 @@ class ConsoleDesk:
         return Screen(method="GET", path=path, handler=handler)
 
     def posted(
-        self, path: str, into: type[Form], act: Act[Form], *, again: Again[Form] | None = None, fresh: bool = False
+        self,
+        path: str,
+        into: type[Form],
+        act: Act[Form],
+        *,
+        again: Again[Form] | None = None,
+        fresh: bool = False,
+        below: str = "",
     ) -> Screen:
-        """A form. What the command refuses is shown by `again`, with what was typed."""
+        """A form. What the command refuses is shown by `again`, with what was typed; who has no right sees no form.
+
+        `below`: what its address has more than that of the page it is on, which a fresh proof leads back to.
+        """
 
         async def handler(request: Request) -> Response:
             guest = await self._guest(request)
@@ -143,11 +153,13 @@ class ConsoleDesk:
             form = await read_form(request, into)
             self._browsers.check_form(request, guest.browser, form.csrf)
             if fresh and not self._sessions.is_fresh(guest.signed_in.session):
-                return self.prove_again(address_of(request))
+                return self.prove_again(address_of(request).removesuffix(below))
             if again is None:
                 return await self._or_refused(request, guest, act(request, guest, form))
             try:
                 return await act(request, guest, form)
+            except NoRight as error:
+                return self._refused(request, guest, told(error))
             except FORESEEN as error:
                 shown = again(request, guest, form, told(error))
                 return await self._or_refused(request, guest, shown)
@@ -242,13 +254,15 @@ class ConsoleDesk:
         return self._browsers.remember(response, browser)
 
     async def _or_refused(self, request: Request, guest: Guest, answer: Awaitable[Response]) -> Response:
-        """A refusal stays inside the console: who asks has to know whom to ask, and finds the way back."""
         try:
             return await answer
         except FORESEEN as error:
-            problem = told(error)
-            context = RefusedContext(code=problem.status, text=problem.text, reference=guest.origin.request_id)
-            return self.show(request, guest, here_of(request), context, status=problem.status)
+            return self._refused(request, guest, told(error))
+
+    def _refused(self, request: Request, guest: Guest, problem: Problem) -> Response:
+        """A refusal stays inside the console: who asks has to know whom to ask, and finds the way back."""
+        context = RefusedContext(code=problem.status, text=problem.text, reference=guest.origin.request_id)
+        return self.show(request, guest, here_of(request), context, status=problem.status)
 
 
 def told(error: GatehouseError) -> Problem:

@@ -195,7 +195,7 @@ class MatrixChanges:
         return [
             desk.shown(path, self._table.show),
             desk.posted(f"{path}/review", StagedForm, self.review, again=self.table_again),
-            desk.posted(f"{path}/apply", ApplyForm, self.apply, again=self.review_again),
+            desk.posted(f"{path}/apply", ApplyForm, self.apply, again=self.review_again, fresh=True, below="/apply"),
         ]
 
 

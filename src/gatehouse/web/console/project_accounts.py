@@ -147,6 +147,7 @@ class AccountScreens:
 
     async def create(self, request: Request, guest: Guest, form: AccountForm) -> Response:
         model, rows = await self._door.enter(request, guest), typed_rows(form)
+        require(guest.rights, Operation.SERVICE_ACCOUNTS, About(project_id=model.project.project_id))
         if is_about_rows(form.do):
             return await self._form(request, guest, model, form, changed_rows(rows, form.do, role=NEW_ROLE))
         places, central = await places_of(self._lists, model), guest.standing.central

@@ -70,6 +70,7 @@ class ListScreens:
 
     async def save(self, request: Request, guest: Guest, form: ListsForm) -> Response:
         model = await self._door.enter(request, guest)
+        require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
         draft = draft_of(model, form)
         if form.do == "edit":
             return self._page(request, guest, model, typed(model, form), version=form.version)

@@ -166,11 +166,13 @@ class ServiceScreens:
 
     async def show(self, request: Request, guest: Guest) -> Response:
         seen = await self._seen(request, guest)
+        require(guest.rights, Operation.PROJECT_SAVE, About(project_id=seen.model.project.project_id))
         rows = rows_of(seen.stored or ())
         return self._editor(request, guest, seen, rows, version=seen.model.project.version)
 
     async def save(self, request: Request, guest: Guest, form: ServiceForm) -> Response:
         seen, rows = await self._seen(request, guest), typed_rows(form)
+        require(guest.rights, Operation.PROJECT_SAVE, About(project_id=seen.model.project.project_id))
         if form.do.partition(":")[0] in ("add", "remove", "edit"):
             changed = changed_rows(seen, rows, form.do)
             return self._editor(request, guest, seen, changed, version=form.version)

@@ -60,8 +60,8 @@ class RoleMembers:
         seen, query = seen_role(request, guest), read_query(request, MembersQuery)
         refuse_about_everybody(guest.standing)
         if query.format == "csv":
-            return csv_file(f"{seen.role.key}-members", COLUMNS, await self._all(seen, query))
-        found, after = await self._page(seen, query, query.after, PAGE_SIZE)
+            return csv_file(f"{seen.role.key}-members", COLUMNS, await self._all(guest, seen, query))
+        found, after = await self._page(guest, seen, query, query.after)
         context = RoleMembersContext(
             head=role_head(guest, seen.model, seen.role, "members"),
             holders=found,
@@ -76,10 +76,10 @@ class RoleMembers:
         return self._desk.show(request, guest, HERE, context)
 
     async def _page(
-        self, seen: Seen, query: MembersQuery, after: str, limit: int
+        self, guest: Guest, seen: Seen, query: MembersQuery, after: str, *, limit: int = PAGE_SIZE
     ) -> tuple[Sequence[Holder], str | None]:
         draft = MembersDraft(role=seen.role.name, project_id=query.project or None, after=after, limit=limit)
-        wanted = await self._search.wanted(draft, tells=True)
+        wanted = await self._search.wanted(draft, tells=guest.rights.administers)
         members = await self._search.find(seen.application_id, wanted)
         names = await self._names.people([one.user_id for one in members.found])
         found = [
@@ -88,11 +88,11 @@ class RoleMembers:
         ]
         return found, members.after
 
-    async def _all(self, seen: Seen, query: MembersQuery) -> Sequence[Holder]:
+    async def _all(self, guest: Guest, seen: Seen, query: MembersQuery) -> Sequence[Holder]:
         found: list[Holder] = []
         after: str | None = ""
         while after is not None and len(found) < EXPORT_MOST:
-            page, after = await self._page(seen, query, after, LIMIT_MOST)
+            page, after = await self._page(guest, seen, query, after, limit=LIMIT_MOST)
             found += page
         return found
 

@@ -1,5 +1,6 @@
 """OAuth clients as forms write them."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -13,6 +14,7 @@ from gatehouse.web.console.editing import lines, typed_lines
 from gatehouse.web.pages.desk import Guarded
 
 YES: Final = "yes"
+NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 USUAL: Final = TokenSettings()
 
 
@@ -89,7 +91,7 @@ def new_client(form: ClientForm, application_id: int, *, administers: bool, now:
         may_exchange=False,
         created_at=now,
     )
-    return changed(blank, form, administers=administers)
+    return replace(changed(blank, form, administers=administers), version=blank.version)
 
 
 def changed(client: Client, form: ClientForm, *, administers: bool) -> Client:
@@ -108,7 +110,7 @@ def changed(client: Client, form: ClientForm, *, administers: bool) -> Client:
         device_grant=form.device_grant == YES,
         require_pkce=form.require_pkce == YES,
         explain_errors=form.explain_errors == YES,
-        version=form.version or client.version,
+        version=form.version,
     )
     if not administers:
         return after
@@ -125,7 +127,7 @@ def claims_of(form: ClientForm) -> Iterator[tuple[str, ClaimSource]]:
     for line in typed_lines(form.claims):
         claim, _, source = line.partition("=")
         number, _, told = source.partition(":")
-        if not claim or not number.isdecimal() or told not in list(Told):
+        if not claim or not NUMBER.fullmatch(number) or told not in list(Told):
             raise BadClient(f"claims: {line} is not NAME=APPLICATION_ID:{'|'.join(Told)}")
         yield claim, ClaimSource(application_id=int(number), told=Told(told))
 
@@ -139,7 +141,7 @@ def jwks_of(text: str) -> Mapping[str, object]:
 
 def token_settings(form: ClientForm) -> TokenSettings:
     grace = form.refresh_grace_seconds.strip()
-    if form.id_token_alg not in list(Algorithm) or (grace and not grace.isdecimal()):
+    if form.id_token_alg not in list(Algorithm) or (grace and not NUMBER.fullmatch(grace)):
         raise BadClient("token settings: an algorithm of the list, and seconds as a number")
     return TokenSettings(
         id_token_alg=Algorithm(form.id_token_alg),

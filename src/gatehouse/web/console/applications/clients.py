@@ -237,7 +237,7 @@ class ClientScreens:
             desk.shown(new, self.new),
             desk.posted(new, ClientForm, self.create, again=self.create_again, fresh=True),
             desk.shown(one, self.show),
-            desk.posted(one, ClientForm, self.save, again=self.save_again),
+            desk.posted(one, ClientForm, self.save, again=self.save_again, fresh=True),
             desk.shown(f"{one}/recipe", self.recipe),
             desk.shown(f"{one}/remove", self.ask_removal, fresh=True),
             desk.posted(f"{one}/remove", Guarded, self.remove, fresh=True),

@@ -151,7 +151,14 @@ class OverviewScreens:
             desk.shown(here, self.show),
             desk.posted(here, OverviewForm, self.save, again=self.save_again),
             desk.shown(f"{here}/service", self.show),
-            desk.posted(f"{here}/service", ServiceForm, self.save_service, again=self.service_again),
+            desk.posted(
+                f"{here}/service",
+                ServiceForm,
+                self.save_service,
+                again=self.service_again,
+                fresh=True,
+                below="/service",
+            ),
         ]
 
 

@@ -117,7 +117,7 @@ class PublicKeyScreens:
         desk, path = self._desk, "/applications/{application_id:int}/public_keys"
         return [
             desk.shown(path, self.list),
-            desk.posted(path, NewPublicKeyForm, self.add, again=self.add_again),
+            desk.posted(path, NewPublicKeyForm, self.add, again=self.add_again, fresh=True),
             desk.shown(f"{path}/{{kid}}/remove", self.ask_removal, fresh=True),
             desk.posted(f"{path}/{{kid}}/remove", Guarded, self.remove, fresh=True),
         ]

@@ -54,7 +54,7 @@ class ApplicationRemoval:
         model = guest.standing.opened(Operation.APPLICATION_DELETE)
         context = RemoveApplicationContext(
             head=head(guest, model, "overview"),
-            breaks=await self._lists.breaks(model.application.application_id, self._clock.now()),
+            breaks=await self._lists.breaks(model.application.application_id, guest.sight, self._clock.now()),
             is_service=model.application.is_published,
             problem=problem,
         )

@@ -125,6 +125,8 @@ class VersionScreens:
 
     async def _past(self, model: ApplicationModel, version: int) -> PastSchema:
         """What nobody has saved since it was made is not kept yet, but it is there."""
+        if version > model.schema.version:
+            raise VersionNotFound
         try:
             return await self._versions.version(model.application, version)
         except VersionNotFound:

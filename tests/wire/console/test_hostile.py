@@ -1,0 +1,78 @@
+"""What a hostile reader of the console found, and finds no more."""
+
+import pytest
+
+from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, furnish
+from tests.support.service import Service
+
+STALE = 601  # seconds after which a proof is not fresh any more
+VIEWER = """
+applications:
+  - application_id: 1
+    roles: {viewer: {meta: {private_data: {project: {can_view_project: {value: true}}}}}}
+memberships:
+  - {id: $project, users: {"$pia": {roles: [viewer]}}}
+projects:
+  - {title: Secret Plan, owners: ["$ada"]}
+"""
+
+
+async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
+    studio: Service, inside: Visitors
+) -> None:
+    ada = await inside(ADA)
+    await studio.clock.advance(STALE)
+    shop, central = f"/console/applications/{SHOP}", "/console/applications/1"
+    for path, back in (
+        (f"{central}/users/apply", f"{central}/users"),
+        (f"{central}/matrix/apply", f"{central}/matrix"),
+        (f"{shop}/public_keys", f"{shop}/public_keys"),
+        (f"{shop}/service", shop),
+    ):
+        await ada.get(back)
+        answer = await ada.client.post(path, data={"csrf": csrf_of(ada.page.text if ada.page else "")})
+        assert (path, answer.status_code, answer.headers.get("location")) == (
+            path,
+            303,
+            f"/confirm?next={back.replace('/', '%2F')}",
+        )
+
+
+async def test_who_has_no_right_gets_no_form_back(studio: Service, inside: Visitors) -> None:
+    await furnish(studio, VIEWER)
+    pia = await inside(PIA)
+    page = await pia.get(f"/console/projects/{PROJECT}")
+    assert page.status_code == 200
+    csrf = csrf_of(page.text)
+    for path, fields in (
+        ("members/lists", {"do": "edit"}),
+        ("service_accounts/new", {"do": "add"}),
+        (f"services/{SHOP}", {"do": "add"}),
+    ):
+        answer = await pia.client.post(f"/console/projects/{PROJECT}/{path}", data={"csrf": csrf, **fields})
+        assert (path, answer.status_code) == (path, 403)
+        assert "Testers" not in answer.text
+
+
+async def test_pa_13_a_foreign_project_cannot_be_told_from_none(studio: Service, inside: Visitors) -> None:
+    await furnish(studio, VIEWER)
+    olga = await inside(OLGA)
+    page = f"/console/roles/{SHOP}/moderator/members"
+    answers = [(await olga.get(f"{page}?project={name}")).status_code for name in ("secret_plan", "no_such_plan")]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("version", ["99999999999999999999999", "7"])
+async def test_a_version_that_never_was_is_not_found(inside: Visitors, version: str) -> None:
+    ada = await inside(ADA)
+    assert (await ada.get(f"/console/applications/{SHOP}/versions/{version}/restore")).status_code == 404
+
+
+async def test_a_user_manager_does_not_come_to_the_rules(inside: Visitors) -> None:
+    maximilian = await inside(MAX)
+    for tab in ("rules", "matrix", "versions", "access_keys", "public_keys", "clients"):
+        assert (await maximilian.get(f"/console/applications/{SHOP}/{tab}")).status_code == 403
+
+
+def csrf_of(page: str) -> str:
+    return page.partition('name="csrf" value="')[2].partition('"')[0]

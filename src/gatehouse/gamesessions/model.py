@@ -9,7 +9,13 @@ GSID: Final = re.compile(r"[0-9a-f-]{36}", re.ASCII)  # what registration makes;
 LIFETIME: Final = 120  # seconds from the registration, and from each accepted poll
 LONGEST: Final = 1_200  # seconds in all
 HOLD: Final = 30.0  # seconds a poll is held
+SHOWN_OF_GSID: Final = 8  # letters
 SILENCE: Final = 40  # seconds without a poll or a heartbeat after which the game seems to wait no more
+
+
+def short_gsid(text: str) -> str:
+    """Whoever knows a whole one may open its page, or poll from the same address: enough is shown to recognise it."""
+    return f"{text[:SHOWN_OF_GSID]}…" if GSID.fullmatch(text) else text
 
 
 class State(StrEnum):

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from gatehouse.audit.model import Detail, Details, Record
+from gatehouse.gamesessions.model import short_gsid
 from gatehouse.kernel.digests import keyed_digest
 from gatehouse.kernel.ids import SECRET_BYTES
 from gatehouse.webhooks.model import PING
@@ -47,7 +48,7 @@ def body_of(record: Record) -> str:
             timestamp=moment(record.at),
             data=Content(
                 topic=TOPIC_OF[record.event].value,
-                subject=record.subject,
+                subject=short_gsid(record.subject),
                 actor=actor_of(record.actor),
                 details=told(record.details),
             ),

@@ -8,11 +8,15 @@ from sqlalchemy import bindparam, update
 
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
+from gatehouse.permissions.model.scope import Scope
 from gatehouse.storage.audit import record
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
+from tests.support.builders import NOW
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, Visitors
+from tests.support.permission_builders import becoming
 from tests.support.service import Service
+from tests.support.studio_people import rules
 
 LOG = "/console/activity"
 PAGE = f"/console/projects/{PROJECT}"
@@ -109,3 +113,31 @@ async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anythi
     signed_in = (await studio.house.storage.audit.newest(1, PIA, "session.opened"))[0]
     assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 403
     assert (await pia.get(LOG)).status_code == 403
+
+
+async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_of_its_schemas_and_groups(
+    studio: Service, inside: Visitors
+) -> None:
+    await change_project(inside, ADA, "By Ada")
+    view = becoming(scopes={Scope(PROJECT): rules("project.can_view_project")})
+    await studio.house.storage.user_records.edit_record(1, PIA, view, NOW)
+    pia, olga = await inside(PIA), await inside(OLGA)
+    kinds = {"project": True, "application": False, "group": False}
+    for query in ("format=jsonl", f"format=jsonl&application_id={SHOP}", f"format=jsonl&subject=application+{SHOP}"):
+        lines = (await pia.get(f"{LOG}?{query}")).text.splitlines()
+        assert {json.loads(line)["subject"] for line in lines} <= {f"project {PROJECT}"}, query
+    everything = [json.loads(line) for line in (await olga.get(f"{LOG}?format=jsonl")).text.splitlines()]
+    texts = [(await pia.get(f"{LOG}?{query}")).text for query in ("", "format=csv", "format=jsonl")]
+    for kind, is_seen in kinds.items():
+        ids = [one["record_id"] for one in everything if one["subject"].startswith(f"{kind} ")]
+        assert ids, kind
+        for record_id in ids:
+            assert [record_id in text for text in texts] == [is_seen] * 3, kind
+            assert (await pia.get(f"{LOG}/{record_id}")).status_code == (200 if is_seen else 403), kind
+            assert (await olga.get(f"{LOG}/{record_id}")).status_code == 200
+    assert "By Ada" in texts[0]
+    # With a right on one application, its records come, and no other's.
+    secret = becoming(secret_data={"application": {"canReadSchema": {"value": True}}})
+    await studio.house.storage.user_records.edit_record(SHOP, PIA, secret, NOW)
+    lines = (await pia.get(f"{LOG}?format=jsonl")).text.splitlines()
+    assert {json.loads(line)["subject"] for line in lines} == {f"project {PROJECT}", f"application {SHOP}"}

@@ -8,7 +8,7 @@ from gatehouse.audit.model import Record, Seal
 
 PAGE: Final = 50
 EXAMINED_MOST: Final = 5_000  # records looked at for one page: a filter that finds little never reads the whole log
-SUBJECTS_MOST: Final = 200  # a project's applications and groups, each of them looked up
+SUBJECTS_MOST: Final = 50  # projects, applications and groups together, each of them looked up
 FOREVER: Final = 1 << 62
 
 
@@ -43,6 +43,14 @@ class Activity:
     examined: bool = False  # the page is short because enough was looked at, not because there is no more
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belongings:
+    """What is in some projects; whether somebody may see it is another question."""
+
+    applications: Sequence[int]
+    groups: Sequence[tuple[str, str]]  # the project's id, and its own
+
+
 class ActivityStore(Protocol):
     async def activity(self, looked: Looked, limit: int) -> Activity:
         """The newest first."""
@@ -53,5 +61,5 @@ class ActivityStore(Protocol):
     async def newest_seal(self) -> Seal | None:
         """The head of the chain."""
 
-    async def subjects_of(self, project_ids: Collection[str]) -> Sequence[str]:
-        """How the log names these projects, their applications and their groups."""
+    async def belongings(self, project_ids: Collection[str]) -> Belongings:
+        """The applications and groups of these projects, removed ones too."""

@@ -4,7 +4,7 @@ A page is put together from what single values of an index lead to (the newest a
 one event), and each of these looks at a bounded number of records: the log may have any size.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import Text
 
-from gatehouse.admin.model.activity import EXAMINED_MOST, SUBJECTS_MOST, Activity, Looked, Spot
+from gatehouse.admin.model.activity import EXAMINED_MOST, Activity, Belongings, Looked, Spot
 from gatehouse.audit.model import Record
 from gatehouse.storage.admin.searching import ESCAPE, anywhere
 from gatehouse.storage.audit import EVENT_BY_ID, newest_seal
@@ -105,19 +105,34 @@ class Lead:
 
 def activity(looked: Looked, limit: int) -> Verb[Activity]:
     """From each way its newest; what is older than where one of them stopped looking belongs to a later page."""
-    params, shared = _params(looked, limit), _shared(looked)
+    leads = list(_leads(looked))
+    shared = {**_shared(looked), "scan": _share(looked, limit, len(leads))}
+    params = {**_params(looked, limit), **shared}
     found: dict[str, Row] = {}
     horizon: Spot | None = None
-    for lead in _leads(looked):
+    for lead in leads:
         rows = yield lead.way.page(**lead.keyed(params))
         found |= {row.record_id: row for row in rows}
-        stopped = _spot(rows[-1]) if len(rows) > limit else (yield from _stopped(lead, shared))
+        if len(rows) > limit:
+            stopped: Spot | None = _spot(rows[-1])
+        else:  # where nothing is left out, fewer than could be are all
+            stopped = (yield from _stopped(lead, shared)) if _leaves_out(looked) else None
         horizon = max((one for one in (horizon, stopped) if one), default=None)
     newest = sorted(found.values(), key=_spot, reverse=True)
     kept = [row for row in newest if horizon is None or _spot(row) > horizon][:limit]
     full = len(kept) == limit
     after = _spot(kept[-1]) if full and (len(newest) > limit or horizon) else _just_before(horizon)
     return Activity(records=[_record(row) for row in kept], after=after, examined=not full and after is not None)
+
+
+def _share(looked: Looked, limit: int, leads: int) -> int:
+    """How many records each way looks at: somebody's many subjects share what one page may cost."""
+    return EXAMINED_MOST if looked.subjects is None else max(limit + 1, EXAMINED_MOST // max(leads, 1))
+
+
+def _leaves_out(looked: Looked) -> bool:
+    """Whether a way may lead to records that are not wanted."""
+    return bool(looked.events or looked.actor or looked.text or looked.application_id)
 
 
 def _just_before(horizon: Spot | None) -> Spot | None:
@@ -160,7 +175,6 @@ def _shared(looked: Looked) -> Mapping[str, object]:
         "since": looked.since,
         "newest": start.at if start else end,
         "before": start.record_id if start else "g",
-        "scan": EXAMINED_MOST,
     }
 
 
@@ -168,7 +182,6 @@ def _params(looked: Looked, limit: int) -> Mapping[str, object]:
     number = looked.application_id
     marks = [f'"{name}":{number}{end}' for name in ("application_id", "app_id") for end in (",", "}")]
     return {
-        **_shared(looked),
         "most": limit + 1,
         "any_event": not looked.events,
         "events": list(looked.events),
@@ -195,19 +208,19 @@ OF_APPLICATIONS = Statement(
     .order_by(applications.c.application_id)
 )
 OF_GROUPS = Statement(
-    select(groups.c.group_id).where(AnyOf(groups.c.project_id, "projects")).order_by(groups.c.group_id)
+    select(groups.c.project_id, groups.c.group_id)
+    .where(AnyOf(groups.c.project_id, "projects"))
+    .order_by(groups.c.group_id)
 )
 
 
-def subjects_of(project_ids: Collection[str]) -> Verb[Sequence[str]]:
+def belongings(project_ids: Collection[str]) -> Verb[Belongings]:
     of_applications = yield OF_APPLICATIONS(projects=sorted(project_ids))
     of_groups = yield OF_GROUPS(projects=sorted(project_ids))
-    named = [
-        *(f"project {one}" for one in sorted(project_ids)),
-        *(f"application {row.application_id}" for row in of_applications),
-        *(f"group {row.group_id}" for row in of_groups),
-    ]
-    return named[:SUBJECTS_MOST]
+    return Belongings(
+        applications=[row.application_id for row in of_applications],
+        groups=[(row.project_id, row.group_id) for row in of_groups],
+    )
 
 
 def _spot(row: Row) -> Spot:
@@ -222,4 +235,4 @@ class ActivityStorage(Stored):
     activity = survey(activity)
     one = look(one)
     newest_seal = look(newest_seal)
-    subjects_of = survey(subjects_of)
+    belongings = survey(belongings)

@@ -1,6 +1,6 @@
 """Activity: the audit log, filtered, with what stood there before beside what stands there since."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.activity import FOREVER, PAGE, Activity, ActivityStore, Looked, Spot
+from gatehouse.admin.model.activity import FOREVER, PAGE, SUBJECTS_MOST, Activity, ActivityStore, Looked, Spot
 from gatehouse.admin.model.finding import FindingStore, NamedApplication
 from gatehouse.admin.model.names import NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST, SEARCH_LONGEST
@@ -18,7 +18,8 @@ from gatehouse.audit.chain import is_authentic, keeps_its_commitment
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record, Seal
 from gatehouse.kernel.errors import BadInput, NotFound
-from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.permissions.callers.desk import Visit
+from gatehouse.permissions.rights.guard import About, Operation, is_open, require
 from gatehouse.web.console.activity_words import (
     Line,
     Named,
@@ -26,7 +27,7 @@ from gatehouse.web.console.activity_words import (
     lines,
     named,
     people_in,
-    short_gsid,
+    without_gsids,
 )
 from gatehouse.web.console.desk import ConsoleDesk, Guest
 from gatehouse.web.console.listing import csv_file
@@ -149,7 +150,7 @@ class ActivityScreens:
         record = await self._store.one(request.path_params["record_id"])
         if record is None:
             raise NotFound
-        if not guest.rights.administers and record.subject not in await self._subjects(guest):
+        if not guest.rights.administers and record.subject not in await self._subjects(guest, record.subject):
             require(guest.rights, Operation.ADMINISTER)
         (told,) = await self._told([record], guest)
         command = f"{SHOW_RECORD} {record.record_id}\n{VERIFY}"
@@ -172,9 +173,9 @@ class ActivityScreens:
         """Whoever does not administer sees what happened to his projects; without any there is nothing to see."""
         subjects = None
         if not guest.rights.administers:
-            subjects = tuple(await self._subjects(guest))
-            if not subjects:
+            if not guest.sight.projects:
                 require(guest.rights, Operation.ADMINISTER)
+            subjects = tuple(await self._subjects(guest, query.subject.strip()))
         return Looked(
             events=tuple(event.value for event in Event if event.partition(".")[0] == query.group),
             actor=query.actor.strip(),
@@ -186,8 +187,32 @@ class ActivityScreens:
             after=read_spot(query.after),
         )
 
-    async def _subjects(self, guest: Guest) -> Sequence[str]:
-        return await self._store.subjects_of(guest.sight.projects) if guest.sight.projects else ()
+    async def _subjects(self, guest: Guest, only: str = "") -> Sequence[str]:
+        """How the log names what he may see: projects, and of what is in them what he may read himself.
+
+        `only`: whether this one is among them, however many there are.
+        """
+        projects = guest.sight.projects
+        if not projects:
+            return ()
+        inside = await self._store.belongings(projects)
+        own = guest.sight.applications  # first: most likely they are open to him
+        asked = [
+            one
+            for one in sorted(inside.applications, key=lambda one: (one not in own, one))
+            if only in ("", f"application {one}")
+        ]
+        standings = await self._desk.standings(guest, asked[:SUBJECTS_MOST])
+        seen = [
+            *(f"project {one}" for one in sorted(projects)),
+            *(f"application {one}" for one, standing in standings.items() if reads_schema(standing)),
+            *(
+                f"group {group_id}"
+                for project_id, group_id in inside.groups
+                if is_open(guest.rights, Operation.GROUP_GET, About(project_id=project_id, group_id=group_id))
+            ),
+        ]
+        return [one for one in seen if only in ("", one)][:SUBJECTS_MOST]
 
     async def _told(self, records: Sequence[Record], guest: Guest) -> Sequence[Told]:
         people = await self._names.people(people_in(records))
@@ -216,7 +241,8 @@ class ActivityScreens:
             if found.after is None or found.examined:
                 break
             looked = replace(looked, after=found.after)
-        return csv_file("activity", COLUMNS, records) if query.format == "csv" else json_lines(records)
+        shown = [without_gsids(record) for record in records]
+        return csv_file("activity", COLUMNS, shown) if query.format == "csv" else json_lines(shown)
 
     def screens(self) -> Sequence[Screen]:
         desk = self._desk
@@ -226,17 +252,16 @@ class ActivityScreens:
         ]
 
 
-def detail_texts(record: Record) -> Iterator[str]:
-    for name, value in record.details.items():
-        yield f"{name}: {short_gsid(str(value))}"
+def reads_schema(standing: Visit) -> bool:
+    return is_open(standing.rights, Operation.SCHEMA_GET, standing.about)
 
 
 COLUMNS: Final = {
     "at": lambda record: f"{datetime.fromtimestamp(record.at, UTC):%Y-%m-%dT%H:%M:%SZ}",
     "event": lambda record: record.event,
     "actor": lambda record: record.actor,
-    "subject": lambda record: short_gsid(record.subject),
-    "details": lambda record: "; ".join(detail_texts(record)),
+    "subject": lambda record: record.subject,
+    "details": lambda record: "; ".join(f"{name}: {value}" for name, value in record.details.items()),
     "request_id": lambda record: record.request_id,
     "record_id": lambda record: record.record_id,
     "place": lambda record: record.place,
@@ -250,8 +275,8 @@ def json_lines(records: Sequence[Record]) -> Response:
             "at": record.at,
             "event": record.event,
             "actor": record.actor,
-            "subject": short_gsid(record.subject),
-            "details": {name: short_detail(value) for name, value in record.details.items()},
+            "subject": record.subject,
+            "details": record.details,
             "request_id": record.request_id,
             "record_id": record.record_id,
             "place": record.place,
@@ -260,10 +285,6 @@ def json_lines(records: Sequence[Record]) -> Response:
     )
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="activity.jsonl"'}
     return Response(msgspec.json.Encoder().encode_lines(told), 200, headers, media_type="application/jsonl")
-
-
-def short_detail(value: object) -> object:
-    return short_gsid(value) if isinstance(value, str) else value
 
 
 def kept(query: ActivityQuery) -> str:

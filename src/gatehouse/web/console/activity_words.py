@@ -6,11 +6,11 @@ too long to be kept whole is shown as it is.
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gatehouse.audit.model import Details, Record
-from gatehouse.gamesessions.model import GSID
+from gatehouse.gamesessions.model import GSID, short_gsid
 from gatehouse.permissions.documents.trees import RESERVED as PROJECT_ACCESS
 from gatehouse.permissions.explanation.wording import moment
 from gatehouse.permissions.model.rule import Section
@@ -18,7 +18,6 @@ from gatehouse.permissions.model.rule import Section
 ARROW: Final = " -> "
 NOTHING: Final = "nothing"
 YES, NO = "yes", "no"  # the words are `activity.is_<it>`
-SHOWN_OF_GSID: Final = 8
 PREFIXES: Final = ("application", "project", "group")
 
 
@@ -61,9 +60,10 @@ def _plain(name: str, value: object) -> tuple[str, ...]:
     return (short_gsid(text) if name == "gsid" or GSID.fullmatch(text) else text,)
 
 
-def short_gsid(text: str) -> str:
-    """Whoever knows a whole one may open its page, or poll from the same address: enough is shown to recognise it."""
-    return f"{text[:SHOWN_OF_GSID]}…" if GSID.fullmatch(text) else text
+def without_gsids(record: Record) -> Record:
+    """The record as anybody may be shown it."""
+    details = {name: short_gsid(value) if isinstance(value, str) else value for name, value in record.details.items()}
+    return replace(record, subject=short_gsid(record.subject), details=details)
 
 
 def _what(name: str) -> tuple[str, str, str]:

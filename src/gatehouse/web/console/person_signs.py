@@ -1,7 +1,7 @@
 """One person: where he is signed in and with what, how he signs in, and what happened."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -20,6 +20,7 @@ from gatehouse.audit.model import Record
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.consent import Consents
 from gatehouse.web.agents import device_of
+from gatehouse.web.console.activity_words import without_gsids
 from gatehouse.web.console.desk import Guest, Problem
 from gatehouse.web.console.listing import ListQuery, csv_file
 from gatehouse.web.console.person import HERE, PersonHead, Persons
@@ -177,7 +178,8 @@ class SignScreens:
     async def activity(self, request: Request, guest: Guest) -> Response:
         user, head = await self._persons.found(request, guest, "activity")
         query = read_query(request, ActivityQuery)
-        found = await self._persons.lists.activity(user.user_id, query.chosen, query.wanted)
+        page = await self._persons.lists.activity(user.user_id, query.chosen, query.wanted)
+        found = replace(page, rows=[without_gsids(record) for record in page.rows])
         if query.is_file:
             return csv_file("activity", COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}

@@ -44,9 +44,9 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await page.keyboard.press("Enter")  # 1 hour
     await expect(cell(page, PIA, "cashier")).to_be_focused()
     await expect(cell(page, PIA, "cashier")).to_have_text("1 hour")
-    await page.get_by_label("Who is listed").select_option("all")
-    await page.get_by_label("Nick, e-mail or id").fill("olg")
-    await expect(page.locator("tr[data-row]")).to_have_count(1)
+    await expect(page.get_by_label("Who is listed")).to_have_count(0)
+    await page.get_by_label("Nick, or a whole id").fill(OLGA)
+    await expect(page.locator(f"tr[data-row='{OLGA}']")).to_have_count(1)
     await cell(page, OLGA, "cashier").hover()
     await page.locator(f"tr[data-row='{OLGA}'] td").nth(1).get_by_label("Time limit").click()
     await page.get_by_role("button", name="7 days").click()
@@ -54,7 +54,6 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     now = service.house.clock.now()
     await review_button(page).click()
     await expect(page.get_by_role("heading", name="3 changes")).to_be_visible()
-    await expect(page.get_by_text("0 of 3")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("store.refund")
     assert await violations(page) == []
     await page.get_by_role("button", name="Apply 3 changes").click()

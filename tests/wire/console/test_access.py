@@ -88,8 +88,12 @@ async def test_who_can_shows_each_cell_with_its_way_and_its_end(studio: Service,
     rows = {row["user_id"]: row for row in csv.DictReader(io.StringIO(file.text))}
     assert rows[PIA]["private_data.user.kick"] == "given"
     assert rows[DEV]["private_data.store.refund"].startswith("given until ")
-    for who in (PIA, DEV):
-        assert (await (await inside(who)).get(WHO)).status_code == 403
+    olga = await inside(OLGA)
+    assert "Pia" in (await olga.get(f"{WHO}&q=pia")).text
+    for address in (f"{WHO}&rules=user.&q=dev", f"{WHO}&rules=user.&q=100&format=csv"):
+        assert DEV not in (await olga.get(address)).text  # he has nothing there, so he is not found by his nick
+    for who in (PIA, DEV, MAX):
+        assert (await (await inside(who)).get(f"{WHO}&q=olga")).status_code == 403
 
 
 async def test_a_page_of_who_can_ends_where_the_next_begins(studio: Service, inside: Visitors) -> None:

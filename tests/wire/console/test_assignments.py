@@ -57,7 +57,7 @@ def listed(page: str) -> Sequence[str]:
 async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
     service: Service, rich: Visitors
 ) -> None:
-    manager = await rich(MAX)
+    manager = await rich(OLGA)
     now = service.house.clock.now()
     stored, before = await record_of(service, SHOP, PIA), await holdings(service, SHOP, *PEOPLE)
     await manager.get(PAGE)
@@ -101,7 +101,7 @@ async def test_those_who_were_saved_are_told_from_those_who_were_not(service: Se
 async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
     service: Service, rich: Visitors
 ) -> None:
-    manager = await rich(MAX)
+    manager = await rich(OLGA)
     review = await reviewed(manager, "\n".join(f"{one},cashier,," for one in (ADA, OLGA, DEV, MAX)))
     assert "there are no seats for 2 people" in review  # the one on the wiki is one of the three
     result = await applied(manager, review, status=409)
@@ -145,20 +145,52 @@ async def test_cells_tell_how_a_role_is_held(rich: Visitors) -> None:
     assert "condition not met" in row
 
 
-async def test_people_are_found_by_nick_and_id_and_by_an_address_one_knows(rich: Visitors) -> None:
-    manager, ada = await rich(MAX), await rich(ADA)
+async def test_strangers_are_found_by_who_may_know_them(rich: Visitors) -> None:
+    manager, olga, ada = await rich(MAX), await rich(OLGA), await rich(ADA)
     cases = (
         (manager, "", [PIA]),
-        (manager, "who=all", sorted(PEOPLE)),
-        (manager, "who=all&q=olg", [OLGA]),
-        (manager, f"who=all&q={DEV[-3:]}", [DEV]),
-        (manager, "who=all&q=Olga@studio.example", [OLGA]),
-        (manager, "who=all&q=studio.example", []),
+        (manager, "who=all", [PIA]),
+        (manager, "who=all&q=dev", []),
+        (manager, f"who=all&q={DEV[-3:]}", []),
+        (manager, f"q={DEV}", [DEV]),  # to whoever knows the id it tells the nick
+        (manager, "q=dev@studio.example", []),
+        (manager, "q=pia@players.example", []),  # nor whose address it is among those he sees
+        (manager, "q=PI", [PIA]),
+        (olga, "who=all&q=dev", []),
+        (olga, "q=Dev@studio.example", [DEV]),  # she manages the project
+        (olga, "q=studio.example", []),
+        (ada, "who=all", sorted(PEOPLE)),
         (ada, "who=all&q=studio.example", [ADA, DEV, MAX, OLGA]),
-        (manager, "q=olga", []),
+        (ada, "q=dev", []),
     )
     for visitor, query, found in cases:
         assert listed((await visitor.get(f"{PAGE}?{query}")).text) == found, query
+    assert [">Everyone<" in (await one.get(PAGE)).text for one in (manager, olga, ada)] == [False, False, True]
+    by_address = f"dev@studio.example,cashier,,\nnobody@studio.example,cashier,,\n{OLGA},cashier,,"
+    for visitor, troubles in ((manager, 2), (olga, 1)):
+        review = await reviewed(visitor, by_address)
+        assert review.count("there is no such user") == troubles
+        assert (DEV in review) == (troubles == 1)
+        assert f"<small>{OLGA}</small>" in review
+
+
+async def test_who_is_not_told_of_roles_sees_the_names_he_works_with(rich: Visitors) -> None:
+    manager, olga = await rich(MAX), await rich(OLGA)
+
+    async def columns(visitor: Visitor, query: str = "") -> Sequence[str]:
+        return re.findall(r'data-column="(\w+)"', (await visitor.get(f"{PAGE}?{query}")).text)
+
+    assert await columns(olga) == ["beta", "boss", "cashier", "insider", "moderator"]
+    assert await columns(olga, "roles=money") == ["cashier"]
+    assert await columns(manager) == ["beta", "cashier", "insider", "moderator"]
+    assert await columns(manager, "roles=cash") == ["cashier"]
+    assert await columns(manager, "roles=money") == []
+    seats = [" of 3" in (await one.get(PAGE)).text for one in (manager, olga)]
+    seats += [" of 3" in await reviewed(one, f"{PIA},cashier,,") for one in (manager, olga)]
+    assert seats == [False, True, False, True]
+    ada = await rich(ADA)
+    await applied(ada, await reviewed(ada, f"{PIA},boss,,"))
+    assert "boss" in await columns(manager)  # somebody whom he sees holds it
 
 
 async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:

@@ -20,11 +20,16 @@ class PersonLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeopleWanted:
-    """`everyone`: also those of whom nothing is written in the application."""
+    """Those of whom something is written in the application, and whoever is named by his whole id.
+
+    `everyone`: also all the others, who then are found by a part of their names too. Addresses find nobody, unless it
+    is said how.
+    """
 
     wanted: Wanted
     everyone: bool = False
-    by_part_of_login: bool = False  # else an address is found by whoever knows it whole
+    by_address: bool = False  # anybody, by the whole address
+    by_part_of_login: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +48,8 @@ class AssignmentListStore(Protocol):
     async def named(self, user_ids: Collection[str]) -> Mapping[str, PersonLine]:
         """Those of them that exist, by id."""
 
-    async def found(self, names: Collection[str]) -> Mapping[str, str]:
-        """Ids of those whose id or login address this is, by what they were called."""
+    async def found(self, names: Collection[str], *, by_address: bool) -> Mapping[str, str]:
+        """Ids of those whose id or, `by_address`, login address this is, by what they were called."""
 
     async def assigned(self, application_id: int, most: int) -> Sequence[AssignedLine]:
         """Every role that is given to somebody, ended ones too, by nick."""

@@ -48,6 +48,7 @@ class MatrixAsk:
     after: str = ""
     limit: int
     people: frozenset[str] | None = None  # only these; else whoever has one of the rules
+    with_nothing: bool = False  # these, though they have none of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ def candidates(outline: Outline, ask: MatrixAsk) -> Candidates:
 
 def rows_among(crowd: Crowd, ask: MatrixAsk, now: int) -> list[PersonRow]:
     found = (row_of(crowd.outline, facts, ask, now) for facts in crowd.people)
-    return [row for row in found if row.cells or ask.people is not None]
+    return [row for row in found if row.cells or ask.with_nothing]
 
 
 def row_of(outline: Outline, facts: Facts, ask: MatrixAsk, now: int) -> PersonRow:

@@ -19,23 +19,31 @@ from gatehouse.storage.tables.user_records import role_assignments, scope_record
 
 _HERE: Final = bindparam("application_id", type_=BigInteger())
 _LOGIN: Final = bindparam("login", type_=Text())
+_EXACT_ID: Final = bindparam("exact_id", type_=Text())
+_EXACT_KEY: Final = bindparam("exact_key", type_=Text())
 _LINE: Final = (users.c.user_id, users.c.nick, users.c.login, users.c.kind, users.c.blocked)
 _BY_NICK: Final = (func.lower(users.c.nick), users.c.user_id)
 _FOUND: Final = or_(
     found_in(users.c.nick), users.c.user_id.like(SEARCH, escape=ESCAPE), users.c.login_key.like(_LOGIN, escape=ESCAPE)
 )
-_HOLDERS: Final = union(
-    *(
-        select(table.c.user_id).where(table.c.application_id == _HERE)
-        for table in (role_assignments, scope_records, user_records)
-    )
-).subquery()
+_HOLDERS: Final = tuple(
+    select(table.c.user_id).where(table.c.application_id == _HERE)
+    for table in (role_assignments, scope_records, user_records)
+)
+_NAMED_WHOLE: Final = (
+    select(users.c.user_id).where(users.c.user_id == _EXACT_ID),
+    select(users.c.user_id).where(users.c.login_key == _EXACT_KEY),
+)
 
 
-def _listing(*where: ColumnElement[bool], order: Sequence[ColumnElement[Any]], holders: bool) -> Listing:
+def _listing(
+    *where: ColumnElement[bool], order: Sequence[ColumnElement[Any]], among: Sequence[Select[Any]] = ()
+) -> Listing:
+    those = union(*among).subquery() if among else None
+
     def of(asked: Select[Any]) -> Select[Any]:
         joined = asked.select_from(users)
-        return (joined.join(_HOLDERS, _HOLDERS.c.user_id == users.c.user_id) if holders else joined).where(*where)
+        return (joined if those is None else joined.join(those, those.c.user_id == users.c.user_id)).where(*where)
 
     counted = of(select(func.count().label("total")))
     return Listing(of(select(*_LINE)).order_by(*order), counted=counted, searched=bool(where))
@@ -43,10 +51,10 @@ def _listing(*where: ColumnElement[bool], order: Sequence[ColumnElement[Any]], h
 
 # The four ways of asking; the whole list of everyone is by id, which no database has to sort.
 LISTS: Final = {
-    (True, True): _listing(_FOUND, order=_BY_NICK, holders=False),
-    (True, False): _listing(order=(users.c.user_id,), holders=False),
-    (False, True): _listing(_FOUND, order=_BY_NICK, holders=True),
-    (False, False): _listing(order=_BY_NICK, holders=True),
+    (True, True): _listing(_FOUND, order=_BY_NICK),
+    (True, False): _listing(order=(users.c.user_id,)),
+    (False, True): _listing(_FOUND, order=_BY_NICK, among=(*_HOLDERS, *_NAMED_WHOLE)),
+    (False, False): _listing(order=_BY_NICK, among=_HOLDERS),
 }
 NAMED = Statement(select(*_LINE).where(AnyOf(users.c.user_id, "user_ids")))
 FOUND = Statement(
@@ -88,8 +96,10 @@ def people(application_id: int, asked: PeopleWanted) -> Verb[Page[PersonLine]]:
     search = asked.wanted.search
     params: dict[str, Any] = {} if asked.everyone else {"application_id": application_id}
     if search:
-        exact = anywhere(search)[1:-1]
-        params["login"] = anywhere(search) if asked.by_part_of_login else exact
+        whole = anywhere(search)[1:-1] if asked.by_address else ""
+        params["login"] = anywhere(search) if asked.by_part_of_login else whole
+    if search and not asked.everyone:
+        params |= {"exact_id": search, "exact_key": search.lower() if asked.by_address else ""}
     return (yield from LISTS[asked.everyone, bool(search)].page(asked.wanted, _person, **params))
 
 
@@ -108,8 +118,8 @@ def named(user_ids: Collection[str]) -> Verb[Mapping[str, PersonLine]]:
     return {row.user_id: _person(row) for row in rows}
 
 
-def found(names: Collection[str]) -> Verb[Mapping[str, str]]:
-    keys = {name.lower(): name for name in names}
+def found(names: Collection[str], *, by_address: bool) -> Verb[Mapping[str, str]]:
+    keys = {name.lower(): name for name in names} if by_address else {}
     rows = yield FOUND(names=sorted(names), keys=sorted(keys))
     by_login = {keys[row.login_key]: row.user_id for row in rows if row.login_key in keys}
     return by_login | {row.user_id: row.user_id for row in rows if row.user_id in names}

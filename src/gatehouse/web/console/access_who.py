@@ -131,7 +131,14 @@ class WhoScreens:
         scope = await self._scope(about, query.project_id.strip())
         people = await self._searched(about, query.q)
         most = COLUMNS_IN_FILE if query.format else COLUMNS_MOST
-        ask = MatrixAsk(rules=tuple(rules[:most]), scope=scope, after=query.after, limit=ROWS, people=people)
+        ask = MatrixAsk(
+            rules=tuple(rules[:most]),
+            scope=scope,
+            after=query.after,
+            limit=ROWS,
+            people=people,
+            with_nothing=people is not None and about.rights.administers,
+        )
         if query.format:
             return await self._file(application_id, ask)
         found = await self._who_can.page(application_id, ask) if rules else Matrix(rows=(), after=None)
@@ -162,7 +169,7 @@ class WhoScreens:
             return scope
 
     async def _searched(self, about: Guest, text: str) -> frozenset[str] | None:
-        """By nick or id, and by login to whoever administers."""
+        """By nick or id, and by login to whoever administers; to others only who has something is shown of them."""
         if not text.strip():
             return None
         found = await self._finding.people(text.strip(), FOUND_MOST, with_logins=about.rights.administers)

@@ -36,7 +36,14 @@ from gatehouse.web.console.assignment_edits import (
     seats_of,
     whose,
 )
-from gatehouse.web.console.assignments import TAB, UsersQuery, UsersTable, seen_model
+from gatehouse.web.console.assignments import (
+    TAB,
+    UsersQuery,
+    UsersTable,
+    finds_by_address,
+    seen_model,
+    sees_roles,
+)
 from gatehouse.web.console.desk import FORESEEN, ConsoleDesk, Guest, Problem, told
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.console.staging import (
@@ -113,7 +120,7 @@ class UserChanges:
     async def review(self, request: Request, guest: Guest, form: StagedForm) -> Response:
         known = await self._known(guest)
         edits = {one.cell: one for one in read_edits(form.edits)}
-        for edit in await self._lines(known, form):
+        for edit in await self._lines(guest, known, form):
             edits[edit.cell] = edit
         return await self._review(request, guest, known, [one for one in edits.values() if one.cell != form.without])
 
@@ -161,7 +168,7 @@ class UserChanges:
             path=path_of(known.model.application.application_id, TAB),
             people=rehearsed,
             troubles=troubles,
-            seats=seats,
+            seats=seats if sees_roles(guest) else (),
             outlook=outlook(effects, nicks, more=False, names_told=names_told) if people else None,
             scopes={one.project_id: one.title for one in known.choices.values()},
             count=sum(len(one.changes) for one in people),
@@ -226,7 +233,7 @@ class UserChanges:
         crowd = await self._crowds.crowd(among, (), after="", limit=1_000)
         return {one.subject.user_id: one.records[application_id] for one in crowd.people}
 
-    async def _lines(self, known: Known, form: StagedForm) -> list[Edit]:
+    async def _lines(self, guest: Guest, known: Known, form: StagedForm) -> list[Edit]:
         """What a file or the small form says, as edits of what is stored now."""
         lines = read_lines(form.text, LINE) if form.text.strip() else []
         if form.row or form.column:
@@ -234,7 +241,7 @@ class UserChanges:
         if not lines:
             return []
         called = {line.get("user", "") for line in lines}
-        ids = await self._people.found(called)
+        ids = await self._people.found(called, by_address=finds_by_address(guest, known.model))
         records = await self._records(known, ids.values())
         return [line_edit(known, line, ids, records, f"line {number}") for number, line in enumerate(lines, start=1)]
 

@@ -10,14 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin import assignments
-from gatehouse.admin.assignments import RoleCell, RoleColumn
+from gatehouse.admin.assignments import Held, RoleCell, RoleColumn
 from gatehouse.admin.model.assignments import AssignmentListStore, PeopleWanted, PersonLine
 from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE, Page, wanted
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.user_schemas import is_related, managed_by
 from gatehouse.permissions.errors import NoRight
-from gatehouse.permissions.model.crowd import Candidates
-from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.crowd import Candidates, Crowd
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.questions.user_schemas import readable
@@ -47,7 +47,7 @@ class UsersQuery(msgspec.Struct, frozen=True, kw_only=True):
     q: str = ""
     roles: str = ""
     scope: str = ""  # a project's id; "" is the root
-    who: str = ""  # "all": also those who have nothing here
+    who: str = ""  # "all": also those who have nothing here, to whoever administers
     page: int = 1
     columns: int = 1
     format: str = ""
@@ -85,9 +85,51 @@ class UsersContext(PageContext):
     chosen: ScopeChoice
     query: UsersQuery
     now: int
-    sees_logins: bool
+    administers: bool  # he sees addresses, and everyone
+    by_address: bool
+    sees_roles: bool
     problem: Problem | None = None
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldHere:
+    """What the people of one page have in one scope."""
+
+    model: ApplicationModel
+    scope: Scope
+    crowd: Crowd
+    now: int
+
+    def rows(self, people: Sequence[PersonLine], columns: Sequence[RoleColumn]) -> list[PersonRow]:
+        facts = {one.subject.user_id: one for one in self.crowd.people}
+        return [
+            PersonRow(
+                person=one,
+                version=facts[one.user_id].records[self.model.application.application_id].version,
+                cells=[
+                    (cell, column.is_open and not cell.is_through)
+                    for column, cell in zip(columns, self._cells(facts[one.user_id], columns), strict=True)
+                ],
+            )
+            for one in people
+            if one.user_id in facts
+        ]
+
+    def needed(self, columns: Sequence[RoleColumn]) -> list[RoleColumn]:
+        """Those that can be given here, or that one of these people has."""
+        closed = [one for one in columns if not one.is_open]
+        held = {
+            column.role.key
+            for facts in self.crowd.people
+            for column, cell in zip(closed, self._cells(facts, closed), strict=True)
+            if cell.held is not Held.NONE
+        }
+        return [one for one in columns if one.is_open or one.role.key in held]
+
+    def _cells(self, facts: Facts, columns: Sequence[RoleColumn]) -> list[RoleCell]:
+        roles, structure = [one.role for one in columns], self.crowd.outline.structure
+        return assignments.cells(self.model, facts, structure, self.scope, roles=roles, now=self.now)
 
 
 class UsersTable:
@@ -125,15 +167,22 @@ class UsersTable:
     ) -> Response:
         scopes = await self.scopes(guest, model)
         chosen = next((one for one in scopes if one.project_id == query.scope), scopes[0])
-        offered = self.columns(guest, model, chosen, await self.holders(model))
-        columns = paged(matching(offered, query.roles), query.columns)
+        administers, by_address = guest.rights.administers, finds_by_address(guest, model)
+        query = query if administers else msgspec.structs.replace(query, who="")
         asked = PeopleWanted(
             wanted=wanted(query.q, query.page, size=PAGE_SIZE),
             everyone=query.who == "all",
-            by_part_of_login=guest.rights.administers,
+            by_address=by_address,
+            by_part_of_login=administers,
         )
         found = await self._people.people(model.application.application_id, asked)
-        rows = await self._rows(model, chosen.scope, found.rows, columns.rows)
+        crowd = await self._crowd(model, chosen.scope, found.rows)
+        held = HeldHere(model=model, scope=chosen.scope, crowd=crowd, now=self._clock.now())
+        offered = self.columns(guest, model, chosen, await self.holders(model))
+        if not sees_roles(guest):
+            offered = held.needed(offered)
+        columns = paged(matching(offered, query.roles, described=sees_roles(guest)), query.columns)
+        rows = held.rows(found.rows, columns.rows)
         context = UsersContext(
             head=head(guest, model, TAB),
             path=path_of(model.application.application_id, TAB),
@@ -145,7 +194,9 @@ class UsersTable:
             chosen=chosen,
             query=query,
             now=self._clock.now(),
-            sees_logins=guest.rights.administers,
+            administers=administers,
+            by_address=by_address,
+            sees_roles=sees_roles(guest),
             problem=problem,
             text=text,
         )
@@ -192,32 +243,10 @@ class UsersTable:
             for key, role in sorted(model.roles.items())
         ]
 
-    async def _rows(
-        self, model: ApplicationModel, scope: Scope, people: Sequence[PersonLine], columns: Sequence[RoleColumn]
-    ) -> list[PersonRow]:
-        application_id = model.application.application_id
-        among = Candidates(application_id=application_id, user_ids=frozenset(one.user_id for one in people))
-        crowd = await self._crowds.crowd(among, {scope.project_id} - {""}, after="", limit=max(1, len(people)))
-        facts = {one.subject.user_id: one for one in crowd.people}
-        roles, now = [column.role for column in columns], self._clock.now()
-        return [
-            PersonRow(
-                person=one,
-                version=facts[one.user_id].records[application_id].version,
-                cells=[
-                    (cell, column.is_open and not cell.is_through)
-                    for column, cell in zip(
-                        columns,
-                        assignments.cells(
-                            model, facts[one.user_id], crowd.outline.structure, scope, roles=roles, now=now
-                        ),
-                        strict=True,
-                    )
-                ],
-            )
-            for one in people
-            if one.user_id in facts
-        ]
+    async def _crowd(self, model: ApplicationModel, scope: Scope, people: Sequence[PersonLine]) -> Crowd:
+        user_ids = frozenset(one.user_id for one in people)
+        among = Candidates(application_id=model.application.application_id, user_ids=user_ids)
+        return await self._crowds.crowd(among, {scope.project_id} - {""}, after="", limit=max(1, len(people)))
 
     async def _file(self, guest: Guest, model: ApplicationModel) -> Response:
         """What is given, in the scopes he may see."""
@@ -237,9 +266,24 @@ def seen_model(guest: Guest) -> ApplicationModel:
     return model
 
 
-def matching(columns: Sequence[RoleColumn], search: str) -> list[RoleColumn]:
+def sees_roles(guest: Guest) -> bool:
+    """Whether he is told which roles there are. Others see the names of those they work with, and nothing else."""
+    return is_open(guest.rights, Operation.ROLE_NAMES, guest.standing.about)
+
+
+def finds_by_address(guest: Guest, model: ApplicationModel) -> bool:
+    """Whether a whole address tells him whose it is: where he manages the application's project."""
+    project_id = model.application.project_id
+    if not project_id:
+        return guest.rights.administers
+    return is_open(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project_id))
+
+
+def matching(columns: Sequence[RoleColumn], search: str, *, described: bool) -> list[RoleColumn]:
     letters = search.strip().lower()
-    return [one for one in columns if letters in one.role.key or letters in one.role.description.lower()]
+    return [
+        one for one in columns if letters in one.role.key or (described and letters in one.role.description.lower())
+    ]
 
 
 def paged(columns: Sequence[RoleColumn], number: int) -> Page[RoleColumn]:

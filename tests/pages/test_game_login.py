@@ -76,7 +76,8 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
 ) -> None:
     game = await register_elsewhere(service, code="1")
     await page.goto(f"{service.base_url}/?gsid={game.gsid}")
-    await page.keyboard.type(ANNA)  # the field has the focus
+    await expect(page.get_by_label("E-mail")).to_be_focused()
+    await page.keyboard.type(ANNA)
     await page.keyboard.press("Tab")
     await page.keyboard.press("Tab")  # over the link to a new password
     await page.keyboard.type(PASSWORD)

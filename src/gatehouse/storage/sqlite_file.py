@@ -8,6 +8,7 @@ from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
 from gatehouse.storage.statements import Many, Notice, Row, Step
 
 BUSY_MILLISECONDS: Final = 5_000  # how long a write waits for the command line's
+TRY_AGAIN_MILLISECONDS: Final = 50
 WAL_KEPT_BYTES: Final = 64 * 2**20
 SYNCHRONOUS_FULL: Final = 2
 
@@ -20,7 +21,7 @@ def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
         raise Misconfigured(f"cannot open the database {path}: {error}") from error
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     if not read_only:
-        connection.pragma("journal_mode", "wal")
+        write_ahead(connection)
         connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
     connection.pragma("synchronous", "full")  # NORMAL loses acknowledged commits on power loss
     connection.pragma("foreign_keys", True)
@@ -29,6 +30,18 @@ def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     # cost of running it. Our look-ups go by key; no plan should depend on a value.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
+
+
+def write_ahead(connection: apsw.Connection) -> None:
+    """Of several that open a new file at once SQLite lets none wait for the other here, whatever its timeout."""
+    for _ in range(BUSY_MILLISECONDS // TRY_AGAIN_MILLISECONDS):
+        try:
+            connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            apsw.sleep(TRY_AGAIN_MILLISECONDS)
+        else:
+            return
+    connection.pragma("journal_mode", "wal")
 
 
 def execute(connection: apsw.Connection, step: Step) -> list[Row]:

@@ -44,7 +44,6 @@ async def is_heard(storage: Storage, heard: list[str]) -> None:
     async with asyncio.timeout(PATIENCE):
         while "now" not in heard:
             await storage.runner.act(wake)
-            await asyncio.sleep(0)
 
 
 def wake() -> Verb[None]:

@@ -201,7 +201,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         login=ANNA,
         user_id="4711204518",
         sample_app=".venv/bin/gatehouse sample-app --dev",
-        sample_game="/home/anna/work/gatehouse/.venv/bin/gatehouse sample-game --dev --data /srv/trying/gatehouse",
+        sample_game="/opt/studio/gatehouse/bin/gatehouse sample-game --dev --data /srv/trying/gatehouse",
     ),
     "sign-in": SIGN_IN,
     "sign-in-for-application": replace(

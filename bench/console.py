@@ -14,7 +14,8 @@ import httpx2
 import uvloop
 from bench.crowd import AT_ONCE, CROWD, PROJECT, a_row, name_of, tag_of
 from bench.figures import Figure
-from sqlalchemy import insert, text
+from bench.filled import analyze
+from sqlalchemy import insert
 from tests.support.builders import NOW, ORIGIN, a_record
 from tests.support.permission_builders import a_group, a_role, becoming, create_application, publish
 from tests.support.service import running_service
@@ -120,11 +121,6 @@ def people(application_id: int, numbers: range) -> Verb[None]:
     held = [an_assignment(application_id, number, n) for number in numbers if number < HOLDERS for n in range(3)]
     if held:
         yield Statement(insert(role_assignments)).many(held)
-
-
-def analyze() -> Verb[None]:
-    """As a database does by itself that was not filled a moment ago."""
-    yield Statement(text("ANALYZE"))()
 
 
 def an_assignment(application_id: int, number: int, place: int) -> dict[str, object]:

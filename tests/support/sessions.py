@@ -22,8 +22,8 @@ async def session(url: str) -> AsyncIterator[Any]:
         await connection.close()
 
 
-async def until_somebody_waits(watcher: Any) -> None:
-    """Until another session stands at a lock in the same database."""
+async def until_somebody_waits(watcher: Any, *, sessions: int = 1) -> None:
+    """Until another session, or that many, stand at a lock in the same database."""
     async with asyncio.timeout(PATIENCE):
-        while not await watcher.fetchval(WAITING):
+        while await watcher.fetchval(WAITING) < sessions:
             pass

@@ -14,10 +14,11 @@ import asyncpg
 import structlog
 
 from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
+from gatehouse.storage.asked_together import AskedTogether
 from gatehouse.storage.notices import Listeners
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.runner import Listener, Make, drive_async
-from gatehouse.storage.statements import Many, Notice, Row, Step, Verb
+from gatehouse.storage.statements import Ask, Many, Notice, Row, Step, Verb
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -42,12 +43,16 @@ UNREACHABLE: Final = (
     OSError,
     TimeoutError,
 )
+REFUSALS: Final = (asyncpg.IntegrityConstraintViolationError, *UNREACHABLE)
 
 
 class PostgresRunner:
     def __init__(self, pool: asyncpg.Pool, limits: PoolLimits, listen_url: str) -> None:
         self._pool = pool
         self._limits = limits
+        self._together = AskedTogether(
+            self._connection, most=max(1, limits.most // 2), patience=limits.acquire_seconds
+        )
         self._listeners = Listeners()
         self._hearing = asyncio.create_task(hear(listen_url, self._listeners), name="postgres-listen")
 
@@ -71,18 +76,43 @@ class PostgresRunner:
     async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002 - every statement waits
         for _ in range(ATTEMPTS):
             try:
-                async with self._connection() as connection:
-                    if at_once is not None:
-                        return await act_at_once(connection, at_once())
-                    async with connection.transaction():
-                        return await drive_async(make(), partial(execute, connection))
+                if at_once is not None:
+                    return await self._act_at_once(at_once())
+                return await self._transact(make())
             except AGAIN as error:
                 again = error
         raise Unavailable(f"gave up after {ATTEMPTS} attempts: {again}")
 
+    async def _act_at_once(self, verb: Verb[T]) -> T:
+        """The first statement by itself, which is committed with its answer; a transaction for what may follow."""
+        rows = await self._ask(next(verb))
+        if not rows:
+            return await self._transact(verb, answer=rows)
+        try:
+            verb.send(rows)
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+        raise RuntimeError("a verb went on after the statement that did everything")
+
+    async def _transact(self, verb: Verb[T], *, answer: list[Row] | None = None) -> T:
+        async with self._connection() as connection, connection.transaction():
+            return await drive_async(verb, partial(execute, connection), answer=answer)
+
     async def look(self, make: Callable[[], Verb[T]]) -> T:
-        async with self._connection() as connection:
-            return await drive_async(make(), partial(execute, connection))
+        return await drive_async(make(), self._ask)
+
+    async def _ask(self, step: Step) -> list[Row]:
+        """One statement by itself, for whoever else asks it too."""
+        if not isinstance(step, Ask) or (statement := step.statement.for_many_askers) is None:
+            async with self._connection() as connection:
+                return await execute(connection, step)
+        try:
+            return await self._together.ask(statement, step.parameters)
+        except REFUSALS as error:
+            if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
+                raise
+            raise await self._translated(error) from error
 
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:  # noqa: ARG002 - other nodes write too
         return await self.look(make)
@@ -102,16 +132,19 @@ class PostgresRunner:
         try:
             async with self._pool.acquire(timeout=self._limits.acquire_seconds) as connection:
                 yield connection
-        except asyncpg.IntegrityConstraintViolationError as error:
-            raise Conflict(str(error)) from error
-        except UNREACHABLE as error:
+        except REFUSALS as error:
             if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
                 raise
-            if is_cancelled():  # what went wrong on the way out must not hide that we were told to end
-                raise asyncio.CancelledError from error
-            if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-                await self._pool.expire_connections()
-            raise Unavailable(f"PostgreSQL: {error!r}") from error
+            raise await self._translated(error) from error
+
+    async def _translated(self, error: Exception) -> BaseException:
+        if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+            return Conflict(str(error))
+        if is_cancelled():  # what went wrong on the way out must not hide that we were told to end
+            return asyncio.CancelledError()
+        if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+            await self._pool.expire_connections()
+        return Unavailable(f"PostgreSQL: {error!r}")
 
     def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
         return self._listeners.listen(channel, listener)
@@ -160,21 +193,6 @@ async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - a
         return []
     rows = await connection.fetch(compiled.sql, *compiled.values(step.parameters))
     return [compiled.decode(row) for row in rows]
-
-
-async def act_at_once(connection: Any, verb: Verb[T]) -> T:  # noqa: ANN401 - as above
-    """The first statement by itself, which PostgreSQL commits with its answer; a transaction for what may follow."""
-    ask = partial(execute, connection)
-    rows = await ask(next(verb))
-    if not rows:
-        async with connection.transaction():
-            return await drive_async(verb, ask, answer=rows)
-    try:
-        verb.send(rows)
-    except StopIteration as end:
-        answer: T = end.value
-        return answer
-    raise RuntimeError("a verb went on after the statement that did everything")
 
 
 async def refuse_old_server(pool: asyncpg.Pool) -> None:

@@ -12,7 +12,19 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
-from sqlalchemy import BindParameter, ClauseElement, ColumnElement, Dialect, Text, bindparam, literal_column
+from sqlalchemy import (
+    BindParameter,
+    ClauseElement,
+    ColumnElement,
+    Dialect,
+    Integer,
+    Select,
+    Text,
+    UpdateBase,
+    bindparam,
+    cast,
+    literal_column,
+)
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
 from sqlalchemy.ext.compiler import compiles
@@ -21,6 +33,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.type_api import TypeEngine
 from sqlalchemy.types import Boolean, TypeDecorator
 
+NUMBER: Final = "number_of_question"
 Row: TypeAlias = Any  # a named tuple made for its statement: row.user_id
 T = TypeVar("T")
 
@@ -216,6 +229,26 @@ class Compiled:
         return [encoded[name] if name in encoded else given[name] for name in self.places]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbered:
+    """A statement that is asked for several askers at once."""
+
+    compiled: Compiled
+    place: int  # of the number, among the parameters
+    decode: Callable[[Sequence[object]], Row]  # of a row without its number
+
+    def values(self, parameters: Mapping[str, object]) -> list[object]:
+        return self.compiled.values({**parameters, NUMBER: 0})
+
+    def rows_of(self, answers: Sequence[Sequence[object]], askers: int) -> list[list[Row]]:
+        """To each asker his own."""
+        found: list[list[Row]] = [[] for _ in range(askers)]
+        for answer in answers:
+            *row, number = answer
+            found[number].append(self.decode(row))  # type: ignore[call-overload]
+        return found
+
+
 class Statement:
     """One SQL statement of the service, written once for both databases."""
 
@@ -235,6 +268,19 @@ class Statement:
     @cached_property
     def for_postgres(self) -> Compiled:
         return self._compile(Dialects.POSTGRES)
+
+    @cached_property
+    def for_many_askers(self) -> "Numbered | None":
+        """For PostgreSQL, each row with the number of the question it answers; None where rows take no number."""
+        number = cast(bindparam(NUMBER, type_=Integer()), Integer).label(NUMBER)
+        if isinstance(self._element, Select):
+            element: ClauseElement = self._element.add_columns(number)
+        elif isinstance(self._element, UpdateBase) and tuple(self._element.exported_columns):
+            element = self._element.returning(number)
+        else:
+            return None
+        compiled = Statement(element).for_postgres
+        return Numbered(compiled, place=compiled.places.index(NUMBER), decode=self.for_postgres.decode)
 
     def _compile(self, target: Dialects) -> Compiled:
         compiled = self._element.compile(dialect=DIALECTS[target])

@@ -1,0 +1,146 @@
+"""What many requests ask PostgreSQL at once is asked together, and each gets the answer it would get alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.kernel.errors import Conflict, Unavailable
+from gatehouse.storage.asked_together import AskedTogether
+from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.pool_limits import PoolLimits
+from gatehouse.storage.statements import Numbered, Statement, Verb
+from gatehouse.storage.tables.installation import installation
+from tests.support.sessions import PATIENCE, session, until_somebody_waits
+
+NOTE = Statement(insert(installation).returning(installation.c.name))
+READ = Statement(select(installation.c.value).where(installation.c.name == bindparam("of")))
+HOLD = Statement(select(installation.c.value).where(installation.c.name == bindparam("of")).with_for_update())
+
+
+def note(name: str) -> Verb[bool]:
+    return bool((yield NOTE(name=name, value=name)))
+
+
+def read(statement: Statement, name: str) -> Verb[str | None]:
+    rows = yield statement(of=name)
+    return rows[0].value if rows else None
+
+
+async def noted(storage: Storage, name: str) -> bool:
+    verb = partial(note, name)
+    return await storage.runner.act(verb, at_once=verb)
+
+
+async def found(storage: Storage, name: str, statement: Statement = READ) -> str | None:
+    return await storage.runner.look(partial(read, statement, name))
+
+
+def numbered(statement: Statement) -> Numbered:
+    together = statement.for_many_askers
+    assert together is not None
+    return together
+
+
+class Counting:
+    """A connection that counts what goes over it."""
+
+    def __init__(self, connection: Any) -> None:
+        self.groups: list[int] = []
+        self._connection = connection
+
+    def is_closed(self) -> bool:
+        return bool(self._connection.is_closed())
+
+    async def fetchmany(self, sql: str, rows: list[list[object]]) -> Any:
+        self.groups.append(len(rows))
+        return await self._connection.fetchmany(sql, rows)
+
+
+async def test_whoever_asks_in_the_same_moment_shares_one_round_trip(migrated_postgres_url: str) -> None:
+    async with session(migrated_postgres_url) as connection:
+        counting = Counting(connection)
+
+        @asynccontextmanager
+        async def connecting() -> AsyncIterator[Counting]:
+            yield counting
+
+        together = AskedTogether(connecting, most=1, patience=PATIENCE)
+        await asyncio.gather(
+            *(together.ask(numbered(NOTE), {"name": f"fact {n}", "value": str(n)}) for n in range(20))
+        )
+        answers = await asyncio.gather(*(together.ask(numbered(READ), {"of": f"fact {n}"}) for n in range(21)))
+        assert counting.groups == [20, 21]
+        assert [[row.value for row in rows] for rows in answers] == [*([str(n)] for n in range(20)), []]
+
+
+async def test_one_question_that_goes_wrong_hurts_no_other(migrated_postgres_url: str) -> None:
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+        assert await noted(storage, "taken")
+        names = ["first", "taken", "second", "third"]
+        answers = await asyncio.gather(*(noted(storage, name) for name in names), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [bool, Conflict, bool, bool]
+        assert [await found(storage, name) for name in names] == names
+
+
+async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_url: str) -> None:
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+        assert await noted(storage, "there")
+        asked: list[Any] = ["there", 7, "nowhere"]
+        answers = await asyncio.gather(*(found(storage, name) for name in asked), return_exceptions=True)
+        assert answers[0] == "there"
+        assert isinstance(answers[1], asyncpg.DataError)
+        assert answers[2] is None
+        assert await found(storage, "there") == "there"
+
+
+async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: str) -> None:
+    async with (
+        session(migrated_postgres_url) as holder,
+        open_storage(migrated_postgres_url, migrate=False) as storage,
+    ):
+        assert await noted(storage, "locked")
+        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as askers, holder.transaction():
+            await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+            waiting = []
+            for sessions in range(1, 4):  # one more than go to and fro
+                waiting.append(askers.create_task(found(storage, "locked", HOLD)))
+                await until_somebody_waits(holder, sessions=sessions)
+            assert await asyncio.gather(*(found(storage, "locked") for _ in range(50))) == ["locked"] * 50
+            assert await noted(storage, "meanwhile")
+            assert not any(task.done() for task in waiting)
+        assert [task.result() for task in waiting] == ["locked"] * 3
+
+
+async def test_who_leaves_takes_no_answer_from_those_who_asked_with_him(migrated_postgres_url: str) -> None:
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+        assert await noted(storage, "there")
+        asking = [asyncio.create_task(found(storage, "there")) for _ in range(5)]
+        await asyncio.sleep(0)
+        asking[2].cancel()
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [n == 2 for n in range(5)]
+        assert [answer for answer in answers if answer == "there"] == ["there"] * 4
+
+
+async def test_who_is_not_taken_along_in_time_is_told_so(migrated_postgres_url: str) -> None:
+    limits = PoolLimits(least=1, most=2, acquire_seconds=0.2)
+    async with (
+        session(migrated_postgres_url) as holder,
+        open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
+    ):
+        assert await noted(storage, "locked")
+        async with asyncio.timeout(PATIENCE), holder.transaction():
+            await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+            waiting = asyncio.create_task(found(storage, "locked", HOLD))  # the one carrier there may be
+            await until_somebody_waits(holder)
+            with pytest.raises(Unavailable):
+                await found(storage, "locked")
+        assert await waiting == "locked"
+        assert await found(storage, "locked") == "locked"

@@ -103,6 +103,7 @@ async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_u
 async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: str) -> None:
     async with (
         session(migrated_postgres_url) as holder,
+        session(migrated_postgres_url) as watcher,
         open_storage(migrated_postgres_url, migrate=False) as storage,
     ):
         assert await noted(storage, "locked")
@@ -111,7 +112,7 @@ async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: 
             waiting = []
             for sessions in range(1, 4):  # one more than go to and fro
                 waiting.append(askers.create_task(found(storage, "locked", HOLD)))
-                await until_somebody_waits(holder, sessions=sessions)
+                await until_somebody_waits(watcher, sessions=sessions)
             assert await asyncio.gather(*(found(storage, "locked") for _ in range(50))) == ["locked"] * 50
             assert await noted(storage, "meanwhile")
             assert not any(task.done() for task in waiting)
@@ -133,13 +134,14 @@ async def test_who_is_not_taken_along_in_time_is_told_so(migrated_postgres_url: 
     limits = PoolLimits(least=1, most=2, acquire_seconds=0.2)
     async with (
         session(migrated_postgres_url) as holder,
+        session(migrated_postgres_url) as watcher,
         open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
     ):
         assert await noted(storage, "locked")
         async with asyncio.timeout(PATIENCE), holder.transaction():
             await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
             waiting = asyncio.create_task(found(storage, "locked", HOLD))  # the one carrier there may be
-            await until_somebody_waits(holder)
+            await until_somebody_waits(watcher)
             with pytest.raises(Unavailable):
                 await found(storage, "locked")
         assert await waiting == "locked"

@@ -1,6 +1,8 @@
 """Several people's requests on one connection, as behind a proxy (checklist HT-20)."""
 
-from collections.abc import AsyncIterator
+import gc
+import weakref
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 import pytest
@@ -12,6 +14,7 @@ from tests.support.rawhttp import raw_connection
 HOST: Final = b"Host: gatehouse.example\r\n"
 HELD: Final = b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n"
 ROUNDS: Final = 300
+UPGRADE: Final = b"GET /socket HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n" + HOST + b"\r\n"
 MALFORMED: Final = b"GET /echo HTTP/1.1\r\nHost : a\r\n\r\n"
 
 
@@ -47,6 +50,26 @@ async def test_ht_20_pipelined_requests_of_two_users_never_mix(house: House) -> 
             connection.send(both[cut:])
             assert belongs_to(told(await connection.answer()), "alice", number)
             assert belongs_to(told(await connection.answer()), "bob", number)
+
+
+@pytest.fixture
+def nobody_looks_for_cycles() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("nobody_looks_for_cycles")
+@pytest.mark.parametrize("sent", [GET, HELD, HELD + GET + GET, MALFORMED, HELD + MALFORMED, UPGRADE])
+async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests(sent: bytes) -> None:
+    async with echo_house(ws="tests.support.echo:Takeover") as house:
+        connections = house.server.server_state.connections
+        async with raw_connection(house.port) as connection:
+            await until(lambda: bool(connections))
+            [made] = [weakref.ref(one) for one in connections]
+            connection.send(sent)
+            await house.has_read()
+        await until(lambda: made() is None)
 
 
 async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(house: House) -> None:

@@ -68,11 +68,30 @@ async def test_a_session_is_found_as_it_was_registered_while_it_lasts(storage: S
 
 
 @pytest.mark.usefixtures("anna")
-async def test_marks_only_move_on(storage: Storage) -> None:
+async def test_marks_only_move_on_and_number_polls_of_the_holder_alone(storage: Storage) -> None:
     await storage.game_sessions.mark([a_mark(3, NOW + 50)], "here")
-    await storage.game_sessions.mark([a_mark(2, NOW + 10)], "there")
+    await storage.game_sessions.mark([a_mark(2, NOW + 10)], "here")
+    await storage.game_sessions.mark([a_mark(9, NOW + 60)], "there")
     session = await found(storage)
-    assert (session.polls, session.holder, session.polled_at, session.ends_at) == (3, "here", NOW + 50, NOW + 170)
+    assert (session.polls, session.holder, session.polled_at, session.ends_at) == (3, "here", NOW + 60, NOW + 180)
+
+
+@pytest.mark.usefixtures("anna")
+async def test_a_claim_is_numbered_after_all_that_is_known_and_told_when_asked(storage: Storage) -> None:
+    store, told = storage.game_sessions, asyncio.Queue[str]()
+    numbers = [
+        await store.claim(a_mark(4), "there", tell=False),
+        await store.claim(a_mark(2, NOW + 50), "here", tell=False),
+        await store.claim(a_mark(2), "there", tell=False),
+    ]
+    session = await found(storage)
+    assert numbers == [4, 5, 6]
+    assert (session.polls, session.holder, session.polled_at, session.ends_at) == (6, "there", NOW + 50, NOW + 170)
+    end = store.listen(told.put_nowait)
+    assert await store.claim(a_mark(1, gsid="gone"), "here", tell=True) == 1
+    while await told.get() != "gone":
+        pass
+    end()
 
 
 async def test_marks_of_many_sessions_in_any_order_do_not_block_each_other(storage: Storage) -> None:
@@ -131,14 +150,16 @@ async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(stor
     assert (await found(storage)).state is State.DELIVERED
 
 
-async def test_an_older_poll_than_the_newest_known_takes_nothing_nor_one_of_its_number_elsewhere(
+async def test_an_older_poll_than_the_newest_known_takes_nothing_nor_any_of_a_node_that_is_not_the_holder(
     storage: Storage, anna: User
 ) -> None:
+    store = storage.game_sessions
     await confirmed(storage, anna)
-    await storage.game_sessions.mark([a_mark(7)], "there")
-    assert not await storage.game_sessions.take("g1", a_turn(6, "there"), NOW, a_login(anna), a_record())
-    assert not await storage.game_sessions.take("g1", a_turn(7), NOW, a_login(anna), a_record())
-    assert await storage.game_sessions.take("g1", a_turn(7, "there"), NOW, a_login(anna), a_record())
+    assert await store.claim(a_mark(7), "there", tell=False) == 7
+    await store.mark([a_mark(9)], "here")  # numbered before the claim, and stored after it
+    for older in (a_turn(6, "there"), a_turn(7), a_turn(9)):
+        assert not await store.take("g1", older, NOW, a_login(anna), a_record())
+    assert await store.take("g1", a_turn(7, "there"), NOW, a_login(anna), a_record())
 
 
 async def test_a_block_between_confirmation_and_taking_leaves_nothing_to_take(storage: Storage, anna: User) -> None:

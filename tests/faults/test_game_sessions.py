@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -123,16 +123,40 @@ async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_
             assert {(status, one["status"]) for status, one in told} <= {(200, "OK"), (200, "RETRY"), (403, "ERROR")}
 
 
-async def test_a_newer_poll_at_another_node_displaces_the_older_one(
+async def status_of(poll: RawConnection) -> str:
+    status: str = json.loads((await poll.answer()).body)["status"]
+    return status
+
+
+@asynccontextmanager
+async def several_polls(node: Node, gsid: str, where: str) -> AsyncIterator["asyncio.Task[str]"]:
+    """Within a moment: the one that is left at the end, for each that begins sends the one before away."""
+    async with AsyncExitStack() as connections:
+        polls = [await connections.enter_async_context(raw_connection(node.port)) for _ in range(4)]
+        for poll in polls:
+            poll.send(request(where, {"gsid": gsid}))
+        held = {asyncio.create_task(status_of(poll)) for poll in polls}
+        while len(held) > 1:
+            done, held = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+            assert {poll.result() for poll in done} == {"RETRY"}
+        yield held.pop()
+
+
+async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_yet_and_whoever_dies(
     migrated_postgres_url: str, tmp_path: Path
 ) -> None:
     user = await somebody(migrated_postgres_url)
-    with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=QUICK) as (here, there):
+    environment = {**QUICK, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
+    with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as (here, there):
         gsid, where = await registered(here)
-        async with (
-            polling(here, gsid, where, migrated_postgres_url) as older,
-            polling(there, gsid, where, migrated_postgres_url) as newer,
-        ):
+        async with raw_connection(there.port) as newest, several_polls(here, gsid, where) as older:
+            newest.send(request(where, {"gsid": gsid}))
+            assert await older == "RETRY"  # at once, as at one node
             await confirm(migrated_postgres_url, gsid, user)
-            assert json.loads((await newer.answer()).body)["status"] == "OK"
-            assert json.loads((await older.answer()).body)["status"] == "RETRY"
+            assert await status_of(newest) == "OK"
+
+        gsid, where = await registered(here)
+        async with polling(there, gsid, where, migrated_postgres_url):
+            there.kill()
+        await confirm(migrated_postgres_url, gsid, user)
+        assert (await answered(here.port, gsid, where))[1]["status"] == "OK"

@@ -56,6 +56,7 @@ def a_game_session(gsid: str = "g1", **fields: Any) -> GameSession:
         address="192.0.2.7",
         address_proven=True,
         options=b"sealed",
+        holder="here",
         created_at=NOW,
         ends_at=NOW + 120,
     )

@@ -13,11 +13,14 @@ SETTLE_ROUNDS = 20  # turns of the loop given to whatever a timer woke
 class MovableTimer:
     due: float
     order: int
-    callback: Callable[[], object] = field(compare=False)
-    cancelled: bool = field(default=False, compare=False)
+    callback: Callable[[], object] | None = field(compare=False)
+
+    @property
+    def cancelled(self) -> bool:
+        return self.callback is None
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self.callback = None  # as the loop's own timers: what it refers to is not kept until it would be due
 
 
 class MovableClock:
@@ -57,7 +60,7 @@ class MovableClock:
             timer = heapq.heappop(self._timers)
             self._now += timer.due - self._elapsed
             self._elapsed = timer.due
-            if not timer.cancelled:
+            if timer.callback is not None:
                 timer.callback()
                 await settle()
         self._now += end - self._elapsed

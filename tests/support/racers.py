@@ -22,7 +22,7 @@ from gatehouse.accounts.second_factors.errors import SecondFactorWrong
 from gatehouse.accounts.sign_in import Attempt, SignIn
 from gatehouse.audit.events import Event
 from gatehouse.audit.tally import Tally
-from gatehouse.gamesessions.model import Turn
+from gatehouse.gamesessions.model import PollMark, Turn
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.throttle.guesses import Guesses
@@ -40,6 +40,8 @@ CODE: Final = bytes(32)  # of the grant that acts on grants race for
 GRANT: Final = "0" * 32
 GSID: Final = "00000000-0000-4000-8000-000000000000"  # the game session that is raced for
 RACED: Final = "1000000001"  # the account that acts on second factors race for
+NODE: Final = token_hex(8)  # what this process is as a node
+CLAIMED: Final[dict[int, int]] = {}  # the number of each poll of the game session that began here
 STABLE: Final[list[Racer]] = []  # those that wait for their next race
 CHEAP: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
 
@@ -150,7 +152,14 @@ async def spend_assertion(storage: Storage, _n: int) -> None:
     expect(await storage.grants.spend_assertion(b"digest", "web", NOW, ends_at=NOW + 60))
 
 
+async def claim_game(storage: Storage, n: int) -> None:
+    mark = PollMark(gsid=GSID, number=1, polled_at=NOW, ends_at=NOW + 120)
+    CLAIMED[n] = await storage.game_sessions.claim(mark, NODE, tell=False)
+    raise Told(str(CLAIMED[n]))
+
+
 async def take_game_answer(storage: Storage, n: int) -> None:
+    """With the number it has from the claim before."""
     user = await storage.accounts.user(RACED)
     login = KeptLogin(
         user_id=RACED,
@@ -163,9 +172,9 @@ async def take_game_answer(storage: Storage, n: int) -> None:
         address="",
         now=NOW,
     )
-    expect(
-        await storage.game_sessions.take(GSID, Turn(number=n + 1, node="here"), NOW, login, a_record(Event.LOGGED_IN))
-    )
+    turn = Turn(number=CLAIMED[n], node=NODE)
+    expect(await storage.game_sessions.take(GSID, turn, NOW, login, a_record(Event.LOGGED_IN)))
+    raise Told(f"taken by {turn.number}")
 
 
 async def confirm_game(storage: Storage, _n: int) -> None:
@@ -196,7 +205,7 @@ ACTS: Final[Mapping[str, Act]] = {
         *(take_challenge, use_passkey, add_passkey),
         *(guess_password_of_anna, guess_password_of_nobody, try_one_password_everywhere),
         *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),
-        *(take_game_answer, confirm_game),
+        *(claim_game, take_game_answer, confirm_game),
         *PERMISSION_ACTS,
     )
 }

@@ -1,14 +1,11 @@
 """`gatehouse serve`: the service itself."""
 
 import asyncio
-import ctypes
-import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import click
 import uvicorn
@@ -18,17 +15,16 @@ from gatehouse import logs
 from gatehouse.app.front import Front, front
 from gatehouse.app.house import House, open_house
 from gatehouse.app.housekeeping import attempt, housekeeping
+from gatehouse.app.memory import Tidying, settle_memory
 from gatehouse.audit.model import Origin
 from gatehouse.cli.common import Invocation, command_for, common_options, load_settings
 from gatehouse.cli.supervisor import supervise
-from gatehouse.kernel.clock import SystemClock
+from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.settings import Loaded, Purpose
 from gatehouse.storage.sqlite import path_of, serving_alone
 from gatehouse.web.health import operations_app
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
 from gatehouse.web.server import Stopping, make_server, serving
-
-YOUNG_MOST: Final = 7_000  # objects made and not let go since the last look for cycles; 700 is the interpreter's own
 
 
 @click.command()
@@ -87,7 +83,7 @@ async def run(loaded: Loaded, *, worker: int | None, demo: bool) -> None:
             clock=clock,
             stopping=stopping,
             ready=served.ready,
-            when_ready=lambda: tell_ready(settings.server.base_url),
+            when_ready=lambda: tell_ready(settings.server.base_url, clock),
         )
         await server.serve(None if worker is None else [shared_socket(server.config)])
         await attempt(partial(served.game.leave, house.storage.game_sessions))
@@ -100,20 +96,10 @@ def sample_commands(loaded: Loaded) -> SampleCommands:
     return SampleCommands(app=command_for(loaded, "sample-app"), game=command_for(loaded, "sample-game"))
 
 
-def tell_ready(base_url: str) -> None:
+def tell_ready(base_url: str, clock: Clock) -> None:
     settle_memory()
+    Tidying(clock).begin()
     click.echo(f"ready {base_url}")
-
-
-def settle_memory() -> None:
-    """What the start has made either stays for good, and need not be looked through again and again, or goes."""
-    gc.collect()
-    gc.freeze()
-    # Requests leave few cycles behind: looking for them ten times more seldom saves a tenth of a request's time.
-    gc.set_threshold(YOUNG_MOST)
-    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
-    if give_back is not None:
-        give_back(0)  # what only the start needed goes back to the system
 
 
 def alone(url: str) -> AbstractContextManager[None]:

@@ -63,8 +63,8 @@ class GameSession:
     user_id: str = ""
     rev: int = 0  # the account's when it was confirmed
     auth: str = ""
-    polls: int = 0  # how many there were; the number of the newest is what fences the others off
-    holder: str = ""  # the node that held the newest poll when it was last told
+    polls: int = 0  # the number of the newest that is stored; about how many there were
+    holder: str = ""  # the node where the newest poll came, and which alone may number others without asking
     cancels: int = 0  # how often the last socket of its owner went away
     created_at: int
     ends_at: int
@@ -94,6 +94,10 @@ class GameSession:
         """Whether the game was heard of lately; its registration counts."""
         return now - max(self.created_at, self.polled_at, self.last_seen) < SILENCE
 
+    def may_be_held(self, now: int) -> bool:
+        """Whether a poll that was stored, or came right after the registration, may be waiting still."""
+        return now - max(self.created_at, self.polled_at) <= HOLD
+
     def lasts(self, now: int) -> bool:
         return now < self.ends_at
 
@@ -118,10 +122,10 @@ def purpose_of(gsid: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Which poll it is that wants the answer: one after another by number, of two that are alike the stored one."""
+    """Which poll it is that wants the answer: its number counts while its node is the holder."""
 
     number: int
     node: str
 
     def is_newest(self, session: GameSession) -> bool:
-        return session.polls < self.number or (session.polls == self.number and session.holder == self.node)
+        return session.holder == self.node and session.polls <= self.number

@@ -94,14 +94,14 @@ class Polls:
         line.when_lost(lambda: waiter.wake(Woken.LEFT))
         unwritten = self._pulse.newest(gsid)  # before the look: it may be written, and forgotten here, meanwhile
         try:
+            session = await self._admitted(gsid, presented, origin)
             poll = Poll(
-                session=await self._admitted(gsid, presented, origin),
+                session=await self._begun(session, waiter, unwritten),
                 waiter=waiter,
                 line=line,
                 origin=origin,
                 told=self._told.get(gsid, Stage.WAITING) if states else None,
             )
-            await self._begin(poll.session, waiter, unwritten)
             return await self._held(poll)
         finally:
             self._waiters.leave(gsid, waiter)
@@ -121,20 +121,22 @@ class Polls:
             raise await self._records.blocked(gsid, origin, blocked)
         return session
 
-    async def _begin(self, session: GameSession, waiter: Waiter, unwritten: int) -> None:
-        """Number it after all the others.
+    async def _begun(self, session: GameSession, waiter: Waiter, unwritten: int) -> GameSession:
+        """Number it after all the others; the session as that leaves it.
 
-        Where another node held the last poll, or registered the session, one may be there whose number is not stored
-        yet: then this one is stored at once, and of the two it is this one that takes the answer (R4).
+        A node numbers by itself while it is the holder, and what it has numbered counts only so long: whoever finds
+        another holder becomes it first, and so is the newest, whatever is not stored yet over there (R4).
         """
         gsid, now = session.gsid, self._clock.now()
         number = max(session.polls, unwritten, self._pulse.newest(gsid), self._waiters.newest(gsid)) + 1
         mark = PollMark(gsid=gsid, number=number, polled_at=now, ends_at=session.end_after_poll(now))
-        self._waiters.take_over(gsid, waiter, number)
-        if session.holder != self._node:
-            await self._store.mark([mark], self._node)
-        else:
+        if session.holder == self._node:
             self._pulse.polled(mark)
+        else:
+            number = await self._store.claim(mark, self._node, tell=session.may_be_held(now))
+            session = replace(session, polls=number, holder=self._node)
+        self._waiters.take_over(gsid, waiter, number)
+        return session
 
     async def _held(self, poll: Poll) -> PollAnswer:
         left = poll.session.latest_end - self._clock.now()
@@ -167,10 +169,10 @@ class Polls:
         match session.state:
             case State.FAILED:
                 return PollAnswer(status=ERROR, session=session, error=session.failure)
+            case state if state is State.DELIVERED or not self._turn(poll).is_newest(session):
+                return self._retry(session)  # another has the answer, or came later, here or at another node
             case State.CONFIRMED:
                 return await self._deliver(poll)
-            case State.DELIVERED:  # to another poll, meanwhile
-                return self._retry(session)
             case State.PENDING if session.cancels > poll.cancels:
                 return PollAnswer(status=CANCELLED, session=session)
             case State.PENDING if poll.told not in (None, session.stage):

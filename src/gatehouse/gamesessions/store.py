@@ -18,7 +18,13 @@ class GameSessionStore(Protocol):
         """Return it while it lasts."""
 
     async def mark(self, marks: Sequence[PollMark], node: str) -> None:
-        """Note polls of this node: ends only move on, and an older number never replaces a newer one."""
+        """Note polls of this node: times only move on, and so do numbers, while this node is the holder."""
+
+    async def claim(self, mark: PollMark, node: str, *, tell: bool) -> int:
+        """Make this node the holder, and note the poll: later than all before it, at whatever node.
+
+        Returns its number: the mark's, or a higher one. With `tell`, whoever waits for the session looks at it.
+        """
 
     async def seen(self, gsids: Collection[str], node: str, now: int) -> None:
         """Move last_seen of these sessions, and of this node's word that their owners are here."""
@@ -38,8 +44,8 @@ class GameSessionStore(Protocol):
     async def take(self, gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> bool:
         """Mark the answer as delivered and keep what it gives out, in one transaction: once, ever.
 
-        False when it is not there to be taken, when a newer poll is known, or one with this number at another
-        node, or when the account is no longer as it was at the confirmation.
+        False when it is not there to be taken, when a newer poll is known, here or at another node, or when the
+        account is no longer as it was at the confirmation.
         """
 
     async def close(self, gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> bool:

@@ -60,11 +60,12 @@ class Waiters:
         return max((waiter.number for waiter in self._polls.get(gsid, ())), default=0)
 
     def take_over(self, gsid: str, waiter: Waiter, number: int) -> None:
-        """The newest poll wins; the others are told (R4)."""
+        """The newest poll wins; the others are told (R4). Another may have been numbered after this one already."""
         waiter.number = number
-        for other in self._polls.get(gsid, ()):
-            if other is not waiter and 0 < other.number < number:
-                other.wake(Woken.DISPLACED)
+        newest = self.newest(gsid)
+        for one in self._polls.get(gsid, ()):
+            if 0 < one.number < newest:
+                one.wake(Woken.DISPLACED)
 
     def watch(self, gsid: str, changed: Callable[[], object]) -> None:
         """Call whenever something was stored about the session: for sockets."""

@@ -13,7 +13,7 @@ from gatehouse.gamesessions.model import Closing, GameSession, PollMark, State, 
 from gatehouse.storage.audit import record, refuse
 from gatehouse.storage.logins import STILL_GOOD, keep_login
 from gatehouse.storage.runner import Stored, act, look, survey
-from gatehouse.storage.statements import AnyOf, Many, Notice, Row, Statement, Verb
+from gatehouse.storage.statements import AnyOf, Notice, Row, Statement, Verb
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 
 CHANNEL: Final = "game"  # the payload is the gsid
@@ -23,21 +23,33 @@ _THIS = game_sessions.c.gsid == bindparam("of")
 _LASTS = game_sessions.c.ends_at > bindparam("now")
 _PENDING = game_sessions.c.state == State.PENDING.value
 _OPEN = or_(_PENDING, game_sessions.c.state == State.CONFIRMED.value)
-_IS_NEWER = game_sessions.c.polls < bindparam("number")
+_HELD_HERE = game_sessions.c.holder == bindparam("node")
 
 REGISTER = Statement(insert(game_sessions))
 FIND = Statement(select(game_sessions).where(_THIS, _LASTS))
+_LATER = {
+    "ends_at": case(
+        (game_sessions.c.ends_at < bindparam("until"), bindparam("until")), else_=game_sessions.c.ends_at
+    ),
+    "polled_at": case(
+        (game_sessions.c.polled_at < bindparam("at"), bindparam("at")), else_=game_sessions.c.polled_at
+    ),
+}
+_IS_NEWER = game_sessions.c.polls < bindparam("number")
 MARK = Statement(
     update(game_sessions)
     .where(_THIS)
+    .values(**_LATER, polls=case((and_(_HELD_HERE, _IS_NEWER), bindparam("number")), else_=game_sessions.c.polls))
+)
+CLAIM = Statement(
+    update(game_sessions)
+    .where(_THIS)
     .values(
-        ends_at=case(
-            (game_sessions.c.ends_at < bindparam("until"), bindparam("until")), else_=game_sessions.c.ends_at
-        ),
-        polled_at=case((_IS_NEWER, bindparam("at")), else_=game_sessions.c.polled_at),
-        holder=case((_IS_NEWER, bindparam("node")), else_=game_sessions.c.holder),
-        polls=case((_IS_NEWER, bindparam("number")), else_=game_sessions.c.polls),
+        **_LATER,
+        holder=bindparam("node"),
+        polls=case((_IS_NEWER, bindparam("number")), else_=game_sessions.c.polls + 1),
     )
+    .returning(game_sessions.c.polls)
 )
 SEEN = Statement(
     update(game_sessions)
@@ -93,10 +105,8 @@ TAKE = Statement(
         game_sessions.c.state == State.CONFIRMED.value,
         game_sessions.c.user_id == bindparam("by"),
         game_sessions.c.rev == bindparam("by_rev"),
-        or_(
-            _IS_NEWER,
-            and_(game_sessions.c.polls == bindparam("number"), game_sessions.c.holder == bindparam("at_node")),
-        ),
+        _HELD_HERE,
+        game_sessions.c.polls <= bindparam("number"),
     )
     .values(state=State.DELIVERED.value, delivered_at=bindparam("now"))
     .returning(game_sessions.c.gsid)
@@ -142,13 +152,19 @@ def find(gsid: str, now: int) -> Verb[GameSession | None]:
 
 
 def mark(marks: Sequence[PollMark], node: str) -> Verb[None]:
-    yield Many(
-        MARK,
-        [
-            {"of": one.gsid, "until": one.ends_at, "at": one.polled_at, "number": one.number, "node": node}
-            for one in sorted(marks, key=lambda one: one.gsid)  # in one order everywhere: no deadlock
-        ],
-    )
+    in_order = sorted(marks, key=lambda one: one.gsid)  # the same everywhere: no deadlock
+    yield MARK.many([_marked(one, node) for one in in_order])
+
+
+def claim(mark: PollMark, node: str, *, tell: bool) -> Verb[int]:
+    rows = yield CLAIM(**_marked(mark, node))
+    if tell:
+        yield Notice(CHANNEL, mark.gsid)
+    return rows[0].polls if rows else mark.number  # one that was swept meanwhile is nobody's
+
+
+def _marked(mark: PollMark, node: str) -> dict[str, object]:
+    return {"of": mark.gsid, "until": mark.ends_at, "at": mark.polled_at, "number": mark.number, "node": node}
 
 
 def seen(gsids: Collection[str], node: str, now: int) -> Verb[None]:
@@ -183,7 +199,7 @@ def fail(gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "")
 def take(gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> Verb[bool]:
     if not (yield STILL_GOOD(of=login.user_id, rev=login.rev)):
         return False
-    if not (yield TAKE(of=gsid, now=now, number=turn.number, at_node=turn.node, by=login.user_id, by_rev=login.rev)):
+    if not (yield TAKE(of=gsid, now=now, number=turn.number, node=turn.node, by=login.user_id, by_rev=login.rev)):
         return False
     return (yield from keep_login(login, entry))
 
@@ -242,6 +258,7 @@ class GameSessionStorage(Stored):
     register = act(register)
     find = look(find)
     mark = act(mark)
+    claim = act(claim)
     seen = act(seen)
     move = act(move)
     confirm = act(confirm)

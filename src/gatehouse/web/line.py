@@ -26,3 +26,11 @@ class Line(asyncio.Transport):
 
     def close(self) -> None:
         self._close()
+
+    def let_go(self) -> None:
+        """The connection is gone, or somebody else's."""
+        self._close = do_nothing
+
+
+def do_nothing() -> None:
+    pass

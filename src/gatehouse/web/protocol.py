@@ -107,6 +107,17 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
         if self._told_when_lost is not None:
             self._told_when_lost()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Of all that refers to this in turn: so it goes with its last request, and nobody has to look for it.
+
+        Looking through what ten thousand held polls are made of takes a quarter of a second (P9).
+        """
+        self._line.let_go()
+        self.pipeline.clear()
+        self.parser = self.cycle = self.scope = None  # type: ignore[assignment] # as the base class has them in the beginning
+        self._answering = self._watched = self._told_when_lost = None
 
     # What a request that waits asks about its client (gamesessions/ports.py: Line)
 
@@ -254,7 +265,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._client_owes.cancel()
         self._client_reads.cancel()
         super().handle_websocket_upgrade()
-        self.scope.pop(LINE, None)  # type: ignore[typeddict-item] # what refers to itself is kept for longer
+        self._let_go()
 
     def _head_without_upgrade(self) -> bytes:
         """The same head, not asking for h2c or the like, to be read by a fresh parser (HT-24).

@@ -40,6 +40,18 @@ async def test_when_notices_may_have_been_missed_everyone_looks_again() -> None:
     assert told == ["c"]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_of_two_polls_the_one_with_the_lower_number_is_sent_away_whichever_hears_of_its_number_first(
+    order: tuple[int, int],
+) -> None:
+    waiters = Waiters()
+    polls = [waiters.join("a"), waiters.join("a")]
+    for n in order:
+        waiters.take_over("a", polls[n], n + 1)
+    waiters.hear("a")
+    assert [await poll.wait() for poll in polls] == [Woken.DISPLACED, Woken.CHANGED]
+
+
 async def test_whoever_comes_while_the_process_stops_is_not_held() -> None:
     waiters = Waiters()
     waiters.stop()

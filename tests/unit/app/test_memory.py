@@ -1,0 +1,39 @@
+"""What only refers to itself is let go of, soon when it is new (app/memory.py)."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from gatehouse.app.memory import EVERY, WHOLE_EVERY, Tidying
+from tests.support.clock import MovableClock
+
+
+class Ring:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.me: Ring | None = self
+
+
+@pytest.fixture
+def tidying_clock() -> Iterator[MovableClock]:
+    thresholds, clock = gc.get_threshold(), MovableClock()
+    Tidying(clock).begin()
+    gc.disable()
+    yield clock
+    gc.enable()
+    gc.set_threshold(*thresholds)
+
+
+async def test_new_rings_go_at_the_next_look_and_old_ones_when_all_is_looked_at(tidying_clock: MovableClock) -> None:
+    old = Ring()
+    await tidying_clock.advance(EVERY)
+    new = Ring()
+    rings = [weakref.ref(old), weakref.ref(new)]
+    del old, new
+    await tidying_clock.advance(EVERY)
+    assert [ring() is None for ring in rings] == [False, True]
+    await tidying_clock.advance(WHOLE_EVERY)
+    assert [ring() is None for ring in rings] == [True, True]

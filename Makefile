@@ -49,8 +49,8 @@ faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20
 adversarial: test-deps ## whether the time of an answer tells known accounts, or a secret (minutes, on a quiet machine)
 	$(BIN)/pytest tests/adversarial/timing.py
 
-bench: $(BENCH) ## how fast and how heavy it is, in some minutes; kept in bench/results/
-	@$(BIN)/python -m bench.run
+bench: $(BENCH) ## how fast and how heavy it is; kept in bench/results/ (PARTS="growth cores" measures only those)
+	@$(BIN)/python -m bench.run $(PARTS)
 
 check: $(DEVELOPMENT) ## formatter, linter, types, import rules
 	$(BIN)/ruff format --check .
@@ -73,7 +73,8 @@ lock: ## write the lock files anew; UPGRADE=1 takes the newest of everything (ne
 	$(UV) $(LOCK) -o requirements.txt
 	$(UV) $(LOCK) --group dev -o requirements-dev.txt
 	$(UV) $(LOCK) --group dev --group bench -o requirements-bench.txt
-	cd tests/interop/clients && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt
+	for place in tests/interop/clients bench/django_oauth_toolkit; do \
+		(cd $$place && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt) || exit 1; done
 
 build: $(DEVELOPMENT) ## source archive and wheel, in dist/
 	$(BIN)/hatchling build -d dist

@@ -1,18 +1,14 @@
-"""What was measured: printed as a table, kept as JSON."""
+"""What was measured."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import Final
 
-from bench.machine import Machine
-
-RESULTS: Final = Path(__file__).parent / "results"
 ROUNDS: Final = 3
 HALF_OF_A_ROUND: Final = 0.5  # seconds
+RATIO: Final = "x"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +18,23 @@ class Figure:
     unit: str
     goal: float | None = None  # the most it should be (docs: bench/README.md)
     least: float | None = None  # the least it should be
+    curve: str = ""  # the name of the curve that it is a point of
+    at: float = 0.0  # where on that curve
+
+    @property
+    def reached(self) -> bool | None:
+        """None where nothing was asked for."""
+        if self.least is not None:
+            return self.value >= self.least
+        return None if self.goal is None else self.value < self.goal
 
     @property
     def verdict(self) -> str:
         if self.least is not None:
-            return f"{'over' if self.value >= self.least else 'UNDER'} {self.least:g}"
+            return f"{'over' if self.reached else 'UNDER'} {self.least:g}"
         if self.goal is None:
             return ""
-        return f"{'under' if self.value < self.goal else 'OVER'} {self.goal:g}"
+        return f"{'under' if self.reached else 'OVER'} {self.goal:g}"
 
 
 def per_second(name: str, rates: Sequence[float]) -> Figure:
@@ -52,12 +57,9 @@ def one_round(work: Callable[[], object], seconds: float) -> float:
 
 
 def table(figures: Iterable[Figure]) -> str:
-    return "\n".join(f"{one.name:<58} {one.value:>12,.1f} {one.unit:<3} {one.verdict}".rstrip() for one in figures)
+    return "\n".join(f"{one.name:<66} {rounded(one):>12} {one.unit:<3} {one.verdict}".rstrip() for one in figures)
 
 
-def keep(figures: Iterable[Figure], machine: Machine, at: int) -> Path:
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{at}.json"
-    told = {"at": at, "machine": asdict(machine), "figures": [asdict(figure) for figure in figures]}
-    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
-    return path
+def rounded(figure: Figure) -> str:
+    """A ratio to the hundredth: one decides by it."""
+    return f"{figure.value:,.2f}" if figure.unit == RATIO else f"{figure.value:,.1f}"

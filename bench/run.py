@@ -1,22 +1,35 @@
-"""`make bench`: measures, prints a table, keeps it under bench/results/."""
+"""`make bench`: measures, prints a table, keeps it with plots under bench/results/.
+
+    python -m bench.run [PART …]
+
+Without a name everything is measured, in this order.
+"""
 
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from bench import single_sign_on
 from bench.answered import permission_answers
 from bench.console import console
+from bench.cores import cores
 from bench.crowd import crowd
-from bench.figures import ROUNDS, Figure, keep, table
+from bench.figures import RATIO, ROUNDS, Figure, table
+from bench.growth import SIZES, growth
 from bench.kept import storage, synced_write
 from bench.machine import this_machine
 from bench.peers import peers
 from bench.permissions import permissions
 from bench.polls import held_elsewhere, held_polls
+from bench.report import keep
 from bench.served import Program, answers, starts
 from bench.signed import signatures
+from bench.sizes import sizes
 from bench.sockets import sockets
 from bench.storm import beside_logins
 from tests.support.finding import find_postgres
@@ -25,65 +38,161 @@ from tests.support.postgres import PostgresCluster
 from gatehouse.kernel.clock import SystemClock
 
 
-def main() -> None:
+class Place:
+    """Where a run measures: a directory of its own, databases for the asking, and the program."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gatehouse-bench-")))
+        self._files = 0
+
+    @cached_property
+    def program(self) -> Program:
+        program = Program(self.scratch)
+        with program.serving(self.directory(), self.sqlite()):
+            pass  # its bytecode is made now
+        return program
+
+    @cached_property
+    def cluster(self) -> PostgresCluster | None:
+        if find_postgres() is None:
+            print("No PostgreSQL here: see `make test-deps`.", file=sys.stderr)
+            return None
+        return self._stack.enter_context(PostgresCluster(durable=True))
+
+    def directory(self) -> Path:
+        self._files += 1
+        made = self.scratch / f"place-{self._files}"
+        made.mkdir()
+        return made
+
+    def sqlite(self) -> str:
+        return f"sqlite:///{self.directory()}/bench.db"
+
+    def postgres(self) -> str:
+        """Only where there is a cluster."""
+        assert self.cluster is not None  # noqa: S101 - asked before
+        return self.cluster.create_database_now()
+
+    def databases(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """The name of each kind that is here, and what makes an empty one."""
+        yield "SQLite", self.sqlite
+        if self.cluster is not None:
+            yield "PostgreSQL", self.postgres
+
+
+def measure_permissions(_place: Place) -> Iterator[Figure]:
+    yield from permissions()
+    yield from peers()
+
+
+def measure_storage(place: Place) -> Iterator[Figure]:
+    yield synced_write(place.scratch)
+    for kind, new in place.databases():
+        yield from storage(new(), kind)
+
+
+def measure_start(place: Place) -> Iterator[Figure]:
+    for kind, new in place.databases():
+        yield from starts(place.program, place.directory(), [new() for _ in range(ROUNDS)], kind)
+
+
+def measure_answers(place: Place) -> Iterator[Figure]:
+    yield from answers(place.program, place.directory(), place.sqlite())
+    for kind, new in place.databases():
+        yield from permission_answers(place.program, place.directory(), new(), kind)
+
+
+def measure_sign_on(place: Place) -> Iterator[Figure]:
+    if not single_sign_on.has_peer():
+        return
+    yield from single_sign_on.on_sqlite(place.program, place.directory())
+    if place.cluster is not None:
+        databases = [place.postgres() for _ in range(3)]
+        yield from single_sign_on.on_postgres(place.program, place.directory(), databases)
+
+
+def measure_cores(place: Place) -> Iterator[Figure]:
+    if place.cluster is not None:
+        yield from cores(place.program, place.directory(), [place.postgres() for _ in range(2)])
+
+
+def measure_games(place: Place) -> Iterator[Figure]:
+    yield from held_polls(place.program, place.directory(), place.sqlite(), "SQLite")
+    data = place.directory()
+    yield from sockets(place.program, data, data / "games.db")
+    if place.cluster is not None:
+        yield from held_elsewhere(place.program, place.directory(), place.postgres())
+
+
+def measure_crowd(place: Place) -> Iterator[Figure]:
+    for kind, new in place.databases():
+        yield from crowd(new(), kind)
+
+
+def measure_console(place: Place) -> Iterator[Figure]:
+    for kind, new in place.databases():
+        yield from console(new(), place.directory(), kind)
+
+
+def measure_growth(place: Place) -> Iterator[Figure]:
+    for kind, new in place.databases():
+        yield from growth([new() for _ in SIZES], kind)
+
+
+def measure_sizes(place: Place) -> Iterator[Figure]:
+    if place.cluster is not None:
+        yield from sizes(place.postgres())
+
+
+Part = Callable[[Place], Iterable[Figure]]
+PARTS: Final[Mapping[str, Part]] = {
+    "signatures": lambda _: signatures(),
+    "permissions": measure_permissions,
+    "storage": measure_storage,
+    "start": measure_start,
+    "answers": measure_answers,
+    "storm": lambda place: beside_logins(place.program, place.directory(), place.sqlite(), "SQLite"),
+    "sign-on": measure_sign_on,
+    "cores": measure_cores,
+    "games": measure_games,
+    "crowd": measure_crowd,
+    "console": measure_console,
+    "growth": measure_growth,
+    "sizes": measure_sizes,
+}
+
+
+def main(wanted: Sequence[str]) -> None:
+    unknown = set(wanted) - PARTS.keys()
+    if unknown:
+        raise SystemExit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     machine = this_machine()
     if not machine.is_quiet:
         print(f"This machine is busy (load {machine.load:.1f} on {machine.cores} cores): only ratios mean anything.")
-    figures = []
-    for figure in measured():
-        print(table([figure]), flush=True)
-        figures.append(figure)
-    for figure in single_sign_on.share_of_the_limit(tuple(figures)):
-        print(table([figure]), flush=True)
-        figures.append(figure)
+    with ExitStack() as stack:
+        place = Place(stack)
+        found = {name: measured(name, place) for name in wanted or PARTS}
+    limit = list(single_sign_on.share_of_the_limit([one for figures in found.values() for one in figures]))
+    if limit:
+        found["limit"] = limit
+    print("\nRatios")
+    print(table(one for figures in found.values() for one in figures if one.unit == RATIO))
+    print(table(limit))
     print(f"\n{machine.processor}, {machine.cores} cores, Python {machine.python}")
-    print(f"Kept as {keep(figures, machine, SystemClock().now())}")
+    print(f"Kept in {keep(found, machine, SystemClock().now())}")
 
 
-def measured() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory(prefix="gatehouse-bench-") as place:
-        scratch = Path(place)
-        yield from signatures()
-        yield from permissions()
-        yield from peers()
-        yield synced_write(scratch)
-        yield from on_sqlite(scratch)
-        if find_postgres() is None:
-            print("No PostgreSQL here: see `make test-deps`.", file=sys.stderr)
-        else:
-            yield from on_postgres(scratch)
-
-
-def on_sqlite(scratch: Path) -> Iterator[Figure]:
-    program = Program(scratch)
-    yield from storage(f"sqlite:///{scratch}/kept.db", "SQLite")
-    with program.serving(scratch / "data", f"sqlite:///{scratch}/served.db"):
-        pass  # its bytecode is made now
-    yield from starts(program, scratch, [f"sqlite:///{scratch}/start-{n}.db" for n in range(ROUNDS)], "SQLite")
-    yield from answers(program, scratch / "data", f"sqlite:///{scratch}/served.db")
-    yield from beside_logins(program, scratch / "data", f"sqlite:///{scratch}/served.db", "SQLite")
-    yield from held_polls(program, scratch / "polls", f"sqlite:///{scratch}/polls.db", "SQLite")
-    yield from sockets(program, scratch / "games", scratch / "games.db")
-    yield from permission_answers(program, scratch, f"sqlite:///{scratch}/permissions.db", "SQLite")
-    if single_sign_on.has_peer():
-        yield from single_sign_on.on_sqlite(program, scratch)
-    yield from crowd(f"sqlite:///{scratch}/crowd.db", "SQLite")
-    yield from console(f"sqlite:///{scratch}/console.db", scratch / "console", "SQLite")
-
-
-def on_postgres(scratch: Path) -> Iterator[Figure]:
-    with PostgresCluster(durable=True) as cluster:
-        yield from storage(cluster.create_database_now(), "PostgreSQL")
-        urls = [cluster.create_database_now() for _ in range(ROUNDS)]
-        yield from starts(Program(scratch), scratch, urls, "PostgreSQL")
-        yield from permission_answers(Program(scratch), scratch, cluster.create_database_now(), "PostgreSQL")
-        if single_sign_on.has_peer():
-            databases = [cluster.create_database_now() for _ in range(3)]
-            yield from single_sign_on.on_postgres(Program(scratch), scratch, databases)
-        yield from held_elsewhere(Program(scratch), scratch / "nodes", cluster.create_database_now())
-        yield from crowd(cluster.create_database_now(), "PostgreSQL")
-        yield from console(cluster.create_database_now(), scratch / "console-postgres", "PostgreSQL")
+def measured(name: str, place: Place) -> list[Figure]:
+    begin = time.perf_counter()
+    print(f"\n{name}", flush=True)
+    figures = []
+    for figure in PARTS[name](place):
+        print(table([figure]), flush=True)
+        figures.append(figure)
+    print(f"({name}: {time.perf_counter() - begin:.0f} seconds)", flush=True)
+    return figures
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Single sign-on beside node `oidc-provider`, in one run (goals P1 to P7).
+"""Single sign-on beside node `oidc-provider` and django-oauth-toolkit, in one run (goals P1 to P7).
 
 The contenders run side by side, all pinned to the same core, one busy at a time; rounds alternate between them, and
 what counts is the ratio. Each has a client with a secret, a person who is signed in already, no consent to ask for,
@@ -9,7 +9,7 @@ import base64
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,18 +24,21 @@ from bench.machine import on_core
 from bench.served import CONNECTIONS, Program, load
 from bench.walking import Walk
 from tests.interop.person import LOGIN, NICK, PASSWORD, Person
-from tests.interop.toolchains import find_downloaded_node, find_peer
+from tests.interop.toolchains import PYTHON_PEER as DJANGO
+from tests.interop.toolchains import find_downloaded_node, find_peer, find_python_peer
 from tests.support.processes import WatchedProcess, free_port, inherited_environment, run_command
-from tools.client_deps import PEER_PROGRAM
+from tools.client_deps import PEER_PROGRAM, PYTHON_PEER_PROGRAM
 from tools.getting import provide
 
 SECONDS: Final = 1.5
+PATIENT_SECONDS: Final = 5.0  # for a server that takes a good part of a second when sixteen ask at once
 REDIRECT: Final = "http://127.0.0.1:9/callback"  # nobody is there, and nobody goes
 SECRET: Final = token_urlsafe(32)  # of the peer's client
 SCOPE: Final = "openid email profile offline_access"
 CODE: Final = re.compile(r"[?&]code=([^&]+)")
 OURS: Final = "Gatehouse"
 PEER: Final = "oidc-provider"
+PYTHON_PEER: Final = "django-oauth-toolkit"
 WALKS: Final = ("flow", "exchange", "refresh")
 WORKS: Final = (
     ("flow RS256", "flow", "RS256"),
@@ -79,6 +82,7 @@ class Contender:
     secret: str
     scratch: Path
     cookie: str = ""
+    seconds: float = SECONDS
     endpoints: dict[str, str]
 
     def signed_in(self) -> "Contender":
@@ -117,7 +121,7 @@ class Contender:
             host=self.issuer.removeprefix("http://"),
             port=self.port,
             connections=CONNECTIONS,
-            seconds=SECONDS,
+            seconds=self.seconds,
             authorize=self.authorize.removeprefix(self.issuer),
             cookie=self.cookie,
             token=self.path("token_endpoint"),
@@ -158,6 +162,11 @@ def has_peer() -> bool:
     return find_peer() is not None
 
 
+def has_python_peer() -> bool:
+    provide(PYTHON_PEER_PROGRAM)
+    return find_python_peer() is not None
+
+
 def on_sqlite(program: Program, scratch: Path) -> Iterator[Figure]:
     with ExitStack() as stack:
         ours = stack.enter_context(
@@ -168,6 +177,8 @@ def on_sqlite(program: Program, scratch: Path) -> Iterator[Figure]:
             for storage, address in (("memory", "memory"), ("SQLite", f"sqlite:{scratch}/peer-{{}}.db"))
             for alg in ("RS256", "ES256")
         ]
+        if has_python_peer():
+            theirs.append(stack.enter_context(django_oauth_toolkit(scratch)))
         yield from compared([*ours, *theirs])
 
 
@@ -192,7 +203,7 @@ def side_by_side(name: str, work: str, contenders: Sequence[Contender]) -> Itera
     rates = [median(rates) for rates in zip(*rounds, strict=True)]
     us, ours = contenders[0], rates[0]
     for other, rate in zip(contenders[1:], rates[1:], strict=True):
-        least = LEAST.get((name, us.storage, other.storage))
+        least = LEAST.get((name, us.storage, other.storage)) if other.name == PEER else None
         title = f"{name}, {us.storage}: times {other.name} on {other.storage}"
         yield Figure(name=title, value=ours / rate, unit="x", least=least)
     for one, rate in zip(contenders, rates, strict=True):
@@ -200,14 +211,22 @@ def side_by_side(name: str, work: str, contenders: Sequence[Contender]) -> Itera
 
 
 @contextmanager
-def gatehouse(program: Program, data: Path, url: str, storage: str) -> Iterator[list[Contender]]:
+def gatehouse(
+    program: Program,
+    data: Path,
+    url: str,
+    storage: str,
+    *,
+    pinned: bool = True,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[list[Contender]]:
     """One server with two clients, since ours signs for each client as that one wants it."""
     data.mkdir()
     environment = {"GATEHOUSE__DATABASE__URL": url}
     place = ("--dev", "--data", data)
     password = data / "password"
     password.write_text(PASSWORD)
-    with program.serving(data, url) as server:
+    with program.serving(data, url, pinned=pinned, settings=settings) as server:
         run_command(
             *("user", "create", "--login", LOGIN, "--nick", NICK, "--password-file", password),
             *place,
@@ -250,6 +269,22 @@ def oidc_provider(scratch: Path, storage: str, alg: str, address: str) -> Iterat
         process.wait_until_started("^ready", process.stdout)
         issuer = f"http://localhost:{port}"
         yield contender(PEER, storage, alg, issuer, scratch, client_id="bench", secret=SECRET)
+
+
+@contextmanager
+def django_oauth_toolkit(scratch: Path) -> Iterator[Contender]:
+    """It signs with RS256 only."""
+    python = find_python_peer()
+    assert python is not None  # noqa: S101 - asked before
+    port = free_port()
+    told = (str(port), str(scratch / "django.db"), "bench", SECRET, REDIRECT)
+    with on_core(0):
+        process = WatchedProcess([str(python), "server.py", *told], cwd=DJANGO)
+    with process:
+        process.wait_until_started("^ready", process.stdout)
+        issuer = f"http://localhost:{port}"
+        found = contender(PYTHON_PEER, "SQLite", "RS256", issuer, scratch, client_id="bench", secret=SECRET)
+        yield replace(found, seconds=PATIENT_SECONDS)
 
 
 def contender(

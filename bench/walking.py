@@ -21,7 +21,8 @@ import uvloop
 
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 20.0  # seconds beyond those of the run
-CODES: Final = 1_000  # made for one `exchange`
+CODES: Final = 1_000  # made for one `exchange`, or as many as there are
+COLLECTING: Final = 5.0  # seconds later
 OK: Final = 200
 REDIRECTS: Final = (302, 303)
 
@@ -97,14 +98,16 @@ class Run:
     def has_time(self) -> bool:
         """Count a round; True while there is to be another."""
         self._rounds += 1
-        taken = perf_counter() - self._begin
-        if taken >= self._seconds:
+        if self.taken() >= self._seconds:
             self.finish()
         return not self.done.done()
 
+    def taken(self) -> float:
+        return perf_counter() - self._begin
+
     def finish(self) -> None:
         if not self.done.done():
-            self.done.set_result(self._rounds / (perf_counter() - self._begin))
+            self.done.set_result(self._rounds / self.taken())
 
     def fail(self, trouble: Exception) -> None:
         if not self.done.done():
@@ -130,7 +133,7 @@ def refresh(ask: Requests, run: Run) -> Script:
 
 def collect(ask: Requests, run: Run, redemptions: list[bytes]) -> Script:
     run.begins()
-    while len(redemptions) < CODES:
+    while len(redemptions) < CODES and run.taken() < COLLECTING:
         redemptions.append(ask.redeem((yield ask.authorize)))
     run.finish()
 

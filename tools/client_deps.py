@@ -24,6 +24,8 @@ from tests.interop.toolchains import (
     PEER_LOCK,
     PYTHON_CLIENTS,
     PYTHON_LOCK,
+    PYTHON_PEER_HOME,
+    PYTHON_PEER_LOCK,
     TYPESCRIPT_HOME,
     TYPESCRIPT_LOCK,
     find_cpp,
@@ -37,6 +39,7 @@ from tests.interop.toolchains import (
     find_node_clients,
     find_peer,
     find_python_clients,
+    find_python_peer,
     find_typescript,
     go_sources,
     java_sources,
@@ -81,12 +84,20 @@ def install_node_packages(home: Path, lock: Path) -> None:
 
 
 def install_python_clients() -> None:
-    renew(PYTHON_CLIENTS)
-    run([sys.executable, "-m", "venv", "--without-pip", str(PYTHON_CLIENTS)])
-    pip = [sys.executable, "-m", "pip", "--python", str(PYTHON_CLIENTS / "bin" / "python")]
+    install_python_packages(PYTHON_CLIENTS, PYTHON_LOCK)
+
+
+def install_python_peer() -> None:
+    install_python_packages(PYTHON_PEER_HOME, PYTHON_PEER_LOCK)
+
+
+def install_python_packages(home: Path, lock: Path) -> None:
+    renew(home)
+    run([sys.executable, "-m", "venv", "--without-pip", str(home)])
+    pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
     quietly = ["-qq", "--retries=1", "--disable-pip-version-check"]
-    run([*pip, "install", *quietly, "--require-hashes", "-r", str(PYTHON_LOCK)])
-    stamp(PYTHON_CLIENTS, PYTHON_LOCK)
+    run([*pip, "install", *quietly, "--require-hashes", "-r", str(lock)])
+    stamp(home, lock)
 
 
 def build_go_client() -> None:
@@ -176,4 +187,9 @@ PEER_PROGRAM: Final = Program(
     name="oidc-provider",
     find=find_peer,
     download=Way(words="Node registry, bench/oidc_provider/package-lock.json", take=install_peer),
+)
+PYTHON_PEER_PROGRAM: Final = Program(
+    name="django-oauth-toolkit",
+    find=find_python_peer,
+    download=Way(words="Python registry, bench/django_oauth_toolkit/requirements.txt", take=install_python_peer),
 )

@@ -203,8 +203,9 @@ async def test_waiting_sessions_are_counted_and_ended_ones_swept(storage: Storag
     for n in range(2, 5):
         await store.register(a_game_session(f"g{n}", ends_at=NOW + n))
     await store.fail("g4", NOW, a_refusal(), KEPT)
-    assert await store.pending(NOW) == 3
-    assert await store.pending(NOW + 2) == 2
+    assert await store.pending(NOW, 9) == 3
+    assert await store.pending(NOW, 2) == 2
+    assert await store.pending(NOW + 2, 9) == 2
     await storage.sweep(NOW + 60)
     assert await store.find("g2", 0) is None
     assert await store.find("g1", 0) is not None

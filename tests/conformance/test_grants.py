@@ -310,7 +310,7 @@ async def test_an_assertion_is_spent_once_for_each_client(storage: Storage) -> N
 async def test_the_sweep_takes_what_has_ended_and_codes_nobody_came_for(storage: Storage) -> None:
     kept = [a_grant(code=b"new"), a_grant(code=None), a_grant(code=b"taken", code_taken_at=NOW)]
     gone = [
-        a_grant(code=b"unclaimed", created_at=NOW - 2 * DAY),
+        a_grant(code=b"unclaimed", created_at=NOW - DAY),
         a_grant(code=b"ended", code_taken_at=NOW, ends_at=NOW - 2 * DAY),
         a_grant(code=b"revoked", code_taken_at=NOW, revoked_at=NOW - 2 * DAY),
     ]

@@ -14,7 +14,7 @@ from gatehouse.personal_data.model import ANSWERS_LARGEST, CallState, DataReques
 from gatehouse.storage import personal_data
 from gatehouse.storage.accounts import remove_user
 from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.sweep import sweep
+from gatehouse.storage.sweep import sweep_small
 from tests.support import permission_racers
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
@@ -276,9 +276,9 @@ async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(wor
     assert len(await world.personal_data.answers(ANNA, NOW)) == 3
     assert await world.personal_data.answers(BOB, NOW) == []
     assert await world.personal_data.answers(ANNA, NOW + 7 * DAY) == []
-    await world.runner.act(partial(sweep, NOW + 7 * DAY - 1))
+    await world.runner.act(partial(sweep_small, NOW + 7 * DAY - 1))
     assert len(await world.personal_data.requests(ANNA)) == 1
-    await world.runner.act(partial(sweep, NOW + 7 * DAY))
+    await world.runner.act(partial(sweep_small, NOW + 7 * DAY))
     assert await world.personal_data.requests(ANNA) == []
     assert await world.personal_data.claim(NOW + 8 * DAY, LEASE, 9) == []
 

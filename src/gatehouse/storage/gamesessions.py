@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from sqlalchemy import Text, and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import Integer, Text, and_, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.accounts.model import KeptLogin
@@ -137,9 +137,8 @@ CANCEL = Statement(
     .values(cancels=game_sessions.c.cancels + 1)
     .returning(game_sessions.c.gsid)
 )
-PENDING = Statement(select(func.count().label("number")).select_from(game_sessions).where(and_(_LASTS, _OPEN)))
-SWEEP = Statement(delete(game_sessions).where(game_sessions.c.ends_at <= bindparam("now")))
-SWEEP_WATCHERS = Statement(delete(game_watchers).where(game_watchers.c.seen_at <= bindparam("silent_since")))
+_WAITING = select(game_sessions.c.gsid).where(_LASTS, _OPEN).limit(bindparam("most", type_=Integer)).subquery()
+PENDING = Statement(select(func.count().label("number")).select_from(_WAITING))
 
 
 def register(session: GameSession) -> Verb[None]:
@@ -243,15 +242,10 @@ def forget(node: str) -> Verb[None]:
     yield FORGET(at_node=node)
 
 
-def pending(now: int) -> Verb[int]:
-    rows = yield PENDING(now=now)
+def pending(now: int, most: int) -> Verb[int]:
+    rows = yield PENDING(now=now, most=most)
     number: int = rows[0].number
     return number
-
-
-def sweep(now: int) -> Verb[None]:
-    yield SWEEP(now=now)
-    yield SWEEP_WATCHERS(silent_since=now - SILENT)
 
 
 class GameSessionStorage(Stored):

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import Final
 
@@ -88,7 +87,7 @@ class Storage:
     webhooks: WebhookStorage
 
     async def sweep(self, now: int) -> None:
-        await self.runner.act(partial(sweep, now))
+        await sweep(self.runner, now)
 
 
 @asynccontextmanager

@@ -127,6 +127,7 @@ sessions = Table(
     text_column("agent"),
     Index(None, "user_id"),
     Index(None, "ends_at"),
+    Index(None, "idle_ends_at"),
 )
 
 login_tokens = Table(  # the opaque `token` of login data (R1)

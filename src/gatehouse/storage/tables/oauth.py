@@ -1,6 +1,6 @@
 """OAuth clients, what people allowed them, and who is told of a sign-out."""
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, text
 
 from gatehouse.storage.tables.columns import (
     document_column,
@@ -77,7 +77,15 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     Index(None, "user_id", "client_id"),
     Index(None, "session_id"),
     Index(None, "client_id"),
+    # What the sweep walks along.
     Index(None, "ends_at"),
+    Index(None, "created_at"),
+    Index(
+        "ix_grants_revoked",
+        "revoked_at",
+        postgresql_where=text("revoked_at > 0"),
+        sqlite_where=text("revoked_at > 0"),
+    ),
 )
 
 consents = Table(

@@ -1,0 +1,277 @@
+"""How the cost of each hot operation grows with the number of rows (goal P14).
+
+Houses of a thousand to a million people stand side by side, each with as many sessions, refresh tokens, games that
+wait, role assignments and audit records (bench/filling.py). Rounds alternate between the houses; everybody who is
+asked for is asked for the first time. Storage and evaluation without HTTP, one caller: what HTTP adds is the same for
+all.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from statistics import median
+from time import perf_counter
+from typing import Final
+
+import uvloop
+from bench.figures import Figure
+from bench.filling import CLIENT, DAY, ROLES, digest_of, fill, gsid_of, key_of, login_of, user_of
+from bench.permissions import RULES
+from tests.support.builders import NOW, a_client, a_game_session, a_record
+from tests.support.oauth import a_grant
+from tests.support.permission_builders import a_role, create_application, install
+
+from gatehouse.accounts.model import KeptLogin
+from gatehouse.gamesessions.model import PollMark, Turn
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.oauth.store import Taking
+from gatehouse.oauth.store import Turn as Turning
+from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.scope import ROOT
+from gatehouse.settings.model import Game
+from gatehouse.storage.opening import Storage, open_storage
+
+SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
+ROUNDS: Final = 5
+ASKED: Final = 100  # people of one round; the smallest house has enough for all rounds
+GOAL: Final = 1.5  # times as slow at most
+STRIDE: Final = 7_919  # a prime: one walks through the whole house, whatever its size
+LATER: Final = NOW + 60
+NODE: Final = "node"
+PENDING_MOST: Final = Game().pending_most  # what a service counts up to
+
+Operation = Callable[["House", "Case"], Awaitable[object]]
+
+
+class Wrong(Exception):
+    """An operation did not do what it is timed for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    person: int  # nobody asked for him before
+    new: int  # nothing in the house has this number, nor the next one
+
+    @property
+    def user_id(self) -> str:
+        return user_of(self.person)
+
+    def login(self, number: int, *, stoken: bytes | None = None) -> KeptLogin:
+        return KeptLogin(
+            user_id=self.user_id,
+            rev=0,
+            application_id=0,
+            token=digest_of(number),
+            token_ends_at=NOW + 3_600,
+            stoken=stoken,
+            stoken_ends_at=NOW + 60,
+            address="192.0.2.7",
+            now=LATER,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    storage: Storage
+    people: int
+    application_id: int
+    reading: Reading
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def cases(self) -> list[Case]:
+        return [
+            Case(person=number * STRIDE % self.people, new=self.people + 2 * number)
+            for number in islice(self.numbers, ASKED)
+        ]
+
+
+async def sign_in(house: House, case: Case) -> None:
+    found = await house.storage.accounts.user_by_login(login_of(case.person))
+    expect(found is not None and found.user_id == case.user_id)
+
+
+async def find_session(house: House, case: Case) -> None:
+    expect(await house.storage.sessions.find(digest_of(case.person), LATER))
+
+
+async def keep_login(house: House, case: Case) -> None:
+    expect(await house.storage.logins.keep_login(case.login(case.new), a_record(subject=case.user_id)))
+
+
+async def authorize(house: House, case: Case) -> None:
+    name = key_of(case.new)
+    grant = a_grant(
+        grant_id=name,
+        client_id=CLIENT,
+        user_id=case.user_id,
+        session_id=key_of(case.person),
+        code=name.encode(),
+        code_ends_at=LATER + 60,
+    )
+    expect(await house.storage.grants.begin(grant, a_record(subject=case.user_id), in_session=True))
+
+
+async def exchange(house: House, case: Case) -> None:
+    code = digest_of(case.new)
+    expect(await house.storage.grants.by_code(code))
+    taken = await house.storage.grants.take_code(code, LATER, generation=1, reused=a_record)
+    expect(taken is Taking.TAKEN)
+
+
+async def refresh(house: House, case: Case) -> None:
+    expect(await house.storage.grants.by_id(key_of(case.person), LATER))
+    turned = await house.storage.grants.turn(key_of(case.person), 1, LATER, grace=0, reused=a_record)
+    expect(turned.turn is Turning.ROTATED)
+
+
+async def userinfo(house: House, case: Case) -> None:
+    expect(await house.storage.grants.by_id(key_of(case.person), LATER))
+
+
+async def get_gsid(house: House, case: Case) -> None:
+    session = a_game_session(gsid_of(case.new), options=bytes(96), location=bytes(32), ends_at=NOW + DAY)
+    await house.storage.game_sessions.register(session)
+
+
+async def poll(house: House, case: Case) -> None:
+    gsid = gsid_of(case.person)
+    expect(await house.storage.game_sessions.find(gsid, LATER))
+    await house.storage.game_sessions.mark([PollMark(gsid=gsid, number=1, polled_at=LATER, ends_at=NOW)], NODE)
+
+
+async def confirm(house: House, case: Case) -> None:
+    entry = a_record(subject=case.user_id)
+    store, gsid = house.storage.game_sessions, gsid_of(case.person)
+    expect(await store.confirm(gsid, LATER, user_id=case.user_id, rev=0, auth="login", entry=entry))
+
+
+async def take(house: House, case: Case) -> None:
+    login = case.login(case.new + 1, stoken=digest_of(case.new))
+    entry = a_record(subject=case.user_id)
+    turn = Turn(number=2, node=NODE)
+    expect(await house.storage.game_sessions.take(gsid_of(case.person), turn, LATER, login, entry))
+
+
+async def effective_list(house: House, case: Case) -> None:
+    told = render(await held(house, case), Shape.LIST, DEFAULT_OPTIONS, NOW)
+    expect(len(told) >= RULES)
+
+
+async def check(house: House, case: Case) -> None:
+    neighbour = replace(case, person=(case.person + 1) % house.people)  # nobody has read his list
+    rule = Rule(Section.PRIVATE, f"area{neighbour.person % ROLES}.rule7")
+    expect((await held(house, neighbour)).allows(ROOT, rule))
+
+
+async def held(house: House, case: Case) -> Effective:
+    facts = await house.reading.facts(case.user_id, (house.application_id,))
+    if facts is None:
+        raise Wrong(case)
+    return house.reading.effective(await house.reading.case(facts), house.application_id, None)
+
+
+async def count_waiting(house: House, _case: Case) -> None:
+    expect(await house.storage.game_sessions.pending(LATER, PENDING_MOST) >= min(house.people, PENDING_MOST))
+
+
+async def sweep_nothing(house: House, _case: Case) -> None:
+    await house.storage.sweep(NOW - 1)
+
+
+def expect(truth: object) -> None:
+    if not truth:
+        raise Wrong
+
+
+# In this order: some need what another made.
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    "account by login": sign_in,
+    "session by cookie": find_session,
+    "login kept": keep_login,
+    "authorize": authorize,
+    "code exchange": exchange,
+    "userinfo": userinfo,
+    "refresh": refresh,
+    "getGsid": get_gsid,
+    "poll": poll,
+    "game session confirmed": confirm,
+    "game session taken": take,
+    "effective list": effective_list,
+    "check": check,
+}
+# What nobody waits for, once a round: it may grow, but must be told.
+DUTIES: Final[Mapping[str, Operation]] = {"waiting games counted": count_waiting, "sweep of nothing": sweep_nothing}
+
+
+def growth(urls: Sequence[str], kind: str, sizes: Sequence[int] = SIZES) -> list[Figure]:
+    """One empty database for each size."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(measure(urls, kind, sizes))
+
+
+async def measure(urls: Sequence[str], kind: str, sizes: Sequence[int]) -> list[Figure]:
+    async with AsyncExitStack() as stack:
+        houses = [await furnished(stack, url, people) for url, people in zip(urls, sizes, strict=True)]
+        for house in houses:
+            await one_round(house)  # statements are prepared, the model is read
+        rounds = [[await one_round(house) for house in houses] for _ in range(ROUNDS)]
+    return [
+        figure
+        for name in rounds[0][0]
+        for figure in curve(
+            f"{name}, {kind}", name in OPERATIONS, sizes, [[one[name] for one in row] for row in rounds]
+        )
+    ]
+
+
+async def furnished(stack: AsyncExitStack, url: str, people: int) -> House:
+    async with open_storage(url, migrate=True) as empty:  # closed again: filling wants the database for itself
+        await install(empty)
+        application = await create_application(empty, *(some_role(number) for number in range(ROLES)))
+        await empty.oauth.create(a_client(CLIENT), a_record())
+    await fill(url, application.application_id, people)
+    storage = await stack.enter_async_context(open_storage(url, migrate=False))
+    return House(
+        storage=storage,
+        people=people,
+        application_id=application.application_id,
+        reading=Reading(store=storage.permissions, clock=SystemClock()),
+    )
+
+
+def some_role(number: int) -> Role:
+    rules = {f"rule{n}": {"value": True} for n in range(RULES)}
+    return a_role(f"role{number}", meta={"private_data": {f"area{number}": rules}})
+
+
+async def one_round(house: House) -> dict[str, float]:
+    """Microseconds of each operation."""
+    cases = house.cases()
+    hot = {name: await each(house, operation, cases) for name, operation in OPERATIONS.items()}
+    return hot | {name: await each(house, duty, cases[:1]) for name, duty in DUTIES.items()}
+
+
+async def each(house: House, operation: Operation, cases: Sequence[Case]) -> float:
+    """The median: what else the machine does in between hits few of them."""
+    taken = []
+    for case in cases:
+        begin = perf_counter()
+        await operation(house, case)
+        taken.append(perf_counter() - begin)
+    return median(taken) * 1e6
+
+
+def curve(name: str, hot: bool, sizes: Sequence[int], rounds: Sequence[Sequence[float]]) -> Iterator[Figure]:  # noqa: FBT001
+    """The ratio first: it is taken within each round, where the machine was the same."""
+    slower = median(row[-1] / row[0] for row in rounds)
+    title = f"growth, {name}: {sizes[-1]:,} by {sizes[0]:,} people"
+    yield Figure(name=title, value=slower, unit="x", goal=GOAL if hot else None)
+    for size, taken in zip(sizes, zip(*rounds, strict=True), strict=True):
+        title = f"growth, {name}, {size:,} people"
+        yield Figure(name=title, value=median(taken), unit="µs", curve=name, at=size)

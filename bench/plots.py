@@ -1,0 +1,183 @@
+"""Plots as SVG: bars, lines and small multiples; readable on light and on dark ground."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, log10
+from typing import Final
+
+STYLE: Final = """
+text { font: 12px system-ui, sans-serif; fill: #333 }
+.title { font-size: 15px; font-weight: 600 }
+.quiet { fill: #777 }
+.ground { fill: #fff }
+.axis { stroke: #ccc; fill: none }
+.mark { stroke: #b45309; stroke-dasharray: 4 3; fill: none }
+.good, .plain { fill: #4477aa }
+.bad { fill: #cc6677 }
+.line0 { stroke: #4477aa; fill: none; stroke-width: 2 }
+.line1 { stroke: #228833; fill: none; stroke-width: 2; stroke-dasharray: 6 3 }
+.line2 { stroke: #aa3377; fill: none; stroke-width: 2; stroke-dasharray: 2 3 }
+.line3 { stroke: #998800; fill: none; stroke-width: 2; stroke-dasharray: 8 3 2 3 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #ddd }
+  .quiet { fill: #999 }
+  .ground { fill: #16181d }
+  .axis { stroke: #444 }
+  .mark { stroke: #f0a050 }
+  .good, .plain { fill: #77aadd }
+  .bad { fill: #ee8899 }
+  .line0 { stroke: #77aadd }
+  .line1 { stroke: #66cc77 }
+  .line2 { stroke: #dd88bb }
+  .line3 { stroke: #ccbb44 }
+}
+"""
+LINES: Final = 4  # that look different
+WIDTH: Final = 900
+LABELS: Final = 380  # for the names of bars
+VALUES: Final = 80
+ROW: Final = 22
+HEAD: Final = 40
+PANEL: Final = (290, 170)
+COLUMNS: Final = 3
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 28, 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    label: str
+    value: float
+    mark: float | None = None  # what it should reach
+    good: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    label: str
+    points: Sequence[tuple[float, float]]
+
+
+def bars(title: str, rows: Sequence[Bar], *, unit: str) -> str:
+    """On a logarithmic scale from 1 on, or from the smallest."""
+    values = [*(row.value for row in rows), *(row.mark for row in rows if row.mark)]
+    low, high = min(1.0, 10 ** floor(log10(min(values)))), max(values)
+    room = WIDTH - LABELS - VALUES
+
+    def place(value: float) -> float:
+        return LABELS + room * log10(value / low) / max(log10(high / low), 1e-9)
+
+    drawn = []
+    for number, row in enumerate(rows):
+        top = HEAD + number * ROW
+        kind = {None: "plain", True: "good", False: "bad"}[row.good]
+        drawn.append(words(LABELS - 8, top + 14, row.label, anchor="end"))
+        drawn.append(box(kind, LABELS, top + 3, max(place(row.value) - LABELS, 1), ROW - 8))
+        drawn.append(words(place(row.value) + 6, top + 14, f"{row.value:,.1f} {unit}", kind="quiet"))
+        if row.mark:
+            drawn.append(path("mark", [(place(row.mark), top), (place(row.mark), top + ROW - 2)]))
+    end = HEAD + len(rows) * ROW
+    drawn.append(path("axis", [(place(1.0), HEAD - 4), (place(1.0), end)]))
+    drawn.append(words(8, end + 16, "dashed: what it should reach; logarithmic", kind="quiet"))
+    return sheet(WIDTH, end + 26, title, drawn)
+
+
+def small_multiples(title: str, panels: Mapping[str, Sequence[Line]], *, mark: float | None = None) -> str:
+    """One small plot for each name, all on the same scales; the x axis is logarithmic."""
+    every = [point for lines in panels.values() for line in lines for point in line.points]
+    most = max([y for _, y in every] + ([mark * 4 / 3] if mark else []))
+    if mark:
+        most = min(most, mark * 4)  # what is far above is cut off: that it is above is what counts
+    drawn = []
+    for number, (name, lines) in enumerate(panels.items()):
+        x, y = number % COLUMNS * PANEL[0], HEAD + number // COLUMNS * PANEL[1]
+        drawn.append(f'<g transform="translate({x} {y})">{panel(name, lines, most, mark, logarithmic=True)}</g>')
+    labels = list(dict.fromkeys(line.label for lines in panels.values() for line in lines))
+    height = HEAD + ceil(len(panels) / COLUMNS) * PANEL[1]
+    return sheet(PANEL[0] * COLUMNS, height + 24, title, [*drawn, legend(labels, height + 12)])
+
+
+def lines(title: str, panels: Mapping[str, Sequence[Line]]) -> str:
+    """One plot below the other, each on its own scale; the x axis is plain."""
+    drawn = []
+    size = (WIDTH, PANEL[1])
+    for number, (name, curves) in enumerate(panels.items()):
+        most = max(y for curve in curves for _, y in curve.points) or 1.0
+        drawn.append(f'<g transform="translate(0 {HEAD + number * PANEL[1]})">')
+        drawn.append(f"{panel(name, curves, most, None, size=size)}</g>")
+    labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
+    height = HEAD + len(panels) * PANEL[1]
+    return sheet(WIDTH, height + 24, title, [*drawn, legend(labels, height + 12)])
+
+
+def panel(
+    name: str,
+    curves: Sequence[Line],
+    most: float,
+    mark: float | None,
+    *,
+    size: tuple[int, int] = PANEL,
+    logarithmic: bool = False,
+) -> str:
+    """Its y axis begins at 0."""
+    width, height = size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM
+    ends = [x for curve in curves for x, _ in curve.points]
+    scale = log10 if logarithmic else float
+    first, last = scale(min(ends)), scale(max(ends))
+
+    def place(point: tuple[float, float]) -> tuple[float, float]:
+        along = (scale(point[0]) - first) / ((last - first) or 1)
+        return LEFT + width * along, TOP + height * (1 - min(point[1], most) / most)
+
+    drawn = [
+        words(LEFT, TOP - 10, name),
+        path("axis", [(LEFT, TOP), (LEFT, TOP + height), (LEFT + width, TOP + height)]),
+    ]
+    drawn += [words(LEFT - 6, TOP + 10, short(most), anchor="end", kind="quiet")]
+    drawn += [words(LEFT - 6, TOP + height, "0", anchor="end", kind="quiet")]
+    for x in (min(ends), max(ends)):
+        anchor = "start" if x == min(ends) else "end"
+        drawn.append(words(place((x, 0))[0], TOP + height + 16, short(x), anchor=anchor, kind="quiet"))
+    if mark is not None:
+        drawn.append(path("mark", [(LEFT, place((1, mark))[1]), (LEFT + width, place((1, mark))[1])]))
+    drawn += [
+        path(f"line{number % LINES}", [place(at) for at in curve.points]) for number, curve in enumerate(curves)
+    ]
+    return "".join(drawn)
+
+
+def legend(labels: Sequence[str], y: float) -> str:
+    drawn = []
+    for number, label in enumerate(labels):
+        x = LEFT + number * 180
+        drawn.append(path(f"line{number % LINES}", [(x, y - 4), (x + 28, y - 4)]))
+        drawn.append(words(x + 34, y, label))
+    return "".join(drawn)
+
+
+def sheet(width: float, height: float, title: str, drawn: Sequence[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'role="img" aria-label="{escape(title)}"><style>{STYLE}</style>'
+        f"{box('ground', 0, 0, width, height)}{words(12, 22, title, kind='title')}{''.join(drawn)}</svg>\n"
+    )
+
+
+def words(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>'
+
+
+def box(kind: str, x: float, y: float, width: float, height: float) -> str:
+    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+
+
+def path(kind: str, points: Sequence[tuple[float, float]]) -> str:
+    told = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline class="{kind}" points="{told}"/>'
+
+
+def short(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"

@@ -43,6 +43,14 @@ TABS: Final = ("keys", "email", "branding", "webhooks", "policies", "health", "c
 TABBED: Final = tuple((tab, HERE.path if tab == "keys" else f"{HERE.path}/{tab}") for tab in TABS)
 BAD_GATEWAY: Final = 502
 MEBIBYTE: Final = 2**20
+OUTBOX: Final = {
+    "id": lambda one: one.mail_id,
+    "letter": lambda one: one.template,
+    "written": lambda one: one.created_at,
+    "tries": lambda one: one.tries,
+    "next_try": lambda one: one.next_try_at or "",
+    "trouble": lambda one: one.trouble,
+}
 COLUMNS: Final = {
     "setting": lambda line: line.name,
     "value": lambda line: line.value,
@@ -153,6 +161,9 @@ class SettingScreens:
         self._desk = desk
 
     async def email(self, request: Request, guest: Guest) -> Response:
+        query = list_query(request)
+        if query.is_file:
+            return csv_file("outbox", OUTBOX, (await self._reads.outbox(query.wanted)).rows)
         return await self._email(request, guest)
 
     async def send_test(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002

@@ -11,10 +11,12 @@ from gatehouse.app.house import House, rotation_policy
 from gatehouse.app.people import People
 from gatehouse.app.posture import posture
 from gatehouse.app.readiness import checks
+from gatehouse.kernel.colours import Colour
 from gatehouse.settings.entries import ENTRIES
 from gatehouse.settings.showing import cell, shown
 from gatehouse.storage.admin.settings import InstallationReads
 from gatehouse.storage.migrations import HEAD
+from gatehouse.web.branding import OURS, swatches
 from gatehouse.web.console.desk import ConsoleDesk
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.console.settings import Installation, SettingScreens
@@ -73,6 +75,8 @@ def installation(house: House) -> Installation:
         lines=lines,
         policies=[Policy(name=name, lines=chosen(lines, parts)) for name, parts in POLICIES.items()],
         risks=risks(posture(settings, dev=house.dev)),
+        swatches=swatches(Colour.parse(settings.branding.accent or OURS)),
+        branding=chosen(lines, ("branding", "mail.from_name")),
     )
 
 

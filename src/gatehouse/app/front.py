@@ -7,6 +7,7 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from gatehouse import __version__
+from gatehouse.app.branding import branding
 from gatehouse.app.gamesessions import GameRoom, game_endpoints, game_sockets
 from gatehouse.app.house import House
 from gatehouse.app.oauth import oauth_endpoints, origins
@@ -57,13 +58,14 @@ def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMP
     """
     settings = house.settings
     assets = our_assets()
-    pages = Pages(assets, https=settings.server.base_url.startswith("https:"), demo=demo)
+    look = branding(settings)
+    pages = Pages(assets, https=settings.server.base_url.startswith("https:"), demo=demo, brand=look.brand)
     readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
     them = people(house)
     table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping, samples=samples)
     metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])
     health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
-    table += health.endpoints()
+    table += [look.endpoint(), *health.endpoints()]
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
     errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
     limiter = Limiter(settings, house.clock)

@@ -267,7 +267,7 @@ def password_rules(settings: Settings) -> PasswordRules:
     path = settings.accounts.breached_passwords
     return PasswordRules(
         breached=BreachedFile(FilePath(path)) if path else None,
-        service_words=(settings.server.base_url, settings.mail.from_name, "gatehouse"),
+        service_words=(settings.server.base_url, settings.branding.name, settings.mail.from_name, "gatehouse"),
     )
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.colours import Colour
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.delivery import Carrier, PrintingCarrier, Security, Sender, SmtpCarrier, SmtpServer
+from gatehouse.mail.inks import OURS, inks_of
 from gatehouse.mail.outbox import Postman
 from gatehouse.mail.store import OutboxStore
 from gatehouse.settings import Settings
@@ -14,7 +16,14 @@ Show = Callable[[str], object]
 
 
 def composer(settings: Settings, *, masters: MasterKeys, clock: Clock) -> Composer:
-    return Composer(sealing=masters, base_url=settings.server.base_url, name=settings.mail.from_name, clock=clock)
+    accent = settings.branding.accent
+    return Composer(
+        sealing=masters,
+        base_url=settings.server.base_url,
+        name=settings.mail.from_name,
+        clock=clock,
+        inks=inks_of(Colour.parse(accent)) if accent else OURS,
+    )
 
 
 def postman(

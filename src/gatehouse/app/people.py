@@ -54,7 +54,6 @@ from gatehouse.web.routes.table import Endpoint
 
 HOUR: Final = 3_600
 DAY: Final = 86_400
-SERVICE_NAME: Final = "Gatehouse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +78,7 @@ class People:
 
 def people(house: House) -> People:
     """Build everything about accounts on the house's rooms."""
-    clock, storage = house.clock, house.storage
+    clock, storage, name = house.clock, house.storage, house.settings.branding.name
     letters = composer(house.settings, masters=house.masters, clock=clock)
     telling = Telling(recorder=house.recorder, composer=letters)
     guesses = guessing.guesses(house)
@@ -91,7 +90,7 @@ def people(house: House) -> People:
         recovery=recovery,
         telling=telling,
         clock=clock,
-        issuer=SERVICE_NAME,
+        issuer=name,
     )
     email_codes = EmailCodes(
         store=storage.second_factors,
@@ -118,7 +117,7 @@ def people(house: House) -> People:
         recovery=recovery,
         passkeys=Passkeys(
             store=storage.passkeys,
-            party=RelyingParty(name=SERVICE_NAME, origin=house.settings.server.base_url, host=origin.host),
+            party=RelyingParty(name=name, origin=house.settings.server.base_url, host=origin.host),
             recovery=recovery,
             telling=telling,
             clock=clock,

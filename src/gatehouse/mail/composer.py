@@ -18,6 +18,7 @@ from jinja2 import Template as Words
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.text import is_plain_line, nfc
 from gatehouse.mail.errors import BadLetter, NotMailable
+from gatehouse.mail.inks import OURS, Inks
 from gatehouse.mail.model import Letter, Mail, Template, is_mailable, purpose_of
 from gatehouse.mail.store import Sealing
 
@@ -28,11 +29,12 @@ PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
 
 
 class Composer:
-    def __init__(self, *, sealing: Sealing, base_url: str, name: str, clock: Clock) -> None:
+    def __init__(self, *, sealing: Sealing, base_url: str, name: str, clock: Clock, inks: Inks = OURS) -> None:
         """`name` is what the service is called in its letters."""
         self._sealing = sealing
         self._base_url = base_url
         self._name = name
+        self._inks = inks
         self._clock = clock
         self._texts = environment(escaping=False)
         self._pages = environment(escaping=True)
@@ -78,6 +80,7 @@ class Composer:
             "lang": lang,
             "words": self._texts.get_template(f"{lang}/words.jinja").module,
             "name": self._name,
+            "inks": self._inks,
             "base_url": self._base_url,
             "service": self._base_url.partition("://")[2],
             "when": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -13,6 +13,7 @@ from typing import Final
 
 from gatehouse.accounts.breached import BreachedFile
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.kernel.pictures import media_type_of
 from gatehouse.settings.about import SHORTEST_SECRET
 from gatehouse.settings.files import DEV_KEY, is_there
 from gatehouse.settings.grammar import Origin, is_loopback, parse_origin, ws_url_of
@@ -22,6 +23,7 @@ from gatehouse.settings.secret import Secret
 FEWEST_DIFFERENT_CHARACTERS: Final = 10
 GEOIP_MARK: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
 GEOIP_MARK_WITHIN: Final = 128 * 1_024  # bytes; MaxMind DB format, "Database Metadata"
+LARGEST_LOGO: Final = 256 * 1_024  # bytes: every page shows it
 WORDS_OF_EXAMPLES: Final = ("changeme", "example", "replaceme", "password", "secret", "12345678")
 
 
@@ -161,6 +163,42 @@ def end_of(path: Path, length: int) -> bytes:
         return file.read()
 
 
+def logo_is_a_picture(candidate: Candidate) -> None:
+    is_picture(candidate.settings.branding.logo)
+
+
+def dark_logo_is_a_picture(candidate: Candidate) -> None:
+    is_picture(candidate.settings.branding.logo_dark)
+
+
+def dark_logo_goes_with_a_logo(candidate: Candidate) -> None:
+    branding = candidate.settings.branding
+    if branding.logo_dark and not branding.logo:
+        raise ValueError("needs branding.logo beside it, for light pages")
+
+
+def wordmark_has_a_logo(candidate: Candidate) -> None:
+    branding = candidate.settings.branding
+    if branding.wordmark and not branding.logo:
+        raise ValueError("needs a branding.logo that spells the name")
+
+
+def is_picture(path: str) -> None:
+    try:
+        content = beginning_of(Path(path), LARGEST_LOGO + 1) if path else b""
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    if path and not media_type_of(content):
+        raise ValueError(f"{path} is no PNG, JPEG or WebP picture")
+    if len(content) > LARGEST_LOGO:
+        raise ValueError(f"{path} is larger than {LARGEST_LOGO // 1_024} KiB")
+
+
+def beginning_of(path: Path, length: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(length)
+
+
 def mail_has_a_sender(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and not mail.from_address:
@@ -197,6 +235,10 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("applications.keys_dir", keys_directory_exists),
     ("accounts.breached_passwords", breached_file_is_such_a_list),
     ("accounts.geoip_file", geoip_file_is_such_a_database),
+    ("branding.logo", logo_is_a_picture),
+    ("branding.logo_dark", dark_logo_is_a_picture),
+    ("branding.logo_dark", dark_logo_goes_with_a_logo),
+    ("branding.wordmark", wordmark_has_a_logo),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_sign_in_is_whole),

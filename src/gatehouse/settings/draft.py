@@ -63,6 +63,8 @@ def fill_in(draft: Draft, data: Path, *, dev: bool) -> None:
     settings = assemble(draft.values)
     if not settings.database.url:
         draft.put("database.url", DatabaseUrl(f"sqlite:///{data}/gatehouse.db"), DEFAULT)
+    if not settings.mail.from_name:
+        draft.put("mail.from_name", settings.branding.name, DEFAULT)
     if dev:
         fill_in_for_dev(draft, settings)
     base_url = assemble(draft.values).server.base_url

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
+from gatehouse.kernel.colours import Colour
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.mail.model import is_mailable
@@ -21,6 +22,7 @@ POSTGRESQL: Final = re.compile(r"postgresql://[^/?#\s]+/[^/?#\s]+(?:\?[^#\s]*)?"
 SQLITE: Final = re.compile(r"sqlite:///[^?#]+")
 
 HOST_NAME_LENGTH: Final = 253
+BRAND_NAME_LENGTH: Final = 40
 HIGHEST_PORT: Final = 65_535
 DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
@@ -123,6 +125,15 @@ def absolute_path(text: str) -> None:
 def mail_address(text: str) -> None:
     if not (text.isascii() and is_mailable(text)):
         raise ValueError(f"must be an e-mail address like gatehouse@studio.example, not {text!r}")
+
+
+def brand_name(text: str) -> None:
+    if not 0 < len(text) <= BRAND_NAME_LENGTH or text != text.strip():
+        raise ValueError(f"must be a name of 1 to {BRAND_NAME_LENGTH} characters, not {text!r:.60}")
+
+
+def colour(text: str) -> None:
+    Colour.parse(text)
 
 
 def domain(text: str) -> None:

@@ -178,8 +178,39 @@ class Mail:
     from_address: Annotated[
         str, text("The address mail comes from; needed when there is a server.", grammar.mail_address)
     ] = ""
-    from_name: Annotated[str, About("The name mail comes from, and what it calls the service.")] = "Gatehouse"
+    from_name: Annotated[
+        str, About("The name mail comes from, and what it calls the service.", without="`branding.name`")
+    ] = ""
     timeout_seconds: Annotated[int, seconds("How long the server may take for each mail.", 1, 120)] = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branding:
+    """What pages, mail and the console look like and call the service."""
+
+    name: Annotated[
+        str, text("What people know the service by, on every page and in authenticator apps.", grammar.brand_name)
+    ] = "Gatehouse"
+    logo: Annotated[
+        str,
+        text(
+            "A PNG, JPEG or WebP file of up to 256 KiB, shown 28 pixels high; no SVG, which may carry scripts.",
+            grammar.absolute_path,
+            without="the mark of Gatehouse",
+        ),
+    ] = ""
+    logo_dark: Annotated[str, text("The same for dark pages.", grammar.absolute_path, without="`branding.logo`")] = ""
+    wordmark: Annotated[bool, About("The logo spells the name itself: pages show it without the name beside it.")] = (
+        False
+    )
+    accent: Annotated[
+        str,
+        text(
+            "Colour of links and buttons, like `#1d5f8a`; made darker or lighter where it would be hard to read.",
+            grammar.colour,
+            without="the blue of Gatehouse",
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,6 +352,7 @@ class Settings:
     accounts: Accounts = field(default_factory=Accounts)
     sessions: Sessions = field(default_factory=Sessions)
     mail: Mail = field(default_factory=Mail)
+    branding: Branding = field(default_factory=Branding)
     game: Game = field(default_factory=Game)
     oauth: OAuth = field(default_factory=OAuth)
     permissions: Permissions = field(default_factory=Permissions)

@@ -11,9 +11,11 @@ from hypothesis.strategies import from_regex
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.logins import DOMAIN, LOCAL, check_login
+from gatehouse.kernel.colours import Colour
 from gatehouse.mail import composer as room
 from gatehouse.mail.composer import LANGUAGES, VALUE_LONGEST, language_of
 from gatehouse.mail.errors import BadLetter, NotMailable
+from gatehouse.mail.inks import inks_of
 from gatehouse.mail.model import Factor, Letter, Template, is_mailable, purpose_of
 from tests.support.clock import MovableClock
 from tests.support.keys import masters
@@ -251,3 +253,14 @@ def test_a_letter_is_filled_with_exactly_what_it_needs(clock: MovableClock) -> N
 def test_a_stranger_cannot_put_words_into_a_letter_to_somebody_else() -> None:
     for template in CAUSED_BY_STRANGERS:
         assert template.needs <= {"path", "minutes", "address"}
+
+
+def test_letters_wear_the_name_and_the_colour_of_the_installation(clock: MovableClock) -> None:
+    inks = inks_of(Colour.parse("#ffd400"))
+    composer = room.Composer(sealing=masters(), base_url=BASE_URL, name="Sky Studio", clock=clock, inks=inks)
+    letter = composer.letter(Template.RESET, to=TO, lang="en", **values_of(Template.RESET))
+    assert f"background:{inks.button};" in letter.html
+    assert f"color: {inks.link_dark} !important" in letter.html
+    assert letter.html.count(f'style="color:{inks.link};"') == 2
+    assert "Sky Studio" in letter.html
+    assert "Sky Studio" in letter.text

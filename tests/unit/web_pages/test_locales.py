@@ -25,7 +25,6 @@ TAGS = re.compile(r"<(/?)(strong|bdi)>")
 
 # German has the same word, or it is a name.
 ALIKE = {
-    "brand",
     "demo.mark",
     "field.code",
     "account.codes",

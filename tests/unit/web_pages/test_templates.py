@@ -72,7 +72,7 @@ def test_every_text_of_the_console_is_said_somewhere() -> None:
 
 
 def test_every_template_is_the_page_of_one_context_and_every_context_has_its_page() -> None:
-    parts = {"base.html", "parts.html"} | {name for name in NAMES if "/" in name}
+    parts = {"base.html", "brand.html", "parts.html"} | {name for name in NAMES if "/" in name}
     pages = [kind for kind in PageContext.__subclasses__() if kind.__module__.startswith("gatehouse.web.pages.")]
     kinds = {kind.__name__: kind.template for kind in pages}
     assert sorted(kinds.values()) == sorted(set(NAMES) - parts)

@@ -15,7 +15,7 @@ from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.web.console.desk import Guest
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file
+from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.person import HERE, PersonHead, Persons
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
@@ -31,6 +31,17 @@ COLUMNS: Final = {
         " ".join(filter(None, (source.kind, source.role, source.group))) for source in one[1].sources
     ],
     "until": lambda one: one[1].ends_at or "",
+}
+
+
+ROLES: Final = {
+    "role": lambda one: one.role,
+    "application_id": lambda one: one.application_id,
+    "application": lambda one: one.application,
+    "project_id": lambda one: one.project_id,
+    "resource": lambda one: "/".join(filter(None, (one.resource_kind, one.resource_id))),
+    "until": lambda one: one.ends_at or "",
+    "days": lambda one: one.ttl or "",
 }
 
 
@@ -95,6 +106,8 @@ class AccessScreens:
     async def roles(self, request: Request, guest: Guest) -> Response:
         user, head = await self._persons.found(request, guest, "roles")
         written = await self._persons.lists.written(user.user_id)
+        if list_query(request).is_file:
+            return csv_file("roles", ROLES, written.roles)
         owned = [one for one in written.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
         context = WrittenContext(
             head=head, written=written, owned=owned, call=record_call(user.user_id, CENTRAL_ID, "tree")

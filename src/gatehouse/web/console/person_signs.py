@@ -33,6 +33,19 @@ from gatehouse.web.parse import read_query
 from gatehouse.web.places import Places
 
 EVERY: Final = "all"
+SESSIONS: Final = {
+    "device": lambda one: one.device,
+    "place": lambda one: one.place,
+    "address": lambda one: one.address,
+    "seen": lambda one: one.seen_at,
+    "since": lambda one: one.created_at,
+}
+CONNECTED: Final = {
+    "client_id": lambda one: one.client_id,
+    "name": lambda one: one.name,
+    "scopes": lambda one: one.scopes,
+    "since": lambda one: one.since,
+}
 COLUMNS: Final = {
     "at": lambda one: one.at,
     "event": lambda one: one.event,
@@ -112,6 +125,10 @@ class ActivityQuery(ListQuery, frozen=True, kw_only=True):
         return Side(self.side) if self.side in list(Side) else Side.ABOUT
 
 
+class SessionsQuery(ListQuery, frozen=True, kw_only=True):
+    list: str = ""  # which of the two
+
+
 class SignScreens:
     def __init__(
         self,
@@ -133,13 +150,16 @@ class SignScreens:
 
     async def sessions(self, request: Request, guest: Guest) -> Response:
         user, head = await self._persons.found(request, guest, "sessions")
+        query = read_query(request, SessionsQuery)
         current = guest.signed_in.session.session_id
         live = await self._sessions.of_user(user.user_id)
-        context = SessionsContext(
-            head=head,
-            sessions=[self._shown(one, guest.user.lang, current) for one in live],
-            applications=await connected(self._consents, user.user_id),
-        )
+        sessions = [self._shown(one, guest.user.lang, current) for one in live]
+        applications = await connected(self._consents, user.user_id)
+        if query.is_file and query.list == "applications":
+            return csv_file("connected-applications", CONNECTED, applications)
+        if query.is_file:
+            return csv_file("sessions", SESSIONS, sessions)
+        context = SessionsContext(head=head, sessions=sessions, applications=applications)
         return self._desk.show(request, guest, HERE, context)
 
     async def end(self, request: Request, guest: Guest, form: EndForm) -> Response:

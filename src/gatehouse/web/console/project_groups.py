@@ -39,6 +39,9 @@ WHO: Final = {
 }
 
 
+LISTED: Final = {"user_id": lambda one: one[0], "nick": lambda one: one[1]}
+
+
 class GroupForm(Guarded, frozen=True, kw_only=True):
     title: str = ""
     description: str = ""
@@ -104,7 +107,14 @@ class GroupScreens:
 
     async def show(self, request: Request, guest: Guest) -> Response:
         seen = await self._door.enter(request, guest)
+        if list_query(request).is_file:
+            return await self._file(seen.group)
         return await self._page(request, guest, seen, form_of(seen.group))
+
+    async def _file(self, group: Group) -> Response:
+        names = await self._names.people(group.users)
+        listed = [(one, names[one].nick if one in names else "") for one in group.users]
+        return csv_file(f"{group.title_key}-listed", LISTED, listed)
 
     async def save(self, request: Request, guest: Guest, form: GroupForm) -> Response:
         seen = await self._door.enter(request, guest)

@@ -29,6 +29,7 @@ from gatehouse.mail.model import Outstanding, Template
 from gatehouse.mail.outbox import Postman
 from gatehouse.mail.store import OutboxStore
 from gatehouse.permissions.rights.guard import Operation, require
+from gatehouse.web.branding import Swatch
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem, Show
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.places import Entry
@@ -38,10 +39,18 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 
 HERE: Final = Entry.SETTINGS
-TABS: Final = ("keys", "email", "webhooks", "policies", "health", "configuration", "risks")
+TABS: Final = ("keys", "email", "branding", "webhooks", "policies", "health", "configuration", "risks")
 TABBED: Final = tuple((tab, HERE.path if tab == "keys" else f"{HERE.path}/{tab}") for tab in TABS)
 BAD_GATEWAY: Final = 502
 MEBIBYTE: Final = 2**20
+OUTBOX: Final = {
+    "id": lambda one: one.mail_id,
+    "letter": lambda one: one.template,
+    "written": lambda one: one.created_at,
+    "tries": lambda one: one.tries,
+    "next_try": lambda one: one.next_try_at or "",
+    "trouble": lambda one: one.trouble,
+}
 COLUMNS: Final = {
     "setting": lambda line: line.name,
     "value": lambda line: line.value,
@@ -63,6 +72,8 @@ class Installation:
     lines: Sequence[SettingLine]
     policies: Sequence[Policy]
     risks: Sequence[Risk]
+    swatches: Sequence[Swatch]
+    branding: Sequence[SettingLine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +86,15 @@ class EmailTabContext(PageContext):
     login: str  # whom a test letter goes to
     tabs_shown: Sequence[tuple[str, str]] = TABBED
     problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrandingContext(PageContext):
+    template = "console/settings/branding.html"
+
+    swatches: Sequence[Swatch]
+    lines: Sequence[SettingLine]
+    tabs_shown: Sequence[tuple[str, str]] = TABBED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +161,9 @@ class SettingScreens:
         self._desk = desk
 
     async def email(self, request: Request, guest: Guest) -> Response:
+        query = list_query(request)
+        if query.is_file:
+            return csv_file("outbox", OUTBOX, (await self._reads.outbox(query.wanted)).rows)
         return await self._email(request, guest)
 
     async def send_test(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
@@ -162,6 +185,10 @@ class SettingScreens:
             problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    async def branding(self, request: Request, guest: Guest) -> Response:
+        context = BrandingContext(swatches=self._installation.swatches, lines=self._installation.branding)
+        return self._desk.show(request, guest, HERE, context)
 
     async def policies(self, request: Request, guest: Guest) -> Response:
         return self._desk.show(request, guest, HERE, PoliciesContext(policies=self._installation.policies))
@@ -198,6 +225,7 @@ class SettingScreens:
         return [
             desk.shown("/settings/email", for_administrators(self.email)),
             desk.posted("/settings/email", Guarded, self.send_test),
+            desk.shown("/settings/branding", for_administrators(self.branding)),
             desk.shown("/settings/policies", for_administrators(self.policies)),
             desk.shown("/settings/health", for_administrators(self.health)),
             desk.shown("/settings/configuration", for_administrators(self.configuration)),

@@ -14,12 +14,23 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose, State
 from gatehouse.keys.rotation import DAY, Manner, RotationPolicy
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.console.settings import HERE, TABBED
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.parse import read_query
 
+COLUMNS: Final = {
+    "kid": lambda one: one[1].kid,
+    "purpose": lambda one: one[0].purpose,
+    "alg": lambda one: one[0].alg,
+    "state": lambda one: one[1].state,
+    "published": lambda one: one[1].created_at,
+    "signs_from": lambda one: one[1].signs_from,
+    "signs_until": lambda one: one[1].signs_until or "",
+    "verifies_until": lambda one: one[1].verifies_until or "",
+}
 MANNERS: Final = {"planned": Manner.PLANNED, "at_once": Manner.AT_ONCE, "distrust": Manner.DISTRUST}
 
 
@@ -66,7 +77,10 @@ class KeyScreens:
         return self._office.policy
 
     async def show(self, request: Request, guest: Guest) -> Response:
-        context = KeysContext(picture=await self._office.picture(guest.actor), rotate_days=self._policy.every // DAY)
+        picture = await self._office.picture(guest.actor)
+        if list_query(request).is_file:
+            return csv_file("keys", COLUMNS, [(strip.line, bar) for strip in picture.strips for bar in strip.bars])
+        context = KeysContext(picture=picture, rotate_days=self._policy.every // DAY)
         return self._desk.show(request, guest, HERE, context)
 
     async def ask(self, request: Request, guest: Guest) -> Response:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.editing import Clash, clashes
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.console.settings import TABBED
@@ -18,11 +19,32 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.permissions.webhooks import entry as webhook_entry
 from gatehouse.webhooks.desk import WebhookDraft, Webhooks
-from gatehouse.webhooks.model import Delivery, DeliveryState, Topic, Webhook
+from gatehouse.webhooks.model import LOG_MOST, Delivery, DeliveryState, Topic, Webhook
 
 HERE: Final = Entry.SETTINGS
 PATH: Final = f"{HERE.path}/webhooks"
 SHOWN_DELIVERIES: Final = 50
+COLUMNS: Final = {
+    "webhook_id": lambda one: one.webhook_id,
+    "address": lambda one: one.url,
+    "description": lambda one: one.description,
+    "events": lambda one: one.topics,
+    "enabled": lambda one: one.enabled,
+    "stopped": lambda one: one.stopped_at or "",
+    "created": lambda one: one.created_at,
+}
+DELIVERIES: Final = {
+    "delivery_id": lambda one: one.delivery_id,
+    "event_id": lambda one: one.event_id,
+    "event": lambda one: one.event,
+    "created": lambda one: one.created_at,
+    "state": lambda one: one.state,
+    "tries": lambda one: one.tries,
+    "status": lambda one: one.status or "",
+    "milliseconds": lambda one: one.duration_ms,
+    "trouble": lambda one: one.trouble,
+    "next_try": lambda one: one.next_try_at if one.waits else "",
+}
 
 
 class WebhookForm(Guarded, frozen=True, kw_only=True):
@@ -90,9 +112,10 @@ class WebhookScreens:
         self._desk = desk
 
     async def list(self, request: Request, guest: Guest) -> Response:
-        context = WebhooksContext(
-            webhooks=await self._webhooks.list(guest.actor), call=ApiCall(path="webhook", body={"action": "get"})
-        )
+        found = await self._webhooks.list(guest.actor)
+        if list_query(request).is_file:
+            return csv_file("webhooks", COLUMNS, found)
+        context = WebhooksContext(webhooks=found, call=ApiCall(path="webhook", body={"action": "get"}))
         return self._desk.show(request, guest, HERE, context)
 
     async def new(self, request: Request, guest: Guest) -> Response:
@@ -111,6 +134,9 @@ class WebhookScreens:
 
     async def show(self, request: Request, guest: Guest) -> Response:
         webhook = await self._webhook(request, guest)
+        if list_query(request).is_file:
+            sent = await self._webhooks.deliveries(guest.actor, webhook.webhook_id, limit=LOG_MOST)
+            return csv_file("deliveries", DELIVERIES, sent)
         return await self._one(request, guest, webhook, form_of(webhook))
 
     async def save(self, request: Request, guest: Guest, form: WebhookForm) -> Response:

@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from gatehouse.audit.events import Event
 from gatehouse.interaction.confirming import Nearness
+from gatehouse.web.branding import PLAIN, Brand
 from gatehouse.web.pages import formats
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.look import Look, Looks
@@ -45,10 +46,12 @@ class Pages:
         languages: Languages | None = None,
         choices: Mapping[str, object] = MappingProxyType({}),
         demo: bool = False,
+        brand: Brand = PLAIN,
     ) -> None:
         self._assets = assets
         self._https = https
         self._demo = demo
+        self._brand = brand
         self._languages = languages or load_languages()
         self._looks = Looks(self._languages, https=https)
         self._choices = choices
@@ -57,7 +60,12 @@ class Pages:
     def extended(self, part: str, choices: Mapping[str, object]) -> "Pages":
         """The same pages with the words of one more part, and its choices."""
         return Pages(
-            self._assets, https=self._https, languages=load_languages(part), choices=choices, demo=self._demo
+            self._assets,
+            https=self._https,
+            languages=load_languages(part),
+            choices=choices,
+            demo=self._demo,
+            brand=self._brand,
         )
 
     def show(
@@ -122,6 +130,7 @@ class Pages:
             "t": t,
             "look": look,
             "demo": self._demo,
+            "brand": self._brand,
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
             "moment": partial(formats.moment, t),
             "ago": partial(formats.ago, t),

@@ -1,0 +1,15 @@
+"""What kind of picture some bytes are, by how they begin; a name proves nothing."""
+
+from typing import Final
+
+# Pixels only. An SVG may carry scripts, styles and addresses of other hosts.
+KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+RIFF: Final = b"RIFF"
+WEBP: Final = b"WEBP"
+
+
+def media_type_of(content: bytes) -> str:
+    """Of a PNG, a JPEG or a WebP; empty for everything else."""
+    if content[:4] == RIFF and content[8:12] == WEBP:
+        return "image/webp"
+    return next((kind for beginning, kind in KINDS if content.startswith(beginning)), "")

@@ -1,0 +1,76 @@
+"""The branding section: pictures that can be served safely, colours that can be read, names that fit."""
+
+import pytest
+
+from gatehouse.kernel.colours import Colour
+from tests.support.pictures import png
+from tests.unit.settings.installation import SOUND, Installation
+
+LOGO = "GATEHOUSE__BRANDING__LOGO"
+PIXELS = png(2, 2, Colour(1, 2, 3))
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+def test_without_branding_it_is_gatehouse(installation: Installation) -> None:
+    settings = installation.load().settings
+    assert (settings.branding.name, settings.branding.logo, settings.branding.accent) == ("Gatehouse", "", "")
+
+
+def test_mail_comes_from_the_name_that_pages_show_unless_it_is_told_another(installation: Installation) -> None:
+    named = SOUND | {"GATEHOUSE__BRANDING__NAME": "Sky Studio"}
+    assert installation.load(named).settings.mail.from_name == "Sky Studio"
+    told = named | {"GATEHOUSE__MAIL__FROM_NAME": "Sky Studio accounts"}
+    assert installation.load(told).settings.mail.from_name == "Sky Studio accounts"
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (SVG, "is no PNG, JPEG or WebP picture"),
+        (b"GIF89a", "is no PNG, JPEG or WebP picture"),
+        (b"", "is no PNG, JPEG or WebP picture"),
+        (PIXELS + bytes(256 * 1024), "is larger than 256 KiB"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_logo_is_a_small_picture_of_pixels(
+    installation: Installation, content: bytes | None, complaint: str
+) -> None:
+    path = installation.data / "logo.png"
+    if content is not None:
+        path.write_bytes(content)
+    [problem] = installation.problems(SOUND | {LOGO: str(path)})
+    assert problem.startswith(f"{LOGO}: {path} {complaint}")
+
+
+@pytest.mark.parametrize("content", [PIXELS, b"\xff\xd8\xff\xe0JFIF", b"RIFF\0\0\0\0WEBPVP8 "])
+def test_png_jpeg_and_webp_are_such_pictures(installation: Installation, content: bytes) -> None:
+    path = installation.data / "logo"
+    path.write_bytes(content)
+    assert installation.load(SOUND | {LOGO: str(path)}).settings.branding.logo == str(path)
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "complaint"),
+    [
+        ("ACCENT", "blue", "must be a colour like #1d5f8a"),
+        ("ACCENT", "#fff", "must be a colour like #1d5f8a"),
+        ("ACCENT", "#12345g; } body { display: none", "must be a colour like #1d5f8a"),
+        ("NAME", "", "must be a name"),
+        ("NAME", "n" * 41, "must be a name"),
+        ("WORDMARK", "true", "needs a branding.logo"),
+        ("LOGO", "logo.png", "must be an absolute path"),
+    ],
+)
+def test_what_pages_could_not_show_well_is_refused(
+    installation: Installation, setting: str, given: str, complaint: str
+) -> None:
+    [problem] = installation.problems(SOUND | {f"GATEHOUSE__BRANDING__{setting}": given})
+    assert complaint in problem
+
+
+def test_a_logo_for_dark_pages_alone_is_refused(installation: Installation) -> None:
+    path = installation.data / "dark.png"
+    path.write_bytes(PIXELS)
+    [problem] = installation.problems(SOUND | {f"{LOGO}_DARK": str(path)})
+    assert "needs branding.logo beside it" in problem

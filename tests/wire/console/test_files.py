@@ -1,0 +1,120 @@
+"""Every list of the console comes as a file too: the link stands below it, and the rows are the same."""
+
+import csv
+import io
+import re
+from html import unescape
+from importlib.resources import files
+from pathlib import Path
+
+from tests.support.console import ADA, PIA, PROJECT, SHOP, Visitors, furnish
+from tests.support.game import register
+from tests.support.service import Service
+from tests.support.visitor import Visitor
+from tests.wire.console.test_applications import public_pem
+
+MORE = """
+clients:
+  - {client_id: web, name: Web shop, application_id: $shop, profile: oidc, public: true,
+     redirect_uris: ["https://shop.example/back"]}
+projects:
+  - {title: Mind Games, settings: {services: {"$shop": {groups: [{group_id: Testers, roles: [moderator]}]}}}}
+applications:
+  - application_id: $shop
+    name: Shop
+    project_id: $project
+    access_keys: [{comment: ci}]
+    schema: {public_data: {badge: {gold: {value: false, protected: false, description: Wears gold}}}}
+    service_meta: {name: Shop, description: "", tags: []}
+service_accounts: [{project_id: $project, name: builder}]
+"""
+LINK = re.compile(r'<a href="[^"?]*(\?[^"]*format=csv)" download>')
+APPLICATION = f"/console/applications/{SHOP}"
+MIND_GAMES = f"/console/projects/{PROJECT}"
+LISTS = (
+    "/console/people",
+    f"/console/people/{PIA}/permissions?application_id={SHOP}",
+    f"/console/people/{PIA}/roles",
+    f"/console/people/{ADA}/sessions",
+    f"/console/people/{ADA}/activity",
+    "/console/projects",
+    *(f"{MIND_GAMES}/{tab}" for tab in ("members", "services", "groups", "service_accounts", "applications")),
+    "/console/applications",
+    *(f"{APPLICATION}/{tab}" for tab in ("matrix", "users", "rules", "versions", "access_keys", "clients")),
+    *(f"{APPLICATION}/{tab}" for tab in ("service_tokens", "public_keys")),
+    "/console/roles",
+    f"/console/roles/{SHOP}/moderator/members",
+    f"/console/access/who?application_id={SHOP}",
+    "/console/games",
+    "/console/activity",
+    "/console/settings",
+    "/console/settings/email",
+    "/console/settings/configuration",
+    "/console/settings/webhooks",
+)
+# Tables that are no lists: parts of one thing, previews, and what has its file elsewhere.
+NO_LISTS = {
+    "activity/told.html": "before and after of one record",
+    "applications/macros.html": "the differences of two versions",
+    "applications/review.html": "a summary before it is saved",
+    "forecast.html": "who gains and loses before it is saved",
+    "games/session.html": "the time line of one session",
+    "home.html": "the numbers of the chart",
+    "matrix/review.html": "a summary before it is saved",
+    "roles/editor.html": "what one role says; its application's matrix has the file",
+    "settings/branding.html": "four colours",
+    "settings/health.html": "what is checked now",
+    "settings/lines.html": "stands in the configuration, which has the file",
+    "settings/policies.html": "parts of the configuration, which has the file",
+    "staging.html": "edits that are staged",
+}
+
+
+async def test_every_list_is_a_file_as_well(studio: Service, inside: Visitors) -> None:
+    await furnish(studio, MORE)
+    ada = await inside(ADA)
+    paths = [*LISTS, *await filled(studio, ada)]
+    assert [path for path in paths if not await is_a_file_as_well(ada, path)] == []
+
+
+async def filled(studio: Service, ada: Visitor) -> list[str]:
+    """Fill every list that a document cannot fill; return the pages of what that made."""
+    await register(studio, app_id=SHOP)
+    await ada.get("/forgot")
+    await ada.post("/forgot", login="pia@players.example")
+    await ada.get(f"{APPLICATION}/service_tokens")
+    await ada.post(f"{APPLICATION}/service_tokens", comment="nightly", days="0")
+    await ada.get(f"{APPLICATION}/public_keys")
+    await ada.post(f"{APPLICATION}/public_keys", public_key=public_pem())
+    await ada.get("/console/settings/webhooks/new")
+    await ada.post("/console/settings/webhooks/new", url="https://receiver.example/", events="account")
+    (webhook,) = await studio.house.storage.webhooks.webhooks()
+    one = f"/console/settings/webhooks/{webhook.webhook_id}"
+    await ada.get(one)
+    await ada.post(f"{one}/test")
+    (group,) = re.findall(
+        rf'href="({MIND_GAMES}/groups/[0-9a-f]+)"', (await ada.get(f"{MIND_GAMES}/groups?q=Test")).text
+    )
+    return [one, group, f"{group}/who"]
+
+
+async def is_a_file_as_well(visitor: Visitor, path: str) -> bool:
+    """By each link of the page: a header, and at least one row."""
+    page = await visitor.get(path)
+    links = [unescape(link) for link in LINK.findall(page.text)]
+    taken = [await visitor.get(f"{path.partition('?')[0]}{link}") for link in links]
+    return bool(taken) and all(
+        file.headers["content-type"].startswith("text/csv")
+        and file.headers["content-disposition"].startswith("attachment")
+        and len({len(row) for row in csv.reader(io.StringIO(file.text))}) == 1
+        and len(file.text.splitlines()) > 1
+        for file in taken
+    )
+
+
+def test_whatever_else_is_a_table_is_known_to_be_no_list() -> None:
+    folder = Path(str(files("gatehouse.web").joinpath("templates/console")))
+    texts = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.html")}
+    tables = {name for name, text in texts.items() if "<table" in text}
+    without = {name for name in tables if not re.search(r"csv_link\(|pager\(found|format=csv", texts[name])}
+    assert without == set(NO_LISTS)

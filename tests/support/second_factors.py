@@ -7,11 +7,11 @@ import msgspec
 import pyotp
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.ceremony import RelyingParty
 from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.model import Enrolment
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
+from gatehouse.accounts.second_factors.relying_party import RelyingParty
 from gatehouse.accounts.second_factors.telling import Telling
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors

@@ -5,10 +5,10 @@ from typing import Final
 
 from gatehouse.accounts.devices import Devices
 from gatehouse.accounts.login_data import LoginDesk, LoginTerms
-from gatehouse.accounts.second_factors.ceremony import RelyingParty
 from gatehouse.accounts.second_factors.email_code import EmailCodes
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
+from gatehouse.accounts.second_factors.relying_party import RelyingParty
 from gatehouse.accounts.second_factors.telling import Telling
 from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors

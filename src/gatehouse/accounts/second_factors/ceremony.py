@@ -5,14 +5,13 @@ User verification is required in both, so that a passkey alone is as good as a p
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors import attestation
 from gatehouse.accounts.second_factors.errors import PasskeyRefused
 from gatehouse.accounts.second_factors.model import Passkey
-from gatehouse.kernel.addresses import parse_address
+from gatehouse.accounts.second_factors.relying_party import LIFETIME, Claim, NewCredential, RelyingParty
 from gatehouse.kernel.lean import standing_in
 
 with standing_in(attestation.LEFT_OUT):
@@ -38,38 +37,18 @@ with standing_in(attestation.LEFT_OUT):
         UserVerificationRequirement,
     )
 
-SignInAnswer: TypeAlias = AuthenticationCredential
-
-LIFETIME: Final = 300  # seconds a challenge can be answered
 CREDENTIAL_ID_LONGEST: Final = 1_023  # bytes; WebAuthn §7.1
 PUBLIC_KEY_LONGEST: Final = 1_024  # bytes; RSA with 4096 bits takes about 530
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCredential:
-    credential_id: bytes
-    public_key: bytes
-    sign_count: int
-    transports: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelyingParty:
-    """We, as browsers know us: passkeys are bound to this host for ever."""
-
-    name: str
-    origin: str  # base_url
-    host: str  # of that, without the port
-
-    @property
-    def is_possible(self) -> bool:
-        """Browsers give passkeys to names only, not to addresses."""
-        return not self.host.startswith("[") and parse_address(self.host) is None
+class WebAuthn:
+    def __init__(self, party: RelyingParty) -> None:
+        self._party = party
 
     def registration_options(self, user: User, challenge: bytes, held: Sequence[Passkey]) -> str:
         options = generate_registration_options(
-            rp_id=self.host,
-            rp_name=self.name,
+            rp_id=self._party.host,
+            rp_name=self._party.name,
             user_id=user.user_id.encode(),
             user_name=user.login or user.nick,
             user_display_name=user.nick,
@@ -85,7 +64,7 @@ class RelyingParty:
 
     def sign_in_options(self, challenge: bytes, allowed: Sequence[Passkey]) -> str:
         options = generate_authentication_options(
-            rp_id=self.host,
+            rp_id=self._party.host,
             challenge=challenge,
             timeout=LIFETIME * 1_000,
             allow_credentials=[descriptor(passkey) for passkey in allowed],
@@ -93,13 +72,17 @@ class RelyingParty:
         )
         return options_to_json(options)
 
-    def check_registration(self, credential: RegistrationCredential, challenge: bytes) -> NewCredential:
+    def read_registration(self, text: str) -> Claim:
+        with refusing_what_is_malformed():
+            return claimed(parse_registration_credential_json(text), handle=None)
+
+    def check_registration(self, claim: Claim) -> NewCredential:
         with refusing_what_is_malformed():
             verified = verify_registration_response(
-                credential=credential,
-                expected_challenge=challenge,
-                expected_rp_id=self.host,
-                expected_origin=self.origin,
+                credential=claim.answer,
+                expected_challenge=claim.challenge,
+                expected_rp_id=self._party.host,
+                expected_origin=self._party.origin,
                 require_user_verification=True,
             )
         if (
@@ -111,17 +94,21 @@ class RelyingParty:
             credential_id=verified.credential_id,
             public_key=verified.credential_public_key,
             sign_count=verified.sign_count,
-            transports=tuple(transport.value for transport in credential.response.transports or ()),
+            transports=tuple(transport.value for transport in claim.answer.response.transports or ()),
         )
 
-    def check_sign_in(self, credential: SignInAnswer, challenge: bytes, public_key: bytes) -> int:
-        """Return what the authenticator's counter says; it is compared where it is kept, atomically."""
+    def read_sign_in(self, text: str) -> Claim:
+        with refusing_what_is_malformed():
+            given = parse_authentication_credential_json(text)
+            return claimed(given, handle=given.response.user_handle)
+
+    def check_sign_in(self, claim: Claim, public_key: bytes) -> int:
         with refusing_what_is_malformed():
             verified = verify_authentication_response(
-                credential=credential,
-                expected_challenge=challenge,
-                expected_rp_id=self.host,
-                expected_origin=self.origin,
+                credential=claim.answer,
+                expected_challenge=claim.challenge,
+                expected_rp_id=self._party.host,
+                expected_origin=self._party.origin,
                 credential_public_key=public_key,
                 credential_current_sign_count=0,
                 require_user_verification=True,
@@ -129,17 +116,13 @@ class RelyingParty:
         return verified.new_sign_count
 
 
-def read_registration(text: str) -> tuple[RegistrationCredential, bytes]:
-    """The answer to a registration, not believed yet, and the challenge it claims to answer."""
-    with refusing_what_is_malformed():
-        credential = parse_registration_credential_json(text)
-        return credential, challenge_in(credential.response.client_data_json)
-
-
-def read_sign_in(text: str) -> tuple[SignInAnswer, bytes]:
-    with refusing_what_is_malformed():
-        credential = parse_authentication_credential_json(text)
-        return credential, challenge_in(credential.response.client_data_json)
+def claimed(answer: RegistrationCredential | AuthenticationCredential, *, handle: bytes | None) -> Claim:
+    return Claim(
+        challenge=challenge_in(answer.response.client_data_json),
+        credential_id=answer.raw_id,
+        user_handle=handle,
+        answer=answer,
+    )
 
 
 def challenge_in(client_data_json: bytes) -> bytes:

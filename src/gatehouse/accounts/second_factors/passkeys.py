@@ -5,16 +5,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.ceremony import (
-    LIFETIME,
-    RelyingParty,
-    SignInAnswer,
-    read_registration,
-    read_sign_in,
-)
 from gatehouse.accounts.second_factors.errors import BadPasskeyName, EmailNotVerified, FactorMissing, PasskeyRefused
 from gatehouse.accounts.second_factors.model import Factor, Passkey
 from gatehouse.accounts.second_factors.recovery import RecoveryCodes
+from gatehouse.accounts.second_factors.relying_party import LIFETIME, Claim, RelyingParty, ceremony_of
 from gatehouse.accounts.second_factors.store import PasskeyStore
 from gatehouse.accounts.second_factors.telling import Telling
 from gatehouse.audit.events import Event
@@ -52,7 +46,8 @@ class Passkeys:
             raise EmailNotVerified
         held = await self._store.passkeys(user.user_id)
         challenge = await self._challenge(REGISTER, browser, user)
-        return self._party.registration_options(user, challenge, held)
+        ceremony = await ceremony_of(self._party)
+        return ceremony.registration_options(user, challenge, held)
 
     async def register(
         self, user: User, credential: str, *, name: str, browser: bytes, origin: Origin, device: str = ""
@@ -62,9 +57,10 @@ class Passkeys:
         Raises PasskeyRefused, PasskeyTaken, TooManyPasskeys, BadPasskeyName.
         """
         checked_name = check_name(name)
-        given, challenge = read_registration(credential)
-        await self._take(REGISTER, challenge, browser, user)
-        made = self._party.check_registration(given, challenge)
+        ceremony = await ceremony_of(self._party)
+        claim = ceremony.read_registration(credential)
+        await self._take(REGISTER, claim.challenge, browser, user)
+        made = ceremony.check_registration(claim)
         passkey = Passkey(
             credential_id=made.credential_id,
             user_id=user.user_id,
@@ -83,7 +79,8 @@ class Passkeys:
         """JSON of PublicKeyCredentialRequestOptions: for that account's passkeys, or for any the browser has."""
         allowed = () if user is None else await self._store.passkeys(user.user_id)
         challenge = await self._challenge(SIGN_IN, browser, user)
-        return self._party.sign_in_options(challenge, allowed)
+        ceremony = await ceremony_of(self._party)
+        return ceremony.sign_in_options(challenge, allowed)
 
     async def sign_in(self, credential: str, *, browser: bytes, origin: Origin, user: User | None = None) -> Passkey:
         """Return the passkey that was proved, and with it whose it is; raise PasskeyRefused.
@@ -91,10 +88,11 @@ class Passkeys:
         With `user` it is a second factor and must be that account's, else the passkey names its account.
         Whether that account may sign in at all is for the caller to ask.
         """
-        given, challenge = read_sign_in(credential)
-        await self._take(SIGN_IN, challenge, browser, user)
-        passkey = await self._owned(given, user)
-        count = self._party.check_sign_in(given, challenge, passkey.public_key)
+        ceremony = await ceremony_of(self._party)
+        claim = ceremony.read_sign_in(credential)
+        await self._take(SIGN_IN, claim.challenge, browser, user)
+        passkey = await self._owned(claim, user)
+        count = ceremony.check_sign_in(claim, passkey.public_key)
         suspicion = self._telling.recorder.record(
             Event.PASSKEY_SUSPECTED,
             origin,
@@ -118,11 +116,11 @@ class Passkeys:
         entry, mails = self._telling.removed(Factor.PASSKEY, user, origin, device, reason)
         await self._store.remove_passkey(user.user_id, credential_id_of(passkey_id), entry, mails)
 
-    async def _owned(self, given: SignInAnswer, user: User | None) -> Passkey:
-        passkey = await self._store.passkey(given.raw_id)
+    async def _owned(self, claim: Claim, user: User | None) -> Passkey:
+        passkey = await self._store.passkey(claim.credential_id)
         if passkey is None:
             raise PasskeyRefused("unknown, or removed")
-        handle = given.response.user_handle
+        handle = claim.user_handle
         if handle is None and user is None:
             raise PasskeyRefused("does not say whose it is")
         if handle is not None and not same_secret(handle, passkey.user_id):

@@ -4,14 +4,16 @@ import json
 
 import pytest
 
-from gatehouse.accounts.second_factors.ceremony import RelyingParty, read_registration, read_sign_in
+from gatehouse.accounts.second_factors.ceremony import WebAuthn
 from gatehouse.accounts.second_factors.errors import BadPasskeyName, FactorMissing, PasskeyRefused
 from gatehouse.accounts.second_factors.passkeys import bound, check_name, credential_id_of
+from gatehouse.accounts.second_factors.relying_party import RelyingParty
 from tests.support.authenticator import unbase
 from tests.support.builders import a_passkey, a_user
 
 RUBBISH = dict.fromkeys(("clientDataJSON", "attestationObject", "authenticatorData", "signature"), "AA")
 PARTY = RelyingParty(name="Gatehouse", origin="https://id.example:8443", host="id.example")
+CEREMONY = WebAuthn(PARTY)
 CHALLENGE = bytes(range(32))
 PASSKEY = a_passkey(credential_id=b"\x01\xff", transports=("usb",))
 
@@ -26,7 +28,7 @@ def test_passkeys_are_for_named_hosts(host: str, possible: bool) -> None:  # noq
 
 def test_a_registration_asks_for_a_verified_person_and_leaves_out_what_he_has() -> None:
     user = a_user(nick="Anna", login="anna@studio.example")
-    options = json.loads(PARTY.registration_options(user, CHALLENGE, [PASSKEY]))
+    options = json.loads(CEREMONY.registration_options(user, CHALLENGE, [PASSKEY]))
     assert options["rp"] == {"name": "Gatehouse", "id": "id.example"}
     assert options["user"]["name"] == "anna@studio.example"
     assert unbase(options["user"]["id"]) == user.user_id.encode()
@@ -38,7 +40,7 @@ def test_a_registration_asks_for_a_verified_person_and_leaves_out_what_he_has() 
 
 
 def test_a_sign_in_asks_for_the_given_passkeys_or_any() -> None:
-    named, any_of_them = (json.loads(PARTY.sign_in_options(CHALLENGE, allowed)) for allowed in ([PASSKEY], []))
+    named, any_of_them = (json.loads(CEREMONY.sign_in_options(CHALLENGE, allowed)) for allowed in ([PASSKEY], []))
     assert [one["id"] for one in named["allowCredentials"]] == ["Af8"]
     assert any_of_them["allowCredentials"] == []
     assert named["userVerification"] == any_of_them["userVerification"] == "required"
@@ -58,7 +60,7 @@ def test_a_sign_in_asks_for_the_given_passkeys_or_any() -> None:
     ],
 )
 def test_whatever_a_browser_sends_is_refused_in_words(text: str) -> None:
-    for read in (read_registration, read_sign_in):
+    for read in (CEREMONY.read_registration, CEREMONY.read_sign_in):
         with pytest.raises(PasskeyRefused):
             read(text)
 

@@ -1,0 +1,73 @@
+"""Who we are to passkeys, and what the ceremonies of WebAuthn do for us.
+
+The ceremonies themselves (ceremony.py) come with the first passkey: the library is 2 MB that many servers never need.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.kernel.addresses import parse_address
+
+CEREMONY: Final = "gatehouse.accounts.second_factors.ceremony"
+LIFETIME: Final = 300  # seconds a challenge can be answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelyingParty:
+    """We, as browsers know us: passkeys are bound to this host for ever."""
+
+    name: str
+    origin: str  # base_url
+    host: str  # of that, without the port
+
+    @property
+    def is_possible(self) -> bool:
+        """Browsers give passkeys to names only, not to addresses."""
+        return not self.host.startswith("[") and parse_address(self.host) is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a browser answered, not believed yet."""
+
+    challenge: bytes  # the one it claims to answer
+    credential_id: bytes
+    user_handle: bytes | None
+    answer: Any  # as the library read it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCredential:
+    credential_id: bytes
+    public_key: bytes
+    sign_count: int
+    transports: tuple[str, ...]
+
+
+class Ceremony(Protocol):
+    """The two ceremonies, as far as they need no store. What is malformed or untrue raises PasskeyRefused."""
+
+    def registration_options(self, user: User, challenge: bytes, held: Sequence[Passkey]) -> str: ...
+
+    def read_registration(self, text: str) -> Claim: ...
+
+    def check_registration(self, claim: Claim) -> NewCredential: ...
+
+    def sign_in_options(self, challenge: bytes, allowed: Sequence[Passkey]) -> str: ...
+
+    def read_sign_in(self, text: str) -> Claim: ...
+
+    def check_sign_in(self, claim: Claim, public_key: bytes) -> int:
+        """Return what the authenticator's counter says; it is compared where it is kept, atomically."""
+
+
+async def ceremony_of(party: RelyingParty) -> Ceremony:
+    """Off the loop, because the first one loads the library."""
+    module = await asyncio.to_thread(import_module, CEREMONY)
+    made: Ceremony = module.WebAuthn(party)
+    return made

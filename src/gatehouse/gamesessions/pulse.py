@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from gatehouse.gamesessions.model import PollMark
@@ -10,6 +12,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError
 
 EVERY: Final = 1.0  # seconds
+TOGETHER: Final = 200  # polls in one transaction: nobody's answer waits long for such a one
 
 log = logging.getLogger("gatehouse.gamesessions")
 
@@ -44,8 +47,8 @@ class Pulse:
         marks, seen = dict(self._marks), self._seen
         self._seen = set()  # whoever is seen while this is written is written next
         try:
-            if marks:
-                await self._store.mark(list(marks.values()), self._node)
+            for some in batched(marks.values(), TOGETHER):
+                await self._store.mark(some, self._node)
             if seen:
                 await self._store.seen(seen, self._node, self._clock.now())
         except GatehouseError as error:
@@ -65,3 +68,9 @@ class Pulse:
     def _beat(self) -> None:
         self._due = False
         self._beating = asyncio.get_running_loop().create_task(self.flush(), name="game-pulse")
+
+
+def batched(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]:
+    rest = iter(marks)
+    while some := list(islice(rest, most)):
+        yield some

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Integer, Text, and_, bindparam, case, delete, func, insert, or_, select, update
@@ -11,22 +12,27 @@ from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record, Refusal
 from gatehouse.gamesessions.model import Closing, GameSession, PollMark, State, Turn
 from gatehouse.storage.audit import record, refuse
-from gatehouse.storage.logins import STILL_GOOD, keep_login
-from gatehouse.storage.runner import Stored, act, look, survey
+from gatehouse.storage.game_answers import (
+    CHANNEL,
+    HELD_HERE,
+    LASTS,
+    PENDING,
+    THIS,
+    confirm,
+    confirm_at_once,
+    take,
+    take_at_once,
+)
+from gatehouse.storage.runner import Stored, act, brief_act, look, survey
 from gatehouse.storage.statements import AnyOf, Notice, Row, Statement, Verb
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 
-CHANNEL: Final = "game"  # the payload is the gsid
 SILENT: Final = 15  # seconds after which a node that says nothing of an owner's socket has lost it
 
-_THIS = game_sessions.c.gsid == bindparam("of")
-_LASTS = game_sessions.c.ends_at > bindparam("now")
-_PENDING = game_sessions.c.state == State.PENDING.value
-_OPEN = or_(_PENDING, game_sessions.c.state == State.CONFIRMED.value)
-_HELD_HERE = game_sessions.c.holder == bindparam("node")
+_OPEN = or_(PENDING, game_sessions.c.state == State.CONFIRMED.value)
 
 REGISTER = Statement(insert(game_sessions))
-FIND = Statement(select(game_sessions).where(_THIS, _LASTS))
+FIND = Statement(select(game_sessions).where(THIS, LASTS))
 _LATER = {
     "ends_at": case(
         (game_sessions.c.ends_at < bindparam("until"), bindparam("until")), else_=game_sessions.c.ends_at
@@ -38,12 +44,12 @@ _LATER = {
 _IS_NEWER = game_sessions.c.polls < bindparam("number")
 MARK = Statement(
     update(game_sessions)
-    .where(_THIS)
-    .values(**_LATER, polls=case((and_(_HELD_HERE, _IS_NEWER), bindparam("number")), else_=game_sessions.c.polls))
+    .where(THIS)
+    .values(**_LATER, polls=case((and_(HELD_HERE, _IS_NEWER), bindparam("number")), else_=game_sessions.c.polls))
 )
 CLAIM = Statement(
     update(game_sessions)
-    .where(_THIS)
+    .where(THIS)
     .values(
         **_LATER,
         holder=bindparam("node"),
@@ -63,31 +69,19 @@ STILL_WATCHING = Statement(
 )
 OPENED = Statement(
     update(game_sessions)
-    .where(_THIS, _LASTS, _PENDING, game_sessions.c.opened_at == 0)
+    .where(THIS, LASTS, PENDING, game_sessions.c.opened_at == 0)
     .values(opened_at=bindparam("now"))
     .returning(game_sessions.c.gsid)
 )
 SIGNING_IN = Statement(
     update(game_sessions)
-    .where(_THIS, _LASTS, _PENDING, game_sessions.c.signing_in_at == 0)
+    .where(THIS, LASTS, PENDING, game_sessions.c.signing_in_at == 0)
     .values(signing_in_at=bindparam("now"))
-    .returning(game_sessions.c.gsid)
-)
-CONFIRM = Statement(
-    update(game_sessions)
-    .where(_THIS, _LASTS, _PENDING)
-    .values(
-        state=State.CONFIRMED.value,
-        user_id=bindparam("by"),
-        rev=bindparam("by_rev"),
-        auth=bindparam("by_auth"),
-        confirmed_at=bindparam("now"),
-    )
     .returning(game_sessions.c.gsid)
 )
 FAIL = Statement(
     update(game_sessions)
-    .where(_THIS, _LASTS, _OPEN)
+    .where(THIS, LASTS, _OPEN)
     .values(
         state=State.FAILED.value,
         failure=bindparam("told"),
@@ -97,23 +91,9 @@ FAIL = Statement(
     )
     .returning(game_sessions.c.gsid)
 )
-TAKE = Statement(
-    update(game_sessions)
-    .where(
-        _THIS,
-        _LASTS,
-        game_sessions.c.state == State.CONFIRMED.value,
-        game_sessions.c.user_id == bindparam("by"),
-        game_sessions.c.rev == bindparam("by_rev"),
-        _HELD_HERE,
-        game_sessions.c.polls <= bindparam("number"),
-    )
-    .values(state=State.DELIVERED.value, delivered_at=bindparam("now"))
-    .returning(game_sessions.c.gsid)
-)
 CLOSE = Statement(
     update(game_sessions)
-    .where(_THIS, _LASTS)
+    .where(THIS, LASTS)
     .values(closed=bindparam("said"), closed_at=bindparam("now"))
     .returning(game_sessions.c.gsid)
 )
@@ -121,7 +101,7 @@ _watch = upsert(game_watchers)
 WATCH = Statement(
     _watch.on_conflict_do_update(index_elements=["gsid", "node"], set_={"seen_at": _watch.excluded.seen_at})
 )
-HOLD = Statement(select(game_sessions.c.gsid).where(_THIS).with_for_update())
+HOLD = Statement(select(game_sessions.c.gsid).where(THIS).with_for_update())
 UNWATCH = Statement(
     delete(game_watchers).where(game_watchers.c.gsid == bindparam("of"), game_watchers.c.node == bindparam("at_node"))
 )
@@ -133,12 +113,12 @@ WATCHED = Statement(
 )
 CANCEL = Statement(
     update(game_sessions)
-    .where(_THIS, _LASTS)
+    .where(THIS, LASTS)
     .values(cancels=game_sessions.c.cancels + 1)
     .returning(game_sessions.c.gsid)
 )
-_WAITING = select(game_sessions.c.gsid).where(_LASTS, _OPEN).limit(bindparam("most", type_=Integer)).subquery()
-PENDING = Statement(select(func.count().label("number")).select_from(_WAITING))
+_WAITING = select(game_sessions.c.gsid).where(LASTS, _OPEN).limit(bindparam("most", type_=Integer)).subquery()
+COUNT_PENDING = Statement(select(func.count().label("number")).select_from(_WAITING))
 
 
 def register(session: GameSession) -> Verb[None]:
@@ -177,30 +157,12 @@ def move(gsid: str, now: int, *, signing_in: bool) -> Verb[None]:
         yield Notice(CHANNEL, gsid)
 
 
-def confirm(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Record) -> Verb[bool]:
-    if not (yield STILL_GOOD(of=user_id, rev=rev)):
-        return False
-    if not (yield CONFIRM(of=gsid, now=now, by=user_id, by_rev=rev, by_auth=auth)):
-        return False
-    yield from record(entry)
-    yield Notice(CHANNEL, gsid)
-    return True
-
-
 def fail(gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> Verb[bool]:
     if not (yield FAIL(of=gsid, now=now, told=refusal.record_id, whose=user_id)):
         return False
     yield from refuse(refusal, kept)
     yield Notice(CHANNEL, gsid)
     return True
-
-
-def take(gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> Verb[bool]:
-    if not (yield STILL_GOOD(of=login.user_id, rev=login.rev)):
-        return False
-    if not (yield TAKE(of=gsid, now=now, number=turn.number, node=turn.node, by=login.user_id, by_rev=login.rev)):
-        return False
-    return (yield from keep_login(login, entry))
 
 
 def close(gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> Verb[bool]:
@@ -243,7 +205,7 @@ def forget(node: str) -> Verb[None]:
 
 
 def pending(now: int, most: int) -> Verb[int]:
-    rows = yield PENDING(now=now, most=most)
+    rows = yield COUNT_PENDING(now=now, most=most)
     number: int = rows[0].number
     return number
 
@@ -251,19 +213,22 @@ def pending(now: int, most: int) -> Verb[int]:
 class GameSessionStorage(Stored):
     register = act(register)
     find = look(find)
-    mark = act(mark)
-    claim = act(claim)
+    mark = brief_act(mark)
+    claim = brief_act(claim)
     seen = act(seen)
-    move = act(move)
-    confirm = act(confirm)
+    move = brief_act(move)
+    confirm = brief_act(confirm, at_once=confirm_at_once)
     fail = act(fail)
-    take = act(take)
     close = act(close)
     shut = act(shut)
     watch = act(watch)
     unwatch = act(unwatch)
     forget = act(forget)
     pending = survey(pending)
+
+    async def take(self, gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> bool:
+        twin = partial(take_at_once, gsid, turn, now, login, entry) if login.stoken is None else None
+        return await self.runner.act(partial(take, gsid, turn, now, login, entry), brief=True, at_once=twin)
 
     def listen(self, listener: Callable[[str], object]) -> Callable[[], None]:
         return self.runner.listen(CHANNEL, listener)

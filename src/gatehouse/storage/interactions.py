@@ -1,6 +1,7 @@
 """Keeps sign-ins under way (interaction/store.py)."""
 
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
@@ -9,7 +10,7 @@ from gatehouse.interaction.errors import InteractionMoved
 from gatehouse.interaction.model import Interaction, Step
 from gatehouse.storage.audit import record
 from gatehouse.storage.rows import columns_of
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.runner import Stored, brief_act, look
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import interactions
 
@@ -62,10 +63,13 @@ def finish(digest: bytes, now: int, entry: Record | None = None) -> Verb[Interac
 
 
 class InteractionStorage(Stored):
-    begin = act(begin)
+    begin = brief_act(begin)
     find = look(find)
-    move = act(move)
-    finish = act(finish)
+    move = brief_act(move, at_once=move)
+
+    async def finish(self, digest: bytes, now: int, entry: Record | None = None) -> Interaction | None:
+        verb = partial(finish, digest, now, entry)
+        return await self.runner.act(verb, brief=True, at_once=verb if entry is None else None)
 
 
 def _interaction(row: Row) -> Interaction:

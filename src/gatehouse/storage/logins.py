@@ -9,7 +9,7 @@ from gatehouse.audit.model import Record
 from gatehouse.oauth.model import LoginToken
 from gatehouse.storage import once
 from gatehouse.storage.audit import record
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.runner import Stored, act, brief_act, look
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
 
@@ -35,13 +35,13 @@ LIVE_TOKEN = Statement(
 def keep_login(login: KeptLogin, entry: Record) -> Verb[bool]:
     if not (yield STILL_GOOD(of=login.user_id, rev=login.rev)):
         return False
-    yield KEEP_TOKEN(
-        digest=login.token,
-        user_id=login.user_id,
-        rev=login.rev,
-        application_id=login.application_id,
-        ends_at=login.token_ends_at,
-    )
+    yield from put_login(login, entry)
+    return True
+
+
+def put_login(login: KeptLogin, entry: Record) -> Verb[None]:
+    """For whoever holds the account against a revocation."""
+    yield KEEP_TOKEN(**token_row(login))
     if login.stoken is not None:
         yield from once.put(
             SHORT_TOKEN,
@@ -52,7 +52,16 @@ def keep_login(login: KeptLogin, entry: Record) -> Verb[bool]:
             expires_at=login.stoken_ends_at,
         )
     yield from record(entry)
-    return True
+
+
+def token_row(login: KeptLogin) -> dict[str, object]:
+    return {
+        "digest": login.token,
+        "user_id": login.user_id,
+        "rev": login.rev,
+        "application_id": login.application_id,
+        "ends_at": login.token_ends_at,
+    }
 
 
 def live_token(digest: bytes, now: int) -> Verb[LoginToken | None]:
@@ -71,7 +80,7 @@ def take_short_token(digest: bytes, address: str, now: int) -> Verb[tuple[str, i
 
 
 class LoginStorage(Stored):
-    keep_login = act(keep_login)
+    keep_login = brief_act(keep_login)
     live_token = look(live_token)
     short_token_owner = look(short_token_owner)
     take_short_token = act(take_short_token)

@@ -2,11 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from typing import Final
 
 from gatehouse.storage.runner import Listener
 from gatehouse.storage.statements import Notice
 
+PLACE: Final = "gatehouse"  # where PostgreSQL tells them all; the channels are ours
 LOOK_AGAIN = ""  # the payload that says notices may have been missed
+
+
+def spoken(notice: Notice) -> str:
+    return f"{notice.channel} {notice.payload}"
+
+
+def heard(text: str) -> Notice:
+    channel, _, payload = text.partition(" ")
+    return Notice(channel, payload)
 
 
 class Listeners:

@@ -15,7 +15,7 @@ import structlog
 
 from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
 from gatehouse.storage.asked_together import AskedTogether
-from gatehouse.storage.notices import Listeners
+from gatehouse.storage.notices import PLACE, Listeners, heard, spoken
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.runner import Listener, Make, drive_async
 from gatehouse.storage.statements import Ask, Many, Notice, Row, Step, Verb
@@ -26,7 +26,6 @@ log = structlog.get_logger()
 OLDEST_SERVER: Final = 15
 ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
 COMMAND_SECONDS: Final = 10.0
-CHANNEL: Final = "gatehouse"  # one LISTEN channel; ours are named inside the payload
 LISTEN_RETRY_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 1.0  # for a server that answers no more; then connections are cut
 LISTEN_CHECK_SECONDS: Final = 15.0  # a server that vanished without a word is noticed by asking
@@ -185,7 +184,7 @@ def is_cancelled() -> bool:
 
 async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - asyncpg has no types
     if isinstance(step, Notice):
-        await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, f"{step.channel} {step.payload}")
+        await connection.execute("SELECT pg_notify($1, $2)", PLACE, spoken(step))
         return []
     compiled = step.statement.for_postgres
     if isinstance(step, Many):
@@ -220,7 +219,7 @@ async def hear_until_lost(url: str, listeners: Listeners) -> None:
     )
     try:
         connection.add_termination_listener(lambda _: lost.set())
-        await connection.add_listener(CHANNEL, lambda _c, _p, _ch, text: tell(listeners, text))
+        await connection.add_listener(PLACE, lambda _c, _p, _ch, text: listeners.tell(heard(text)))
         listeners.tell_all_to_look_again()
         while not await happens(lost, LISTEN_CHECK_SECONDS):
             await connection.execute("SELECT 1")
@@ -235,8 +234,3 @@ async def happens(event: asyncio.Event, within: float) -> bool:
             return await event.wait()
     except TimeoutError:
         return False
-
-
-def tell(listeners: Listeners, text: str) -> None:
-    channel, _, payload = text.partition(" ")
-    listeners.tell(Notice(channel, payload))

@@ -326,9 +326,9 @@ def writes_of(service: Service) -> list[object]:
     runner: Any = service.house.storage.runner
     act = runner.act
 
-    async def noted(make: Callable[[], Any]) -> Any:
+    async def noted(make: Callable[[], Any], **how: Any) -> Any:
         made.append(make)
-        return await act(make)
+        return await act(make, **how)
 
     runner.act = noted
     return made

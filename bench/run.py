@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from bench import single_sign_on
@@ -27,7 +28,7 @@ from bench.peers import peers
 from bench.permissions import permissions
 from bench.polls import held_elsewhere, held_polls
 from bench.report import keep
-from bench.served import Program, answers, starts
+from bench.served import PATHS, Program, answers, load, starts
 from bench.signed import signatures
 from bench.sizes import sizes
 from bench.sockets import sockets
@@ -136,8 +137,11 @@ def measure_console(place: Place) -> Iterator[Figure]:
 
 
 def measure_growth(place: Place) -> Iterator[Figure]:
+    with place.program.serving(place.directory(), place.sqlite()) as server:
+        empty = 1e6 / median(load(server.port, PATHS[0]) for _ in range(ROUNDS))
+    yield Figure(name="growth, an empty handler over HTTP", value=empty, unit="µs")
     for kind, new in place.databases():
-        yield from growth([new() for _ in SIZES], kind)
+        yield from growth([new() for _ in SIZES], kind, empty)
 
 
 def measure_sizes(place: Place) -> Iterator[Figure]:

@@ -13,7 +13,7 @@ import pytest
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.settings.grammar import database_url
 from tests.support.capabilities import POSTGRES, require
-from tests.support.packaging import DEPLOY, SERVICES, compose, user_of
+from tests.support.packaging import DEPLOY, NODES, SERVICES, compose, user_of
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import LOOPBACK
 
@@ -25,7 +25,8 @@ def make_secrets(directory: Path) -> dict[str, str]:
 
 def test_the_secrets_that_compose_wants_are_made_for_one_reader_each(tmp_path: Path) -> None:
     made = make_secrets(tmp_path)
-    assert made.keys() == compose()["secrets"].keys()
+    brought = {"tls_certificate", "tls_key"}  # by whoever has them
+    assert made.keys() == (compose()["secrets"].keys() | compose(NODES)["secrets"].keys()) - brought
     assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in made} == {0o400}
     assert len(set(made.values())) == len(made)
 
@@ -41,7 +42,7 @@ def test_each_secret_belongs_to_the_user_of_its_containers(tmp_path: Path) -> No
 def test_the_service_accepts_the_secrets(tmp_path: Path) -> None:
     made = make_secrets(tmp_path)
     parse_master_key(made["master_key"])
-    for name in ("owner_url", "runtime_url"):
+    for name in ("owner_url", "runtime_url", "nodes_url"):
         database_url(made[name].strip())
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.finding import OLDEST_POSTGRES, find_chromium, find_pgbouncer, find_postgres
+from tests.support.finding import OLDEST_POSTGRES, find_chromium, find_nginx, find_pgbouncer, find_postgres
 
 SKIPPED_FOR: Final = "this machine has no "
 ON_CI: Final = os.environ.get("CI") == "true"  # noqa: TID251 - said by the machine, no setting of the service
@@ -29,6 +29,7 @@ class Capability:
 
 POSTGRES: Final = Capability(name=f"PostgreSQL {OLDEST_POSTGRES} or newer", find=cache(find_postgres))
 CHROMIUM: Final = Capability(name="Chromium", find=cache(find_chromium))
+NGINX: Final = Capability(name="nginx", find=cache(find_nginx), optional=True)
 PGBOUNCER: Final = Capability(name="PgBouncer", find=cache(find_pgbouncer), optional=True)
 
 

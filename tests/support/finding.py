@@ -1,4 +1,4 @@
-"""Where the programs are that tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer.
+"""Where the programs are that tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer, nginx.
 
 Standard library only: `tools/test_deps.py` asks the same questions before anything is installed.
 """
@@ -48,6 +48,11 @@ def find_chromium(downloads: Path = DOWNLOADS) -> Path | None:
 def find_pgbouncer() -> Path | None:
     # Debian puts it where only root's PATH leads.
     found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+    return None if found is None else Path(found)
+
+
+def find_nginx() -> Path | None:
+    found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     return None if found is None else Path(found)
 
 

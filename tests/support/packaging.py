@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -10,6 +11,7 @@ from tests.support.finding import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
 UNIT: Final = DEPLOY / "gatehouse.service"
+NODES: Final = DEPLOY / "nodes"
 SERVICES: Final = ("db", "migrate", "grants", "gatehouse")  # of deploy/compose.yaml
 
 
@@ -32,14 +34,15 @@ def last(word: str) -> str:
     return next(found.rest for found in reversed(instructions()) if found.word == word)
 
 
-def compose() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+def compose(place: Path = DEPLOY) -> dict[str, Any]:
+    """Of one machine, or of NODES."""
+    found: dict[str, Any] = yaml.safe_load((place / "compose.yaml").read_text())
     return found
 
 
-def user_of(service: str) -> int:
-    """Ours says it in the image, the others in deploy/compose.yaml."""
-    user: str = compose()["services"][service].get("user") or last("USER")
+def user_of(service: str, place: Path = DEPLOY) -> int:
+    """Ours says it in the image, the others in the compose file."""
+    user: str = compose(place)["services"][service].get("user") or last("USER")
     return int(user.partition(":")[0])
 
 

@@ -42,15 +42,17 @@ MEMORY_NEEDED: Final = 2**30
 
 
 class PostgresCluster:
-    """`durable` keeps fsync on, for tests about what survives."""
+    """`durable` keeps fsync on, for tests about what survives; `address` is where else it is reached."""
 
     ready: ClassVar[str] = READY
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, address: str = LOOPBACK) -> None:
         self.port = 0
         self._programs = require(POSTGRES)
         self._durable = durable
         self._settings = SETTINGS if durable else SETTINGS | WITHOUT_DISK
+        if address != LOOPBACK:
+            self._settings = self._settings | {"listen_addresses": f"{LOOPBACK},{address}"}
         self._names = count(1)
         self._directory: Path | None = None
         self._server: WatchedProcess | None = None
@@ -130,6 +132,8 @@ class PostgresCluster:
         command += ["--auth", "trust", "--no-locale", "--encoding", "UTF8", "--no-sync"]
         with WatchedProcess(command, cwd=data.parent, user=server_user()) as initdb:
             initdb.wait_until_started("Success", initdb.stdout)
+        with (data / "pg_hba.conf").open("a") as access:
+            access.write("host all all samenet trust\n")
 
 
 class Clerk:

@@ -1,0 +1,188 @@
+"""Three nodes behind nginx on PostgreSQL with a standby, as docs/operations/many-nodes.md sets them up."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from tests.support.capabilities import NGINX, require
+from tests.support.game import GET_GSID
+from tests.support.namespaces import network
+from tests.support.nginx import Proxy, proxy_address, proxying
+from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_of
+from tests.support.processes import GATEHOUSE, LOOPBACK, Node, run_command
+from tests.support.service import QUICK
+from tests.support.sessions import PATIENCE, session
+from tests.support.standby import DeployedStandby
+from tests.support.visitor import PASSWORD, form_to, hidden_fields
+
+NODES: Final = 3
+ANNA: Final = "anna@studio.example"
+RESULT: Final = "/proxy/api/gameSession/getGsidResult"
+CONFIRM: Final = "/sign-in/confirm"
+GLANCE: Final = 0.02  # seconds: two other machines are at work, and this one has to let them
+HELD: Final = "SELECT count(*) FROM game_sessions WHERE polls > 0 AND gsid = ANY($1)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Town:
+    nodes: dict[str, Node]  # by address and port, as the proxy names them
+    proxy: Proxy
+    primary: PostgresCluster
+    standby: DeployedStandby
+    database: str
+
+    @asynccontextmanager
+    async def browser(self) -> AsyncIterator[httpx2.AsyncClient]:
+        address = self.proxy.base_url
+        async with httpx2.AsyncClient(
+            base_url=address, verify=self.proxy.trust, timeout=PATIENCE, follow_redirects=True
+        ) as client:
+            yield client
+
+
+@contextmanager
+def town(data: Path, where: str) -> Iterator[Town]:
+    with ExitStack() as stack:
+        machines = stack.enter_context(network(NODES)) if where == "namespaces" else None
+        here = LOOPBACK if machines is None else machines.here
+        primary = stack.enter_context(PostgresCluster(address=here))
+        database = database_of(primary.create_database_now())
+        standby = stack.enter_context(DeployedStandby(primary, address=here))
+        base_url, port = proxy_address()
+        environment = {
+            **QUICK,
+            "GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS": "true",
+            "GATEHOUSE__DATABASE__URL": (
+                f"postgresql://{ADMINISTRATOR}@{here}:{primary.port},{here}:{standby.port}/{database}"
+                "?target_session_attrs=read-write"
+            ),
+            "GATEHOUSE__SECURITY__MASTER_KEY": token_hex(),
+            "GATEHOUSE__SERVER__BASE_URL": base_url,
+            "GATEHOUSE__SERVER__TRUSTED_PROXIES": here,
+        }
+        run_command("migrate", "--data", data / "commands", environment=environment)
+        add_anna(data, environment)
+        places = [(LOOPBACK, ())] * NODES
+        if machines is not None:
+            places = [(machine.address, machine.command) for machine in machines.machines]
+        nodes = [
+            Node(
+                data=data / f"node{number}",
+                flags=("--host", address),
+                environment=environment,
+                program=(*prefix, *GATEHOUSE),
+            )
+            for number, (address, prefix) in enumerate(places)
+        ]
+        with ThreadPoolExecutor() as starting:
+            list(starting.map(stack.enter_context, nodes))
+        addresses = [f"{address}:{node.port}" for (address, _), node in zip(places, nodes, strict=True)]
+        yield Town(
+            nodes=dict(zip(addresses, nodes, strict=True)),
+            proxy=stack.enter_context(proxying(port, addresses)),
+            primary=primary,
+            standby=standby,
+            database=database,
+        )
+
+
+def add_anna(data: Path, environment: dict[str, str]) -> None:
+    password = data / "password"
+    password.write_text(PASSWORD)
+    who = ("--login", ANNA, "--nick", "Anna", "--password-file", password)
+    run_command("user", "create", *who, "--data", data / "commands", environment=environment)
+
+
+async def register(client: httpx2.AsyncClient) -> tuple[str, str]:
+    answer = (await client.post(GET_GSID, json={"factor": "f"})).raise_for_status()
+    return answer.json()["gsid"], answer.headers["location"]
+
+
+async def poll(client: httpx2.AsyncClient, gsid: str, location: str) -> httpx2.Response:
+    return await client.post(location, json={"gsid": gsid})
+
+
+async def sign_in(client: httpx2.AsyncClient) -> None:
+    page = await client.get("/sign-in")
+    form = {**hidden_fields(form_to("/sign-in", page.text)), "login": ANNA, "password": PASSWORD}
+    assert (await client.post("/sign-in", data=form)).is_success
+
+
+async def confirm(client: httpx2.AsyncClient, gsid: str) -> None:
+    page = await client.get("/", params={"gsid": gsid})
+    assert page.url.path == CONFIRM, page.text
+    form = {**hidden_fields(form_to(CONFIRM, page.text)), "decision": "confirm"}
+    assert (await client.post(CONFIRM, data=form)).is_success
+
+
+async def until_held(watcher: Any, *gsids: str) -> None:
+    """A poll is held once the database knows of it."""
+    async with asyncio.timeout(PATIENCE):
+        while await watcher.fetchval(HELD, gsids) < len(gsids):  # noqa: ASYNC110
+            await asyncio.sleep(GLANCE)
+
+
+async def until_ready(client: httpx2.AsyncClient) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (await client.get("/readyz")).status_code != 200:  # noqa: ASYNC110
+            await asyncio.sleep(GLANCE)
+
+
+@pytest.mark.parametrize("where", ["ports", "namespaces"])
+async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where: str, tmp_path: Path) -> None:
+    require(NGINX)
+    with town(tmp_path, where) as here:
+        await here.standby.follow_closely()
+        async with (
+            here.browser() as anna,
+            here.browser() as game,
+            session(here.primary.url(here.database)) as watcher,
+        ):
+            await sign_in(anna)
+
+            # A game waits at one node, its player says yes at another.
+            gsid, location = await register(game)
+            waiting = asyncio.create_task(poll(game, gsid, location))
+            await until_held(watcher, gsid)
+            await confirm(anna, gsid)
+            assert (await waiting).json()["status"] == "OK"
+            (_, held_at), (_, confirmed_at) = (
+                here.proxy.served("POST", RESULT)[0],
+                here.proxy.served("POST", CONFIRM)[0],
+            )
+            assert held_at != confirmed_at
+
+            # One game waits at each node; one of the nodes dies, and only its game has to come again.
+            games = [await register(game) for _ in range(NODES)]
+            polls = [asyncio.create_task(poll(game, *one)) for one in games]
+            await until_held(watcher, *(gsid for gsid, _ in games))
+            killed, node = next(iter(here.nodes.items()))
+            node.kill()
+            done, _ = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
+            assert [one.result().status_code for one in done] == [502]
+            assert here.proxy.served("POST", RESULT)[-1] == (502, killed)
+            cut = polls.index(next(iter(done)))
+            polls[cut] = asyncio.create_task(poll(game, *games[cut]))
+            for gsid, _ in games:
+                await confirm(anna, gsid)
+            assert [(await one).json()["status"] for one in polls] == ["OK"] * NODES
+            assert [(await anna.get("/account")).status_code for _ in range(NODES * 3)] == [200] * (NODES * 3)
+
+            # The primary is lost; nothing else is.
+            await asyncio.to_thread(here.primary.stop, "immediate")
+            assert (await anna.get("/readyz")).status_code == 503
+            await here.standby.promote()
+            await until_ready(anna)
+            gsid, location = await register(game)
+            await confirm(anna, gsid)
+            answer = json.loads((await poll(game, gsid, location)).text)
+            assert answer["status"] == "OK"

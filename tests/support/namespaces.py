@@ -1,0 +1,78 @@
+"""Machines of their own as far as the network is concerned: network namespaces on one bridge (Linux, root)."""
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tests.support.capabilities import Capability, require
+
+SUBNETS: Final = 200
+
+
+@cache
+def find_namespaces() -> Path | None:
+    """The `ip` that can make one here."""
+    ip = shutil.which("ip", path="/sbin:/usr/sbin:/bin:/usr/bin")
+    if ip is None or os.geteuid() != 0:
+        return None
+    name = f"gh{secrets.token_hex(4)}"
+    made = subprocess.run([ip, "netns", "add", name], capture_output=True, check=False).returncode == 0
+    if made:
+        subprocess.run([ip, "netns", "del", name], check=True)
+    return Path(ip) if made else None
+
+
+NAMESPACES: Final = Capability(name="right to make network namespaces", find=find_namespaces, optional=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    address: str
+    command: tuple[str, ...]  # before whatever is to run there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    here: str  # the address of this machine on it
+    machines: tuple[Machine, ...]
+
+
+@contextmanager
+def network(number: int) -> Iterator[Network]:
+    """So many machines, which reach this one and each other, and nothing else."""
+    ip = str(require(NAMESPACES))
+
+    def do(*words: str) -> None:
+        subprocess.run([ip, *words], check=True, capture_output=True)
+
+    mark, subnet = secrets.token_hex(3), f"10.213.{secrets.randbelow(SUBNETS)}"
+    bridge, names = f"gh{mark}", [f"gh{mark}-{n}" for n in range(number)]
+    do("link", "add", bridge, "type", "bridge")
+    try:
+        do("addr", "add", f"{subnet}.1/24", "dev", bridge)
+        do("link", "set", bridge, "up")
+        for place, name in enumerate(names, start=2):
+            do("netns", "add", name)
+            do("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
+            do("link", "set", name, "master", bridge, "up")
+            do("-n", name, "addr", "add", f"{subnet}.{place}/24", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                do("-n", name, "link", "set", device, "up")
+        yield Network(
+            here=f"{subnet}.1",
+            machines=tuple(
+                Machine(address=f"{subnet}.{place}", command=(ip, "netns", "exec", name))
+                for place, name in enumerate(names, start=2)
+            ),
+        )
+    finally:
+        for name in names:
+            subprocess.run([ip, "netns", "del", name], check=False, capture_output=True)
+        do("link", "del", bridge)

@@ -1,0 +1,96 @@
+"""A real nginx before several nodes, with the configuration of deploy/nodes."""
+
+import shutil
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from tests.support.capabilities import NGINX, require
+from tests.support.packaging import NODES
+from tests.support.processes import LOOPBACK, WatchedProcess, free_port
+
+HOST: Final = "localhost"
+A_WHILE: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proxy:
+    base_url: str
+    trust: ssl.SSLContext
+    process: WatchedProcess
+
+    def served(self, method: str, path: str) -> list[tuple[int, str]]:
+        """Status and node of each request like this, in the order in which they ended."""
+        asked = f'"{method} {path}"'
+        parts = [line.partition(asked)[2].split() for line in self.process.stdout if asked in line]
+        return [(int(status), node) for status, node, *_ in parts]
+
+
+def proxy_address() -> tuple[str, int]:
+    """Its base_url and port, which nodes know before it is there."""
+    port = free_port()
+    return f"https://{HOST}:{port}", port
+
+
+@contextmanager
+def proxying(port: int, nodes: Sequence[str]) -> Iterator[Proxy]:
+    """`nodes` by address and port. The main file is deployed as it is; what lies beside it is this test's."""
+    program = require(NGINX)
+    place = Path(tempfile.mkdtemp(prefix="gatehouse-nginx-"))
+    place.chmod(0o755)  # nginx's workers are nobody, and write below it
+    try:
+        certificate = write_certificate(place)
+        shutil.copy(NODES / "nginx.conf", place)
+        lines = [f"server {node} max_fails=1 fail_timeout=5s;\n" for node in nodes]
+        (place / "nodes.conf").write_text("".join(lines))
+        listening = (NODES / "listen.conf").read_text().replace("listen 8443", f"listen {LOOPBACK}:{port}")
+        (place / "listen.conf").write_text(listening.replace("/run/secrets", str(place)))
+        command = [str(program), "-e", "stderr", "-p", str(place), "-c", str(place / "nginx.conf")]
+        with WatchedProcess(command) as process:
+            wait_until_open(port, process)
+            trust = ssl.create_default_context(cadata=certificate)
+            yield Proxy(base_url=f"https://{HOST}:{port}", trust=trust, process=process)
+    finally:
+        shutil.rmtree(place)
+
+
+def wait_until_open(port: int, process: WatchedProcess) -> None:
+    while True:
+        try:
+            socket.create_connection((LOOPBACK, port)).close()
+        except ConnectionRefusedError:
+            assert process.running, process.output()
+        else:
+            return
+
+
+def write_certificate(place: Path) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
+    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real time
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - A_WHILE)
+        .not_valid_after(now + A_WHILE)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .sign(key, SHA256())
+    )
+    told = certificate.public_bytes(Encoding.PEM).decode()
+    (place / "tls_certificate").write_text(told)
+    (place / "tls_key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return told

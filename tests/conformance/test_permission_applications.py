@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gatehouse.admin.model.assignments import PeopleWanted
 from gatehouse.admin.model.paging import Wanted
 from gatehouse.admin.model.schema_versions import VersionNotFound
 from gatehouse.permissions.documents.conditions import parse_condition
@@ -15,6 +16,8 @@ from gatehouse.permissions.model.schema_version import VERSIONS_MOST, How, Tally
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment, UserRecord
 from gatehouse.permissions.store import Edited
+from gatehouse.storage.admin import assignments as assignment_lists
+from gatehouse.storage.admin.assignments import AssignmentListStorage
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.permissions.applications import reserve_id
@@ -264,6 +267,29 @@ async def test_holders_are_distinct_users_with_an_unexpired_assignment_anywhere(
     await world.user_records.edit_record(SHOP, BOB, becoming(scopes=bob), NOW)
     assert await world.applications.role_holders(SHOP, NOW) == {"moderator": 2}
     assert await world.applications.role_holders(SHOP, NOW - 1) == {"moderator": 2, "guest": 1}
+    assert await world.applications.holders_of(SHOP, {"guest", "nobody"}, NOW - 1) == {"guest": 1}
+    assert await world.applications.holders_of(SHOP, set(), NOW) == {}
+
+
+@pytest.mark.parametrize(("sorted_most", "order"), [(9, "cab"), (2, "abc")], ids=("few", "many"))
+async def test_people_with_something_in_an_application_are_listed_a_page_at_a_time(
+    world: Storage, monkeypatch: pytest.MonkeyPatch, sorted_most: int, order: str
+) -> None:
+    """Each once, wherever it is written: few by nick, many by id."""
+    monkeypatch.setattr(assignment_lists, "SORTED_MOST", sorted_most)
+    await create_application(world, "moderator", "guest", project_id="mind_games")
+    ids = {"a": "2000000001", "b": "2000000002", "c": "2000000003"}
+    for letter, nick in zip(ids, ("Mia", "Zoe", "Ann"), strict=True):
+        await a_person(world, ids[letter], nick=nick)
+    scopes = {ids["a"]: {ROOT: holding("moderator", "guest"), P: holding("guest")}, ids["b"]: {P: holding("guest")}}
+    for user_id, held in scopes.items():
+        await world.user_records.edit_record(SHOP, user_id, becoming(scopes=held), NOW)
+    entry = {"user": {"kick": {"value": True}}}
+    await world.user_records.edit_record(SHOP, ids["c"], becoming(scopes={ROOT: holding(private_data=entry)}), NOW)
+    lists = AssignmentListStorage(world.runner)
+    pages = [await lists.people(SHOP, PeopleWanted(wanted=Wanted(page=number, size=2))) for number in (1, 2, 3)]
+    assert [one.user_id for page in pages for one in page.rows] == [ids[letter] for letter in order]
+    assert [(len(page.rows), page.total) for page in pages] == [(2, 3), (1, 3), (0, 3)]
 
 
 async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:

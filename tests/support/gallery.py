@@ -353,6 +353,9 @@ STATES: Final[Mapping[str, PageContext]] = {
         return_to="https://atlas.studio.example/cb?error=access_denied",
         why=WHY_DENIED,
     ),
+    "access-denied-device": page.AccessDeniedContext(
+        application="Sofa TV", login=ANNA, ask=("Mind Games",), on_device=True, why=WHY_DENIED
+    ),
     "access-denied": page.AccessDeniedContext(
         csrf=CSRF,
         interaction=ASK,

@@ -10,6 +10,7 @@ from gatehouse.oauth.device_occasion import DeviceOccasion
 from gatehouse.oauth.ports import ApplicationRules
 from gatehouse.throttle.volume import Volume, VolumeLimit
 from gatehouse.web.browser import Browsers
+from gatehouse.web.oauth.denied_page import DeniedPage
 from gatehouse.web.oauth.device import ASKING, DeviceAuthorizationEndpoint, DevicePages
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.routes.table import Endpoint
@@ -34,6 +35,7 @@ def device_endpoints(
     authentication: ClientAuthentication,
     interactions: Interactions,
     browsers: Browsers,
+    denied_page: DeniedPage,
     pages: Pages,
 ) -> list[Endpoint]:
     desk = DeviceDesk(store=house.storage.device_requests, guesses=guessing.guesses(house), clock=house.clock)
@@ -44,5 +46,12 @@ def device_endpoints(
         volume=Volume({ASKING: VolumeLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
         base_url=house.settings.server.base_url,
     )
-    shown = DevicePages(desk=desk, interactions=interactions, browsers=browsers, pages=pages)
+    shown = DevicePages(
+        desk=desk,
+        clients=house.storage.oauth,
+        interactions=interactions,
+        browsers=browsers,
+        denied_page=denied_page,
+        pages=pages,
+    )
     return [asked.endpoint(), *shown.endpoints()]

@@ -134,6 +134,7 @@ def oauth_endpoints(house: House, them: People, *, pages: Pages) -> list[Endpoin
             authentication=rooms.authentication,
             interactions=them.interactions,
             browsers=browsers,
+            denied_page=denied_page(house, them, pages),
             pages=pages,
         ),
         *logout_endpoints(
@@ -155,10 +156,14 @@ def authorize_endpoints(house: House, them: People, *, pages: Pages) -> list[End
         interactions=them.interactions,
         browsers=browsers_of(house, them),
         error_page=ClientErrorPage(administrators=Administrators(house.reading), pages=pages),
-        denied_page=DeniedPage(reasons=denied_reasons(house, them.game.rules), owners=owners_of(house), pages=pages),
+        denied_page=denied_page(house, them, pages),
         volume=Volume({BEGINNING: VolumeLimit(rates.login)} if rates.enabled else {}, clock=house.clock),
     )
     return [*DiscoveryEndpoints(document).endpoints(), *authorize.endpoints()]
+
+
+def denied_page(house: House, them: People, pages: Pages) -> DeniedPage:
+    return DeniedPage(reasons=denied_reasons(house, them.game.rules), owners=owners_of(house), pages=pages)
 
 
 def token_endpoints(house: House, rooms: OAuthRooms) -> list[Endpoint]:

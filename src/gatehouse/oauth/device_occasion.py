@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlencode
 
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.events import Event
@@ -25,6 +26,7 @@ USER_CODE: Final = "user_code"
 CLIENT: Final = "client_id"
 DONE: Final = "/device/done"
 NOT_DONE: Final = "/device/cancelled"
+DENIED: Final = "/device/denied"
 
 
 def ask_of(request: DeviceRequest) -> Mapping[str, str]:
@@ -88,7 +90,8 @@ class DeviceOccasion:
             raise InteractionGone
         client = await self._clients.client(request.client_id)
         if not await lets_in(self._rules, await self._accounts.user(proof.user_id), client):
-            return await self.refuse(interaction, origin)
+            await self.refuse(interaction, origin)
+            return f"{DENIED}?{urlencode({CLIENT: client.client_id})}"
         if not client.first_party:
             await self._consents.give(proof.user_id, client, request.scopes, origin)
         details: Details = {"client": client.client_id, "scope": " ".join(request.scopes), "device": True}

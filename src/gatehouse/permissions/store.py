@@ -105,6 +105,9 @@ class ApplicationStore(Protocol):
     async def role_holders(self, application_id: int, now: int) -> Mapping[str, int]:
         """How many users are assigned each role, by role key: distinct, unexpired, in any scope."""
 
+    async def holders_of(self, application_id: int, keys: Collection[str], now: int) -> Mapping[str, int]:
+        """The same of these roles only: of limited ones there are never many."""
+
 
 class UserRecordStore(Protocol):
     async def edit_record(

@@ -17,7 +17,7 @@ from gatehouse.interaction.model import Step, proof_of_session, with_proof
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.device import LETTERS
 from gatehouse.storage.tables.oauth import device_requests
-from tests.support.builders import a_record
+from tests.support.builders import ORIGIN, a_record
 from tests.support.oauth import TOKEN, Relying, a_public_client, an_oidc_client, claims_of, refused, told
 from tests.support.permission_builders import create_application
 from tests.support.service import Service
@@ -236,14 +236,41 @@ async def test_of_many_polls_at_once_one_gets_the_tokens(tv: Relying, visitor: V
     assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400, 400]
 
 
-async def test_what_the_application_does_not_let_in_is_not_signed_in(service: Service, visitor: Visitor) -> None:
+async def test_what_the_application_does_not_let_in_is_not_signed_in(
+    service: Service, tv: Relying, visitor: Visitor
+) -> None:
+    """The page says which application and, to whoever administers, which rule."""
     application = await create_application(service.house.storage, settings={"restricted_domains": ["other.example"]})
-    tv = await a_public_client(
-        service, "tv", redirect_uris=(), device_grant=True, application_id=application.application_id
+    open_to_all, shop = (
+        tv,
+        await a_public_client(
+            service,
+            "shop",
+            name="Shop TV",
+            redirect_uris=(),
+            device_grant=True,
+            application_id=application.application_id,
+        ),
     )
-    given = await ask(tv)
-    assert "Nobody was signed in" in (await answered(visitor, given["user_code"], "confirm")).text
-    assert refused(await poll(tv, given["device_code"])) == (400, "access_denied")
+    given = await ask(shop)
+    page = await answered(visitor, given["user_code"], "confirm")
+    assert page.status_code == 403
+    assert "this account may not use <strong><bdi>Shop TV</bdi></strong>" in page.text
+    assert "nobody was signed in there" in page.text
+    assert "Which rule refused" not in page.text
+    assert refused(await poll(shop, given["device_code"])) == (400, "access_denied")
+    for client_id in (open_to_all.client.client_id, "nobody"):  # says nothing of what refuses nobody
+        assert "Nobody was signed in" in (await visitor.get(f"/device/denied?client_id={client_id}")).text
+    await service.house.administration.create(
+        login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
+    )
+    ada = Visitor(service)
+    await ada.sign_in("ada@studio.example")
+    told_why = (await ada.get("/device/denied?client_id=shop")).text
+    assert "Which rule refused" in told_why
+    assert "restricted_domains" in told_why
+    assert "/console/access/check?user_id=" in told_why
+    await ada.client.aclose()
 
 
 async def test_whoever_is_blocked_before_the_device_asks_again_is_not_signed_in(

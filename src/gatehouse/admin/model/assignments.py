@@ -43,7 +43,7 @@ class AssignedLine:
 
 class AssignmentListStore(Protocol):
     async def people(self, application_id: int, asked: PeopleWanted) -> Page[PersonLine]:
-        """By nick; the whole list of everyone by id."""
+        """By nick; a list of more than a thousand that nobody searched for, by id."""
 
     async def named(self, user_ids: Collection[str]) -> Mapping[str, PersonLine]:
         """Those of them that exist, by id."""

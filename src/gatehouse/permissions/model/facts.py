@@ -61,6 +61,11 @@ class ApplicationModel:
     schema: ApplicationSchema
     roles: Mapping[str, Role]  # by key
 
+    @property
+    def limited(self) -> frozenset[str]:
+        """Keys of the roles that only so many may hold."""
+        return frozenset(key for key, role in self.roles.items() if role.user_limit)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectModel:

@@ -40,8 +40,8 @@ class Explained:
     async def of(self, case: Case, application_id: int, question: Question, address: Address | None) -> Explanation:
         """All of it: who may hear what is for others to decide."""
         model, now = case.models[application_id], self._clock.now()
-        limited = any(role.user_limit for role in model.roles.values())
-        holders = await self._applications.role_holders(application_id, now) if limited else NOT_COUNTED
+        limited = model.limited
+        holders = await self._applications.holders_of(application_id, limited, now) if limited else NOT_COUNTED
         return explain(
             model,
             case.facts,

@@ -12,8 +12,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
 from gatehouse.permissions.evaluation.gathering import SourceKind, situation
+from gatehouse.permissions.evaluation.reading import state_of
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
-from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.asked import counting
@@ -25,6 +26,7 @@ EXAMINED_MOST: Final = 5_000  # candidates of one page
 GROWTH: Final = 4  # each look reads so many more than the one before, when that found too few
 LOOK_MOST: Final = 1_000
 TRIES: Final = 20
+MODELS_MOST: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class WhoCan:
     def __init__(self, *, crowds: CrowdStore, clock: Clock) -> None:
         self._crowds = crowds
         self._clock = clock
+        self._models: dict[ApplicationState, ApplicationModel] = {}
 
     async def page(self, application_id: int, ask: MatrixAsk) -> Matrix:
         """It may be short, and still be followed by another. Whoever may ask was decided before."""
@@ -90,11 +93,17 @@ class WhoCan:
         """Read beside the very outline that tells who the candidates are."""
         projects = frozenset({ask.scope.project_id}) - {""}
         for _ in range(TRIES):
-            outline = await self._crowds.outline(application_id, projects)
+            outline = self._known(await self._crowds.outline(application_id, projects))
             crowd = await self._crowds.crowd(candidates(outline, ask), projects, after=after, limit=limit)
             if crowd.outline.versions == outline.versions:
-                return crowd
+                return replace(crowd, outline=self._known(crowd.outline))
         raise Unavailable("the permission model changes faster than it can be read")
+
+    def _known(self, outline: Outline) -> Outline:
+        """With the model read first, which is compiled already, for as long as it is the same one."""
+        if len(self._models) >= MODELS_MOST:
+            self._models.clear()
+        return replace(outline, model=self._models.setdefault(state_of(outline.model), outline.model))
 
 
 def candidates(outline: Outline, ask: MatrixAsk) -> Candidates:

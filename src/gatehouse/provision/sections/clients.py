@@ -119,8 +119,12 @@ def removal(client: Client) -> Change:
 
 
 def document(client: Client, tools: Tools, *, secrets: bool) -> Document:
+    return {**open_document(client), **(secrets_document(client, tools) if secrets else {})}
+
+
+def open_document(client: Client) -> Document:
+    """Without its secrets: applied, it keeps those there are."""
     given = {name: getattr(client, name) for name in FIELDS}
     given |= {name: list(given[name]) for name in LISTS} | {"profile": client.profile.value}
     given |= written_tables(client)
-    hidden = secrets_document(client, tools) if secrets else {}
-    return {"client_id": client.client_id, **given, **hidden}
+    return {"client_id": client.client_id, **given}

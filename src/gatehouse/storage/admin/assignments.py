@@ -3,20 +3,21 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, or_, select, union
+from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, or_, select, union, union_all
 from sqlalchemy.types import Text
 
 from gatehouse.admin.model.assignments import AssignedLine, PeopleWanted, PersonLine
-from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.paging import Page, Wanted
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ResourceKind, Scope
-from gatehouse.storage.admin.searching import ESCAPE, SEARCH, Listing, anywhere, found_in
+from gatehouse.storage.admin.searching import ESCAPE, OFFSET, SEARCH, SIZE, Listing, anywhere, found_in
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import roles
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
+SORTED_MOST: Final = 1_000  # people with roles in one application; so many are put in the order of their nicks
 _HERE: Final = bindparam("application_id", type_=BigInteger())
 _LOGIN: Final = bindparam("login", type_=Text())
 _EXACT_ID: Final = bindparam("exact_id", type_=Text())
@@ -30,6 +31,7 @@ _HOLDERS: Final = tuple(
     select(table.c.user_id).where(table.c.application_id == _HERE)
     for table in (role_assignments, scope_records, user_records)
 )
+_WITHIN: Final = bindparam("within", type_=BigInteger())  # the end of the page
 _NAMED_WHOLE: Final = (
     select(users.c.user_id).where(users.c.user_id == _EXACT_ID),
     select(users.c.user_id).where(users.c.login_key == _EXACT_KEY),
@@ -49,6 +51,17 @@ def _listing(
     return Listing(of(select(*_LINE)).order_by(*order), counted=counted, searched=bool(where))
 
 
+def _by_id() -> Select[Any]:
+    """A page of holders without reading the others: the first of all are among the first of each table."""
+    firsts = [one.distinct().order_by(one.selected_columns.user_id).limit(_WITHIN).subquery() for one in _HOLDERS]
+    those = union(*(select(first.c.user_id) for first in firsts)).subquery()
+    page = select(those.c.user_id).order_by(those.c.user_id).limit(SIZE).offset(OFFSET).subquery()
+    return select(*_LINE).join(page, page.c.user_id == users.c.user_id).order_by(users.c.user_id)
+
+
+_EVERY_HOLDER: Final = union_all(*_HOLDERS).subquery()
+COUNT_HOLDERS = Statement(select(func.count(_EVERY_HOLDER.c.user_id.distinct()).label("total")))
+HOLDERS_BY_ID = Statement(_by_id())
 # The four ways of asking; the whole list of everyone is by id, which no database has to sort.
 LISTS: Final = {
     (True, True): _listing(_FOUND, order=_BY_NICK),
@@ -94,6 +107,10 @@ ASSIGNED = Statement(
 
 def people(application_id: int, asked: PeopleWanted) -> Verb[Page[PersonLine]]:
     search = asked.wanted.search
+    if not search and not asked.everyone:
+        (counted,) = yield COUNT_HOLDERS(application_id=application_id)
+        if counted.total > SORTED_MOST:
+            return (yield from holders(application_id, asked.wanted, counted.total))
     params: dict[str, Any] = {} if asked.everyone else {"application_id": application_id}
     if search:
         whole = anywhere(search)[1:-1] if asked.by_address else ""
@@ -101,6 +118,13 @@ def people(application_id: int, asked: PeopleWanted) -> Verb[Page[PersonLine]]:
     if search and not asked.everyone:
         params |= {"exact_id": search, "exact_key": search.lower() if asked.by_address else ""}
     return (yield from LISTS[asked.everyone, bool(search)].page(asked.wanted, _person, **params))
+
+
+def holders(application_id: int, wanted: Wanted, total: int) -> Verb[Page[PersonLine]]:
+    """Many of them: by id, as everybody is."""
+    within = wanted.offset + wanted.size
+    rows = yield HOLDERS_BY_ID(application_id=application_id, within=within, offset=wanted.offset, size=wanted.size)
+    return Page(rows=[_person(row) for row in rows], total=total, number=wanted.page, size=wanted.size)
 
 
 def _person(row: Row) -> PersonLine:

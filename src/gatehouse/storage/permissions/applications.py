@@ -16,7 +16,7 @@ from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.store import Change, NewApplication
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.application_rows import WHOLE, application_of, key_columns
-from gatehouse.storage.permissions.record_checks import role_holders
+from gatehouse.storage.permissions.record_checks import holders_of, role_holders
 from gatehouse.storage.permissions.records import give
 from gatehouse.storage.permissions.schema_versions import forget_versions
 from gatehouse.storage.permissions.schemas import edit_schema, insert_schema
@@ -170,6 +170,7 @@ class ApplicationStorage(Stored):
     edit_application = act(edit_application)
     edit_schema = act(edit_schema)
     role_holders = look(role_holders)
+    holders_of = look(holders_of)
 
 
 def _columns(one: Application) -> dict[str, object]:

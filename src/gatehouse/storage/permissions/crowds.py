@@ -78,9 +78,14 @@ EVERYONE = Statement(
 
 @cache
 def _found_by(ways: frozenset[str]) -> Statement:
-    found = union(*(one for way in sorted(ways) for one in _WAYS[way])).subquery()
-    user_id = found.c.user_id
-    return Statement(select(user_id).where(user_id > bindparam("after")).order_by(user_id).limit(bindparam("most")))
+    """The first of all are among the first of each way, so that none of them is followed to its end."""
+    firsts = [_first(one).subquery() for way in sorted(ways) for one in _WAYS[way]]
+    return Statement(_first(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id)))
+
+
+def _first(those: Select[Any]) -> Select[Any]:
+    user_id = those.selected_columns.user_id
+    return those.where(user_id > bindparam("after")).distinct().order_by(user_id).limit(bindparam("most"))
 
 
 def outline(application_id: int, project_ids: Collection[str]) -> Verb[Outline]:

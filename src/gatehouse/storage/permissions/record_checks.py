@@ -1,6 +1,6 @@
 """What must hold of records that are about to be written: their roles exist, no limit is exceeded (R5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import and_, bindparam, func, select
@@ -130,6 +130,11 @@ def refuse_full(application_id: int, limits: Mapping[str, int], now: int) -> Ver
 
 def role_holders(application_id: int, now: int) -> Verb[Mapping[str, int]]:
     rows = yield HOLDERS(application=application_id, now=now)
+    return {row.role_key: row.holders for row in rows}
+
+
+def holders_of(application_id: int, keys: Collection[str], now: int) -> Verb[Mapping[str, int]]:
+    rows = yield HOLDERS_OF(application=application_id, keys=sorted(keys), now=now)
     return {row.role_key: row.holders for row in rows}
 
 

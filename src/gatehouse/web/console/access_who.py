@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -127,7 +127,8 @@ class WhoScreens:
         about = await self._desk.about(guest, application_id)
         refuse_about_everybody(about.standing)
         model = about.standing.application()
-        rules = chosen(about, query.rules)
+        offered = [rule for rule, _ in rules_of(about)]
+        rules = chosen(offered, query.rules)
         scope = await self._scope(about, query.project_id.strip())
         people = await self._searched(about, query.q)
         most = COLUMNS_IN_FILE if query.format else COLUMNS_MOST
@@ -153,7 +154,7 @@ class WhoScreens:
             scope=scope,
             call=api_call(application_id, ask) if rules else None,
             asked=True,
-            may_read_schema=bool(rules_of(about)),
+            may_read_schema=bool(offered),
         )
 
     async def _scope(self, about: Guest, name: str) -> Scope:
@@ -177,11 +178,12 @@ class WhoScreens:
 
     async def _rows(self, application_id: int, rows: Sequence[PersonRow], ask: MatrixAsk) -> Sequence[WhoRow]:
         names = await self._names.people([row.user_id for row in rows])
+        asked = {rule: question(application_id, rule, ask.scope) for rule in ask.rules}
         return [
             WhoRow(
                 user_id=row.user_id,
                 nick=names[row.user_id].nick if row.user_id in names else "",
-                cells=[cell_of(application_id, row, rule, ask.scope) for rule in ask.rules],
+                cells=[cell_of(row, rule, query) for rule, query in asked.items()],
             )
             for row in rows
         ]
@@ -201,10 +203,9 @@ class WhoScreens:
         return [self._desk.shown("/access/who", self.show)]
 
 
-def chosen(about: Guest, text: str) -> Sequence[Rule]:
-    """The rules that begin so. Who may not read the schema names them whole."""
+def chosen(offered: Sequence[Rule], text: str) -> Sequence[Rule]:
+    """The rules that begin so. Who may not read the schema is offered none, and names them whole."""
     wanted = [part.strip() for part in text.split(",") if part.strip()]
-    offered = [rule for rule, _ in rules_of(about)]
     if offered:
         return [rule for rule in offered if not wanted or begins(rule, wanted)]
     return [rule for part in wanted for rule in read_rule(part, "rules").rules]
@@ -223,14 +224,18 @@ def kept(query: WhoQuery) -> str:
     return f"{urlencode({name: getattr(query, name) for name in names if getattr(query, name)})}&"
 
 
-def cell_of(application_id: int, row: PersonRow, rule: Rule, scope: Scope) -> WhoCell:
+def question(application_id: int, rule: Rule, scope: Scope) -> str:
+    """The query that asks for the rule's explanation; only the person is missing."""
     project = {"project_id": scope.project_id} if scope.project_id else {}
-    asked = {"user_id": row.user_id, "application_id": application_id, "rule": str(rule), **project}
+    return urlencode({"application_id": application_id, "rule": str(rule), **project})
+
+
+def cell_of(row: PersonRow, rule: Rule, asked: str) -> WhoCell:
     cell = row.cells.get(rule)
     return WhoCell(
         mark=mark_of(cell) if cell else "",
         until=cell.until if cell else 0,
-        why=f"{HERE.path}/check?{urlencode(asked)}",
+        why=f"{HERE.path}/check?user_id={quote(row.user_id)}&{asked}",
     )
 
 

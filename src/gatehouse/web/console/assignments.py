@@ -228,7 +228,10 @@ class UsersTable:
         return [root, *sorted(choices, key=lambda one: one.title.lower())[:SCOPES_MOST]]
 
     async def holders(self, model: ApplicationModel) -> Mapping[str, int]:
-        return await self._applications.role_holders(model.application.application_id, self._clock.now())
+        """Of limited roles: of others nobody asks how many there are."""
+        if not model.limited:
+            return {}
+        return await self._applications.holders_of(model.application.application_id, model.limited, self._clock.now())
 
     def columns(
         self, guest: Guest, model: ApplicationModel, chosen: ScopeChoice, holders: Mapping[str, int]

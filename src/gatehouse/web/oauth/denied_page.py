@@ -3,11 +3,14 @@
 Everybody else goes back to the client at once (RFC 6749 §4.1.2.1, checklist AZ-31).
 """
 
+from dataclasses import replace
+
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignedIn
+from gatehouse.accounts.model import SignedIn, User
 from gatehouse.oauth.model import Client
+from gatehouse.web.browser import is_full
 from gatehouse.web.pages.consent import Owners
 from gatehouse.web.pages.contexts import AccessDeniedContext
 from gatehouse.web.pages.denied import DeniedReasons
@@ -29,12 +32,21 @@ class DeniedPage:
         why = await self._reasons.why(signed_in, (client.application_id,))
         if why is None:
             return None
-        owner = await self._owners.owner(client.application_id)
-        context = AccessDeniedContext(
-            application=client.name,
-            login=signed_in.user.login or "",
-            ask=(owner,) if owner else (),
-            return_to=return_to,
-            why=why,
-        )
-        return self._pages.show(request, context, account_lang=signed_in.user.lang)
+        context = await self._context(signed_in.user, client, client.application_id)
+        shown = replace(context, return_to=return_to, why=why)
+        return self._pages.show(request, shown, account_lang=signed_in.user.lang)
+
+    async def on_device(self, request: Request, signed_in: SignedIn | None, client: Client) -> Response | None:
+        """For everybody, since a device has no page of its own; None when nothing refuses him."""
+        if not is_full(signed_in) or client.application_id is None:
+            return None
+        user, application_id = signed_in.user, client.application_id
+        if not await self._reasons.is_refused(user, application_id):
+            return None
+        why = await self._reasons.why(signed_in, (application_id,))
+        shown = replace(await self._context(user, client, application_id), on_device=True, why=why)
+        return self._pages.show(request, shown, account_lang=user.lang)
+
+    async def _context(self, user: User, client: Client, application_id: int) -> AccessDeniedContext:
+        owner = await self._owners.owner(application_id)
+        return AccessDeniedContext(application=client.name, login=user.login or "", ask=(owner,) if owner else ())

@@ -8,16 +8,18 @@ from starlette.responses import Response
 
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.model import Step, proof_of_session
-from gatehouse.kernel.errors import TooMany
+from gatehouse.kernel.errors import NotFound, TooMany
 from gatehouse.oauth.client_authentication import ClientAuthentication
 from gatehouse.oauth.device import DeviceDesk, UnknownUserCode
 from gatehouse.oauth.device_occasion import KIND, ask_of
 from gatehouse.oauth.model import DeviceRequest
+from gatehouse.oauth.store import ClientStore
 from gatehouse.throttle.volume import Volume
 from gatehouse.web.browser import Browser, Browsers, is_full
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
+from gatehouse.web.oauth.denied_page import DeniedPage
 from gatehouse.web.pages.desk import Guarded, page_endpoint
 from gatehouse.web.pages.entrance import page_of
 from gatehouse.web.pages.paths import Path
@@ -48,6 +50,10 @@ class DeviceCodes(msgspec.Struct, frozen=True, kw_only=True):
 
 class UserCodeQuery(msgspec.Struct, frozen=True, kw_only=True):
     user_code: str = ""
+
+
+class DeniedQuery(msgspec.Struct, frozen=True, kw_only=True):
+    client_id: str = ""
 
 
 class UserCodeForm(Guarded, frozen=True, kw_only=True):
@@ -101,10 +107,21 @@ class DeviceAuthorizationEndpoint:
 
 
 class DevicePages:
-    def __init__(self, *, desk: DeviceDesk, interactions: Interactions, browsers: Browsers, pages: Pages) -> None:
+    def __init__(
+        self,
+        *,
+        desk: DeviceDesk,
+        clients: ClientStore,
+        interactions: Interactions,
+        browsers: Browsers,
+        denied_page: DeniedPage,
+        pages: Pages,
+    ) -> None:
         self._desk = desk
+        self._clients = clients
         self._interactions = interactions
         self._browsers = browsers
+        self._denied_page = denied_page
         self._pages = pages
 
     async def show(self, request: Request) -> Response:
@@ -143,6 +160,16 @@ class DevicePages:
     async def cancelled(self, request: Request) -> Response:
         return self._pages.show(request, DeviceDoneContext(is_signed_in=False))
 
+    async def denied(self, request: Request) -> Response:
+        """The application does not let this account in: which one, and whom to ask."""
+        browser = await self._browsers.read(request)
+        try:
+            client = await self._clients.client(read_query(request, DeniedQuery).client_id)
+        except NotFound:
+            return await self.cancelled(request)
+        denied = await self._denied_page.on_device(request, browser.signed_in, client)
+        return denied or await self.cancelled(request)
+
     def _form(
         self,
         request: Request,
@@ -163,4 +190,5 @@ class DevicePages:
             page_endpoint(
                 "GET", Path.DEVICE_CANCELLED, self.cancelled, name="device.cancelled", summary="Not signed in there"
             ),
+            page_endpoint("GET", Path.DEVICE_DENIED, self.denied, name="device.denied", summary="Not let in there"),
         ]

@@ -333,6 +333,7 @@ class AccessDeniedContext(PageContext):
     missing: str = ""  # the right that is missing
     ask: tuple[str, ...] = ()  # whom to ask: names or addresses
     return_to: str = ""  # where the application is told `access_denied`
+    on_device: bool = False  # which was told already
     why: WhyDenied | None = None
 
 

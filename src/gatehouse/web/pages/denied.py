@@ -28,6 +28,9 @@ class DeniedReasons:
         self._administrators = administrators
         self._refusals = refusals
 
+    async def is_refused(self, user: User, application_id: int) -> bool:
+        return await self._refusals.refused(user.user_id, (application_id,)) is not None
+
     async def why(self, signed_in: SignedIn | None, application_ids: Sequence[int]) -> WhyDenied | None:
         """None for everybody who does not administer, and when nothing keeps him out any more."""
         if not is_full(signed_in) or not await self._administrators.is_administrator(signed_in.user):

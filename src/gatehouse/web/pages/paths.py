@@ -24,6 +24,7 @@ class Path(StrEnum):
     DEVICE = "/device"  # GET form, ?user_code=; POST user_code
     DEVICE_DONE = "/device/done"
     DEVICE_CANCELLED = "/device/cancelled"
+    DEVICE_DENIED = "/device/denied"  # ?client_id=
     GAME_DONE = "/game/done"  # ?gsid=, as all of them
     GAME_CANCELLED = "/game/cancelled"
     GAME_WRONG_CODE = "/game/wrong-code"

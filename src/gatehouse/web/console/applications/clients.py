@@ -16,12 +16,14 @@ from gatehouse.oauth.clients import OLD_SECRET_LIVES
 from gatehouse.oauth.model import SCOPES, Client
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
+from gatehouse.provision.sections.clients import open_document
 from gatehouse.web.console.applications.client_forms import ClientForm, changed, form_of, new_client, new_form
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.applications.recipes import Snippet, recipe
 from gatehouse.web.console.applications.shown_once import Secret, show_once
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.editing import Clash, clashes
+from gatehouse.web.console.frame import written
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
@@ -58,6 +60,7 @@ class ClientContext(PageContext):
     administers: bool
     scopes: Sequence[str]
     algorithms: Sequence[str]
+    exported: str = ""  # the client as an export has it
     problem: Problem | None = None
     clashes: tuple[Clash, ...] = ()
 
@@ -223,6 +226,7 @@ class ClientScreens:
             administers=guest.rights.administers,
             scopes=SCOPES,
             algorithms=[alg.value for alg in Algorithm],
+            exported=written({"clients": [open_document(client)]}) if client else "",
             problem=problem,
             clashes=clashes(form, stored) if stale and stored is not None else (),
         )

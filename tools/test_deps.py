@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.toolchains import find_node
-from tests.support.finding import DOWNLOADS, find_chromium, find_pgbouncer, find_postgres
+from tests.support.finding import DOWNLOADS, find_chromium, find_faketime, find_pgbouncer, find_postgres
 
 from tools.client_deps import CLIENT_PROGRAMS
 from tools.getting import CouldNotGet, Program, Way, download_node, provide, run, unpack_wheel
@@ -137,6 +137,7 @@ PROGRAMS: Final = (
         download=Way(words="Node registry, @sparticuz/chromium", take=download_chromium),
     ),
     Program(name="optional PgBouncer", find=find_pgbouncer, system_package="pgbouncer"),
+    Program(name="optional libfaketime", find=find_faketime, system_package="libfaketime"),
 )
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the programs are that tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer.
+"""Where the programs are that tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer, libfaketime.
 
 Standard library only: `tools/test_deps.py` asks the same questions before anything is installed.
 """
@@ -49,6 +49,11 @@ def find_pgbouncer() -> Path | None:
     # Debian puts it where only root's PATH leads.
     found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
     return None if found is None else Path(found)
+
+
+def find_faketime() -> Path | None:
+    """The library that, loaded before all others, tells a program another time."""
+    return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
 
 
 def version_of(program: Path) -> str:

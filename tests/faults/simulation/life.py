@@ -56,10 +56,9 @@ class Life:
         for task in list(self._asking[name]):
             task.cancel()
         await asyncio.gather(*self._asking[name], return_exceptions=True)
-        leftovers = [task for task in (node.game.pulse._beating,) if task is not None]
-        for task in leftovers:
-            task.cancel()
-        await asyncio.gather(*leftovers, return_exceptions=True)
+        if node.game.pulse._beating is not None:
+            node.game.pulse._beating.cancel()
+            await asyncio.gather(node.game.pulse._beating, return_exceptions=True)
 
     def jump(self, name: str, seconds: int) -> None:
         if name in self._nodes:

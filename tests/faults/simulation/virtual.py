@@ -44,9 +44,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _write_to_self(self) -> None:
         """Nobody sleeps who would have to be woken."""
 
-    def run_in_executor(  # type: ignore[override]
-        self, executor: Executor | None, func: Callable[..., T], *args: object
-    ) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
         """On the loop, a little later: a thread would bring its own order of things."""
         del executor
         future: asyncio.Future[T] = self.create_future()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.toolchains import find_node
-from tests.support.finding import DOWNLOADS, find_chromium, find_nginx, find_pgbouncer, find_postgres
+from tests.support.finding import DOWNLOADS, find_chromium, find_faketime, find_nginx, find_pgbouncer, find_postgres
 
 from tools.client_deps import CLIENT_PROGRAMS
 from tools.getting import CouldNotGet, Program, Way, download_node, provide, run, unpack_wheel
@@ -138,6 +138,7 @@ PROGRAMS: Final = (
     ),
     Program(name="optional PgBouncer", find=find_pgbouncer, system_package="pgbouncer"),
     Program(name="optional nginx", find=find_nginx, system_package="nginx-light"),
+    Program(name="optional libfaketime", find=find_faketime, system_package="libfaketime"),
 )
 
 if __name__ == "__main__":

@@ -229,11 +229,12 @@ async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_oth
 
 
 @pytest.mark.usefixtures("anna")
-async def test_after_the_grace_a_repeat_is_reuse(storage: Storage) -> None:
+@pytest.mark.parametrize("now", [NOW + 15, NOW - 3_600])  # the clock went on, or back
+async def test_after_the_grace_a_repeat_is_reuse(storage: Storage, now: int) -> None:
     await begun(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
-    assert (await turn(storage, 1, NOW + 15, grace=10)).turn is Turn.REUSED
+    assert (await turn(storage, 1, now, grace=10)).turn is Turn.REUSED
 
 
 @pytest.mark.usefixtures("anna")

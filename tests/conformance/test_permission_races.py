@@ -85,7 +85,7 @@ async def test_of_many_saves_each_is_one_version_and_none_is_lost(world: Storage
     assert facts is not None
     assert (facts.records[SHOP].version, len(facts.records[SHOP].login)) == (TRIES, TRIES)
     shop = applications[SHOP]
-    assert (shop.schema.version, len(shop.roles)) == (1 + TRIES, 2 + TRIES)
+    assert (shop.schema.version, len(shop.roles), len(shop.schema.private_data)) == (1 + TRIES, 2 + TRIES, TRIES)
     assert (shop.application.version, len(shop.application.settings)) == (1 + TRIES, TRIES)
     project = (await world.projects.project("mind_games")).project
     assert (project.version, len(project.tags)) == (1 + 2 * TRIES, TRIES)

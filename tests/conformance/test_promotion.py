@@ -4,7 +4,7 @@ import asyncio
 
 from gatehouse.audit.events import Event
 from gatehouse.storage.opening import Storage
-from tests.support.builders import NOW, a_record, a_user
+from tests.support.builders import NOW, a_record, a_setup_link, a_user
 
 EPOCH = NOW * 1_000
 
@@ -25,10 +25,13 @@ async def test_another_timeline_ends_every_token_exactly_once(storage: Storage) 
     old, ahead = a_user(), a_user(rev=EPOCH + 5)
     for user in (old, ahead):
         await storage.accounts.create(user, a_record())
+    await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
     await notice(storage, "00000001")
+    assert await storage.accounts.setup_link_is_open(b"link", NOW)
     noticed = await asyncio.gather(*(notice(storage, "00000002") for _ in range(6)))
     assert sorted(noticed) == [False] * 5 + [True]
     assert (await storage.accounts.user(old.user_id)).rev == EPOCH
+    assert not await storage.accounts.setup_link_is_open(b"link", NOW)  # it may have been taken
     assert (await storage.accounts.user(ahead.user_id)).rev == EPOCH + 6
     assert [one.event for one in await storage.audit.newest(9, "", "installation.promoted")] == [
         "installation.promoted"

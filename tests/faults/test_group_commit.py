@@ -232,7 +232,7 @@ async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_write
         await storage.accounts.create(a_user(), a_record())
 
 
-async def test_fifty_writers_in_five_processes_and_a_long_reader_never_meet_a_locked_database(
+async def test_r14_fifty_writers_in_five_processes_and_a_long_reader_never_meet_a_locked_database(
     migrated_sqlite_url: str,
 ) -> None:
     connect(path_of(migrated_sqlite_url)).close()  # from now on the file is in WAL mode

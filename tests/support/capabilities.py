@@ -14,7 +14,14 @@ from typing import Final
 
 import pytest
 
-from tests.support.finding import OLDEST_POSTGRES, find_chromium, find_nginx, find_pgbouncer, find_postgres
+from tests.support.finding import (
+    OLDEST_POSTGRES,
+    find_chromium,
+    find_faketime,
+    find_nginx,
+    find_pgbouncer,
+    find_postgres,
+)
 
 SKIPPED_FOR: Final = "this machine has no "
 ON_CI: Final = os.environ.get("CI") == "true"  # noqa: TID251 - said by the machine, no setting of the service
@@ -31,6 +38,7 @@ POSTGRES: Final = Capability(name=f"PostgreSQL {OLDEST_POSTGRES} or newer", find
 CHROMIUM: Final = Capability(name="Chromium", find=cache(find_chromium))
 NGINX: Final = Capability(name="nginx", find=cache(find_nginx), optional=True)
 PGBOUNCER: Final = Capability(name="PgBouncer", find=cache(find_pgbouncer), optional=True)
+FAKETIME: Final = Capability(name="libfaketime", find=cache(find_faketime), optional=True)
 
 
 def require(capability: Capability, *, on_ci: bool = ON_CI) -> Path:

@@ -1,4 +1,4 @@
-"""Where the programs are that tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer, nginx.
+"""Where the programs are that tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer, nginx, libfaketime.
 
 Standard library only: `tools/test_deps.py` asks the same questions before anything is installed.
 """
@@ -54,6 +54,11 @@ def find_pgbouncer() -> Path | None:
 def find_nginx() -> Path | None:
     found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     return None if found is None else Path(found)
+
+
+def find_faketime() -> Path | None:
+    """The library that, loaded before all others, tells a program another time."""
+    return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
 
 
 def version_of(program: Path) -> str:

@@ -125,8 +125,9 @@ async def save_record(storage: Storage, _n: int) -> None:
 
 async def save_schema(storage: Storage, _n: int) -> None:
     def change(state: ApplicationModel) -> Edited[ApplicationModel]:
-        role = a_role(token_hex(8), SHOP)
-        return Edited(replace(state, roles={**state.roles, role.key: role}), [a_record()])
+        role, rule = a_role(token_hex(8), SHOP), {f"can_{token_hex(4)}": {"title": "May"}}
+        schema = replace(state.schema, private_data={**state.schema.private_data, **rule})
+        return Edited(replace(state, schema=schema, roles={**state.roles, role.key: role}), [a_record()])
 
     await storage.applications.edit_schema(SHOP, change)
 

@@ -43,10 +43,11 @@ class RefreshTokens:
         )
         return await self._signer.sign(claims)
 
-    async def read(self, token: str) -> Shown | None:
-        """None for whatever we did not sign as a refresh token, and for one past its end."""
+    async def read(self, token: str, *, whenever: bool = False) -> Shown | None:
+        """None for whatever we did not sign as a refresh token, and, unless `whenever`, for one past its end."""
+        verify = self._verifier.verify_whenever if whenever else self._verifier.verify
         try:
-            claims = await self._verifier.verify(token, RefreshClaims)
+            claims = await verify(token, RefreshClaims)
         except InvalidToken:
             return None
         grant_id, _, generation = claims.jti.partition(SEPARATOR)

@@ -71,15 +71,16 @@ class Revocation:
             await self._revoke(holder, client, origin)
 
     async def _holder(self, token: str) -> Holder | None:
-        bearer = await self._bearers.find(token)
+        """Whatever this clock says of the token: it may be wrong, and what was answered as revoked stays so (I16)."""
+        bearer = await self._bearers.find(token, whenever=True)
         if bearer is not None:
             return bearer.holder
-        found = await self._refreshed(token)
+        found = await self._refreshed(token, whenever=True)
         return None if found is None else found.holder
 
-    async def _refreshed(self, token: str) -> Refreshed | None:
+    async def _refreshed(self, token: str, *, whenever: bool = False) -> Refreshed | None:
         """Whose refresh token this is, if it is one of a living grant."""
-        shown = await self._refresh_tokens.read(token)
+        shown = await self._refresh_tokens.read(token, whenever=whenever)
         holder = None if shown is None else await self._store.by_id(shown.grant_id, self._clock.now())
         if shown is None or holder is None:
             return None

@@ -202,7 +202,8 @@ def turn(grant_id: str, generation: int, now: int, *, grace: int, reused: Callab
     newest = yield NEWEST(of=grant_id, now=now)
     if not newest or generation > newest[0].generation:
         return Turned(turn=Turn.GONE)
-    if generation == newest[0].generation - 1 and now - newest[0].refreshed_at < grace:
+    # Either way: where the clock went back the window must not stay open until it has caught up (faults I16).
+    if generation == newest[0].generation - 1 and abs(now - newest[0].refreshed_at) < grace:
         return _turned(Turn.REPEATED, newest[0])
     if (yield REVOKE(of=grant_id, now=now)):
         yield from record(reused())

@@ -1,5 +1,7 @@
 """A standby that became primary may have missed the last revocations: then everything issued before ends (R3).
 
+Links and whatever else can be taken once are spent, for it may have been taken already; so does a restore.
+
 PostgreSQL starts a new timeline at every promotion, and at every point-in-time restore.
 """
 
@@ -13,9 +15,10 @@ from gatehouse.storage.installation import EPOCH, fact, state, state_once
 from gatehouse.storage.runner import Stored, act
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.installation import installation
+from gatehouse.storage.tables.installation import installation, once
 
 TIMELINE: Final = "timeline"
+MILLISECONDS: Final = 1_000
 
 TAKE_OVER = Statement(
     update(installation)
@@ -26,6 +29,7 @@ TAKE_OVER = Statement(
 RAISE_ALL = Statement(
     update(users).values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")))
 )
+SPEND_ALL = Statement(update(once).where(once.c.taken_at == 0).values(taken_at=bindparam("now")))
 
 
 def note_timeline(timeline: str, *, lossless: bool, epoch: int, entry: Record) -> Verb[bool]:
@@ -40,6 +44,7 @@ def note_timeline(timeline: str, *, lossless: bool, epoch: int, entry: Record) -
     if seen == timeline or not (yield TAKE_OVER(seen=seen, now=timeline)) or lossless:
         return False
     yield RAISE_ALL(epoch=epoch)
+    yield SPEND_ALL(now=epoch // MILLISECONDS)
     yield from state(EPOCH, str(epoch))
     yield from record(entry)
     return True

@@ -11,6 +11,10 @@ BUSY_MILLISECONDS: Final = 5_000  # how long a write waits for the command line'
 TRY_AGAIN_MILLISECONDS: Final = 50
 WAL_KEPT_BYTES: Final = 64 * 2**20
 SYNCHRONOUS_FULL: Final = 2
+UNUSABLE: Final = (
+    *(apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError),
+    *(apsw.CorruptError, apsw.NotADBError),  # nothing read from it is to be believed (faults I12)
+)
 
 
 def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
@@ -56,7 +60,7 @@ def execute(connection: apsw.Connection, step: Step) -> list[Row]:
 
 def as_storage_error(error: Exception) -> Exception:
     """Tell a database that cannot write now (503, try again) from a mistake of ours (500)."""
-    if isinstance(error, apsw.FullError | apsw.IOError | apsw.BusyError | apsw.LockedError | apsw.CantOpenError):
+    if isinstance(error, UNUSABLE):
         return Unavailable(f"SQLite: {error}")
     if isinstance(error, apsw.ConstraintError):
         return Conflict(str(error))

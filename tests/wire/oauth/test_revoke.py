@@ -154,3 +154,15 @@ async def test_rfc_7009_wants_the_client_to_prove_itself(
     assert (await tried({}, client_id="app")).status_code == 200  # a public client, of its own tokens only
     assert told(await shelf.userinfo(tokens["access_token"]))
     assert app.client.public
+
+
+@pytest.mark.parametrize("kind", ["refresh_token", "access_token"])
+@pytest.mark.parametrize("wrong_by", [-3_600, 7_200])
+async def test_r10_what_was_revoked_while_the_clock_was_wrong_is_dead_when_it_is_right(
+    service: Service, web: Relying, anna: User, kind: str, wrong_by: int
+) -> None:
+    tokens = await given(web, anna)
+    service.clock.set_back(-wrong_by)
+    assert (await service.client.post(RFC_7009, data={**secret_of(web), "token": tokens[kind]})).status_code == 200
+    service.clock.set_back(wrong_by)
+    await everything_is_dead(web, tokens)

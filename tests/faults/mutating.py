@@ -1,0 +1,92 @@
+"""Takes one precaution out of a copy of the program and runs the test that should miss it (faults R-31).
+
+The sources that everybody works on are never touched: a copy of them comes first on the path of the test.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.support.processes import inherited_environment
+
+ROOT: Final = Path(__file__).parents[2]
+LISTED: Final = Path(__file__).parent / "mutations" / "mutations.toml"
+PATIENCE: Final = 300.0  # seconds for one test
+FAILED: Final = 1  # pytest's word for tests that ran and failed; collecting nothing has another
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+    quick: bool = False
+
+    def apply(self, package: Path) -> None:
+        place = package / self.file
+        text = place.read_text()
+        assert text.count(self.old) == 1, f"{self.file} holds what {self.name!r} changes {text.count(self.old)} times"
+        place.write_text(text.replace(self.old, self.new))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    code: int
+    said: str
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Of which tests an assertion failed; a test whose preparation failed has seen nothing."""
+        lines = self.said.splitlines() if self.code == FAILED else []
+        return tuple(line.removeprefix("FAILED ").partition(" ")[0] for line in lines if line.startswith("FAILED "))
+
+
+def mutations() -> list[Mutation]:
+    return [Mutation(**one) for one in tomllib.loads(LISTED.read_text())["mutation"]]
+
+
+def tried(mutation: Mutation, directory: Path) -> Verdict:
+    package = directory / "gatehouse"
+    shutil.copytree(ROOT / "src" / "gatehouse", package, ignore=shutil.ignore_patterns("__pycache__"))
+    mutation.apply(package)
+    return run(mutation.test, directory)
+
+
+def run(test: str, directory: Path) -> Verdict:
+    """Run the test with what lies in `directory` before anything else on the path."""
+    finished = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            test,
+            "-rfE",
+            "-p",
+            "no:cacheprovider",
+            "--basetemp",
+            str(directory / "tmp"),
+        ],
+        cwd=ROOT,
+        env=surroundings(directory),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    return Verdict(code=finished.returncode, said=finished.stdout)
+
+
+def surroundings(directory: Path) -> Mapping[str, str]:
+    """Ours without what pytest and `make faults` have put into it: one short run is enough to see a mutation."""
+    path = os.pathsep.join((str(directory), str(ROOT)))
+    ours = inherited_environment({"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
+    return {name: value for name, value in ours.items() if not name.startswith(("PYTEST_", "FAULT_"))}

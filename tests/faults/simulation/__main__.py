@@ -1,0 +1,71 @@
+"""Runs schedules and prints what broke; the same seeds end in the same digest wherever they are run."""
+
+import argparse
+import asyncio
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from tests.faults.disk import Disk
+from tests.faults.simulation.schedule import Outcome, run
+from tests.faults.simulation.world import make_world
+from tests.support.processes import inherited_environment
+
+HASH_SEED: Final = "PYTHONHASHSEED"  # else sets of texts are gone through in another order each time
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - nothing of a simulated life need outlive it
+
+
+def main() -> int:
+    asked = arguments()
+    logging.disable(logging.CRITICAL)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
+        world = asyncio.run(make_world(Path(name)))
+        disk = Disk()
+        seeds = [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
+        broken, asked_in_all, faults, digest = 0, 0, 0, hashlib.sha256()
+        for seed in seeds:
+            disk.done.clear()
+            outcome = run(seed, world, Path(name), disk)
+            asked_in_all += len(outcome.history.ops)
+            faults += len(outcome.history.events) + sum(op.result == "info" for op in outcome.history.ops)
+            digest.update("\n".join(outcome.history.told()).encode())
+            broken += bool(outcome.problems)
+            tell(outcome, whole=asked.seed is not None)
+        disk.unregister()
+    say(f"{len(seeds)} schedules, {asked_in_all} operations, {faults} met a fault, {broken} broke an invariant")
+    say(f"seeds {seeds[0]} to {seeds[-1]}, digest {digest.hexdigest()[:16]}")
+    return 1 if broken else 0
+
+
+def tell(outcome: Outcome, *, whole: bool) -> None:
+    if whole:
+        say("\n".join(outcome.history.told()))
+    for problem in outcome.problems:
+        say(f"seed {outcome.seed}: {problem}")
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.simulation")
+    parser.add_argument("--seeds", type=int, default=100, help="how many")
+    parser.add_argument("--from", type=int, default=1, dest="first", help="the first of them")
+    parser.add_argument("--seed", type=int, help="only this one, told step by step")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    if os.environ.get(HASH_SEED) != "0":  # noqa: TID251 - Python's own
+        again = [sys.executable, "-m", "tests.faults.simulation", *sys.argv[1:]]
+        os.execve(sys.executable, again, inherited_environment({HASH_SEED: "0"}))  # noqa: S606 - itself, once more
+    sys.exit(main())

@@ -1,0 +1,251 @@
+"""Codes and refresh families (W1), and what ends them: revocation, reuse, a blocked account (W5)."""
+
+import asyncio
+from dataclasses import dataclass, field
+from secrets import token_hex, token_urlsafe
+from typing import Final
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import Refused
+from gatehouse.oauth.client_authentication import Credentials
+from gatehouse.oauth.issue import TokenSet
+from gatehouse.oauth.token_endpoint import TokenRequest
+from gatehouse.oauth.vocabulary import GrantName
+from tests.faults.simulation.history import History, Op, Result
+from tests.faults.simulation.life import ADDRESS, Life, Question
+from tests.faults.simulation.node import Node
+from tests.faults.simulation.world import World
+from tests.support.oauth import DAY, REDIRECT, a_grant, claims_of, proof
+
+CODE_SECONDS: Final = 600
+FAMILY: Final = ("redeem", "refresh", "identify")
+
+
+@dataclass(slots=True, kw_only=True)
+class Family:
+    """One grant, and every token that ever came of it."""
+
+    grant_id: str
+    user_id: str
+    code: str
+    is_peaceful: bool  # nobody tries anything with it that could end it
+    refresh: list[str] = field(default_factory=list)
+    access: list[str] = field(default_factory=list)
+
+    def takes(self, answer: object) -> None:
+        if isinstance(answer, TokenSet) and answer.refresh_token is not None:
+            self.refresh.append(answer.refresh_token)
+            self.access.append(answer.access_token)
+
+    def newest_first(self) -> list[str]:
+        """Each once, however often it was told."""
+        return sorted(dict.fromkeys(self.refresh), key=lambda token: int(generation_of(token)), reverse=True)
+
+
+def a_family(user_id: str, *, is_peaceful: bool) -> Family:
+    return Family(grant_id=token_hex(16), user_id=user_id, code=token_urlsafe(32), is_peaceful=is_peaceful)
+
+
+def begun(family: Family) -> Question:
+    async def begin(node: Node, origin: Origin) -> object:
+        now = node.clock.now()
+        grant = a_grant(
+            grant_id=family.grant_id,
+            user_id=family.user_id,
+            code=sha256(family.code),
+            auth_time=now,
+            created_at=now,
+            code_ends_at=now + CODE_SECONDS,
+            ends_at=now + 90 * DAY,
+        )
+        entry = node.house.recorder.record(Event.GRANT_MADE, origin, subject=family.user_id)
+        if not await node.house.storage.grants.begin(grant, entry):
+            raise Refused("blocked")
+        return None
+
+    return begin
+
+
+def redeemed(family: Family, world: World) -> Question:
+    async def redeem(node: Node, origin: Origin) -> object:
+        shown = Credentials(proof=proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
+        return await node.tokens.answer(
+            TokenRequest(
+                grant_type=GrantName.AUTHORIZATION_CODE,
+                code=family.code,
+                redirect_uri=REDIRECT,
+                credentials=shown,
+                origin=origin,
+            )
+        )
+
+    return redeem
+
+
+def refreshed(token: str, world: World) -> Question:
+    async def refresh(node: Node, origin: Origin) -> object:
+        shown = Credentials(proof=proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
+        return await node.tokens.answer(
+            TokenRequest(
+                grant_type=GrantName.REFRESH_TOKEN,
+                refresh_token=token,
+                redirect_uri=REDIRECT,
+                credentials=shown,
+                origin=origin,
+            )
+        )
+
+    return refresh
+
+
+def identified(token: str) -> Question:
+    async def identify(node: Node, _origin: Origin) -> object:
+        return await node.oauth.bearers.identify(token)
+
+    return identify
+
+
+def revoked(token: str, world: World) -> Question:
+    async def revoke(node: Node, origin: Origin) -> object:
+        shown = Credentials(client_id="web", client_secret=world.secret, source=ADDRESS, origin=origin)
+        await node.revocation.revoke(shown, token, origin)
+        return None
+
+    return revoke
+
+
+def blocked(user_id: str) -> Question:
+    async def block(node: Node, origin: Origin) -> object:
+        return await node.house.administration.block(user_id, origin)
+
+    return block
+
+
+class Relying:
+    """A client, with what it got."""
+
+    def __init__(self, life: Life, world: World, family: Family) -> None:
+        self._life = life
+        self._world = world
+        self._family = family
+
+    async def live(self) -> None:
+        begun_ = await self._life.insist("begin", self._family.grant_id, begun(self._family), tries=1)
+        if begun_.result is Result.FAIL:
+            return
+        rivals = 1 if self._family.is_peaceful else self._life.chance.randint(1, 3)
+        await asyncio.gather(*(self._redeem() for _ in range(rivals)))
+        if not self._family.refresh:
+            return
+        ways = [self._refresh(), self._probe()]
+        if not self._family.is_peaceful:
+            ways += [way() for way in (self._refresh, self._steal, self._revoke) if self._life.chance.random() < 0.5]
+        await asyncio.gather(*ways)
+
+    async def _redeem(self) -> None:
+        await self._life.pause(2)
+        op, answer = await self._life.ask("redeem", self._family.grant_id, redeemed(self._family, self._world))
+        self._family.takes(answer)
+        if op.result is Result.INFO and not self._family.is_peaceful:
+            await self._redeem()
+
+    async def _refresh(self) -> None:
+        """With the newest it knows, and once more when it heard nothing, as clients do."""
+        for _ in range(self._life.chance.randint(1, 4)):
+            await self._life.pause(3)
+            if not await self._present(self._family.refresh[-1]) and self._family.is_peaceful:
+                return  # which one is good now nobody can tell
+
+    async def _present(self, token: str) -> bool:
+        """Whether it was told anything."""
+        for _ in range(3):
+            op, answer = await self._life.ask(
+                "refresh", self._family.grant_id, refreshed(token, self._world), value=generation_of(token)
+            )
+            self._family.takes(answer)
+            if op.result is not Result.INFO:
+                return True
+            await self._life.pause(1)
+        return False
+
+    async def _steal(self) -> None:
+        """One that was good once, long after it."""
+        await self._life.pause(60)
+        await self._present(self._family.refresh[0])
+
+    async def _revoke(self) -> None:
+        await self._life.pause(15)
+        await self._life.insist("revoke", self._family.grant_id, revoked(self._family.refresh[-1], self._world))
+
+    async def _probe(self) -> None:
+        for _ in range(self._life.chance.randint(1, 4)):
+            await self._life.pause(6)
+            await self._life.ask("identify", self._family.grant_id, identified(self._family.access[-1]))
+
+
+def generation_of(token: str) -> str:
+    return str(claims_of(token)["jti"]).partition(".")[2]
+
+
+# -- what must hold ------------------------------------------------------------------------------------
+
+
+def codes_are_taken_once(history: History) -> list[str]:
+    """I1."""
+    return [
+        f"I1: the code of {key} was taken {len(taken)} times"
+        for key in history.keys("redeem")
+        if len(taken := [op for op in history.of("redeem", key=key) if op.result is Result.OK]) > 1
+    ]
+
+
+def endings(history: History, family: Family) -> list[Op]:
+    """What was acknowledged to have ended the family: a revocation, a reuse that was noticed, a blocked account."""
+    done = [op for op in history.of("revoke", key=family.grant_id) if op.result is Result.OK]
+    done += [op for op in history.of("block", key=family.user_id) if op.result is Result.OK]
+    done += [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.told.endswith("REUSED")]
+    return done
+
+
+def what_ended_stays_ended(history: History, family: Family) -> list[str]:
+    """I2, I3, I9, I16: nothing that began after an acknowledged end has success."""
+    ends = endings(history, family)
+    if not ends:
+        return []
+    since = min(op.ended for op in ends)
+    return [
+        f"I3: {op} after its end at {since:.3f}"
+        for op in history.of(*FAMILY, key=family.grant_id)
+        if op.began > since and op.result is Result.OK
+    ]
+
+
+def nobody_is_refused_for_nothing(history: History, family: Family) -> list[str]:
+    """I11, I14: of a family that nobody does harm, whoever asks is served, or told to ask again."""
+    if not family.is_peaceful:
+        return []
+    refused = [op for op in history.of("refresh", "identify", key=family.grant_id) if op.result is Result.FAIL]
+    return [f"I11: {op} for no reason" for op in refused]
+
+
+def one_refresh_token_is_good(history: History, family: Family, good: list[str]) -> list[str]:
+    """I2: `good` are the numbers of all that were accepted once everything was over, each tried after the grace."""
+    acknowledged = max((int(generation_of(token)) for token in family.refresh), default=0)
+    problems = [f"I2: of {family.grant_id} these are good: {good}"] if len(good) > 1 else []
+    if any(int(one) < acknowledged for one in good):
+        problems.append(f"I2: of {family.grant_id} {good} is good, though {acknowledged} was given out")
+    if good and endings(history, family):
+        problems.append(f"I3: {good} of {family.grant_id} is good after its end")
+    return problems
+
+
+def revocations_are_recorded(history: History, family: Family, recorded: int) -> list[str]:
+    """I8: one record where revoking was all that happened to it."""
+    revokes = [op for op in history.of("revoke", key=family.grant_id) if op.result is Result.OK]
+    others = [op for op in endings(history, family) if op.kind != "revoke"] or history.of("block", key=family.user_id)
+    doubtful = [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.result is not Result.OK]
+    if not revokes or others or doubtful:
+        return [] if recorded <= 1 else [f"I8: {family.grant_id} was revoked {recorded} times"]
+    return [] if recorded == 1 else [f"I8: {family.grant_id} was revoked with {recorded} records"]

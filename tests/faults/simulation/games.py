@@ -1,0 +1,147 @@
+"""Sign-in from games (W2): polls at any node, one confirmation, one delivery."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from secrets import token_bytes
+from typing import Final
+
+from gatehouse.accounts.login_data import LoginOptions
+from gatehouse.accounts.model import Auth, User
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.model import LIFETIME, GameSession
+from gatehouse.gamesessions.poll import OK, PollAnswer
+from gatehouse.gamesessions.proof import Presented
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import Refused
+from tests.faults.simulation.history import History, Result
+from tests.faults.simulation.life import ADDRESS, Life, Question
+from tests.faults.simulation.node import Node
+
+LOCATION: Final = "location"
+GAME: Final = Presented(address=IPv4Address(ADDRESS), source=ADDRESS, proven=True, location=LOCATION)
+OPTIONS: Final = LoginOptions(factor="device", nojwt=True)
+
+
+class Connection:
+    """The line a poll came on, cut by whoever holds it."""
+
+    def __init__(self) -> None:
+        self._is_open = True
+        self._lost: list[Callable[[], object]] = []
+
+    def is_open(self) -> bool:
+        return self._is_open
+
+    def when_lost(self, callback: Callable[[], object]) -> None:
+        self._lost.append(callback)
+
+    def cut(self) -> None:
+        self._is_open = False
+        for callback in self._lost:
+            callback()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    gsid: str
+    user: User
+
+
+def a_session(user: User) -> Session:
+    return Session(gsid=str(uuid.UUID(bytes=token_bytes(16), version=4)), user=user)
+
+
+def registered(session: Session) -> Question:
+    async def register(node: Node, _origin: Origin) -> object:
+        now = node.clock.now()
+        await node.house.storage.game_sessions.register(
+            GameSession(
+                gsid=session.gsid,
+                location=sha256(LOCATION),
+                address=ADDRESS,
+                address_proven=True,
+                options=node.game.results.seal(session.gsid, OPTIONS),
+                holder=node.game.node,
+                created_at=now,
+                ends_at=now + LIFETIME,
+            )
+        )
+        return None
+
+    return register
+
+
+def polled(session: Session, connection: Connection) -> Question:
+    async def poll(node: Node, origin: Origin) -> object:
+        answer = await node.polls.poll(session.gsid, GAME, connection, origin)
+        if answer.status != OK:
+            raise Refused(answer.status)
+        return answer
+
+    return poll
+
+
+def confirmed(session: Session) -> Question:
+    async def confirm(node: Node, origin: Origin) -> object:
+        entry = node.house.recorder.record(Event.GAME_CONFIRMED, origin, subject=session.user.user_id)
+        if not await node.house.storage.game_sessions.confirm(
+            session.gsid,
+            node.clock.now(),
+            user_id=session.user.user_id,
+            rev=session.user.rev,
+            auth=Auth.LOGIN.value,
+            entry=entry,
+        ):
+            raise Refused("not waiting, or not him any more")
+        return None
+
+    return confirm
+
+
+class Player:
+    def __init__(self, life: Life, session: Session) -> None:
+        self._life = life
+        self._session = session
+
+    async def live(self) -> None:
+        await self._life.insist("register", self._session.gsid, registered(self._session), tries=1)
+        pollers = [self._poll() for _ in range(self._life.chance.randint(1, 3))]
+        await asyncio.gather(self._confirm(), *pollers)
+
+    async def _confirm(self) -> None:
+        await self._life.pause(40)
+        await self._life.insist("confirm", self._session.gsid, confirmed(self._session))
+
+    async def _poll(self) -> None:
+        for _ in range(3):
+            await self._life.pause(3)
+            connection = Connection()
+            leaving = asyncio.get_running_loop().call_later(self._life.chance.random() * 120, connection.cut)
+            _, answer = await self._life.ask("poll", self._session.gsid, polled(self._session, connection))
+            leaving.cancel()
+            if isinstance(answer, PollAnswer):
+                return
+
+
+# -- what must hold ------------------------------------------------------------------------------------
+
+
+def answers_are_delivered_once(history: History) -> list[str]:
+    """I4."""
+    return [
+        f"I4: the answer of {gsid} was delivered {len(taken)} times"
+        for gsid in history.keys("poll")
+        if len(taken := [op for op in history.of("poll", key=gsid) if op.result is Result.OK]) > 1
+    ]
+
+
+def is_due(history: History, session: Session) -> bool:
+    """Whether it was confirmed and certainly not delivered: then the next poll gets it, until it ends (I4)."""
+    polls = history.of("poll", key=session.gsid)
+    was_confirmed = any(op.result is Result.OK for op in history.of("confirm", key=session.gsid))
+    may_be_gone = any(op.result is not Result.FAIL for op in polls) or any("ERROR" in op.told for op in polls)
+    return was_confirmed and not may_be_gone and not history.of("block", key=session.user.user_id)

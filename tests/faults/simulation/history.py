@@ -1,0 +1,47 @@
+"""What was asked in one life, and how it was answered."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Result(StrEnum):
+    OK = "ok"
+    FAIL = "fail"  # refused: nothing came of it
+    INFO = "info"  # no answer, or one that says nothing: it may have been carried out
+
+
+@dataclass(slots=True, kw_only=True)
+class Op:
+    number: int
+    kind: str
+    key: str  # what it was about
+    value: str = ""  # what was asked for, told apart from all others
+    node: str = ""
+    began: float = 0.0
+    ended: float = 0.0
+    result: Result = Result.INFO
+    told: str = ""  # the answer, or why not
+
+    @property
+    def request_id(self) -> str:
+        return f"op-{self.number}"
+
+    def __str__(self) -> str:
+        asked = f"{self.kind} {self.key} {self.value}".strip()
+        return f"{self.began:9.3f} {self.ended:9.3f} {self.node:3} {self.result.value:4} {asked} {self.told}".rstrip()
+
+
+@dataclass(slots=True)
+class History:
+    ops: list[Op] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)  # what went wrong, told by the simulation itself
+    bugs: list[str] = field(default_factory=list)  # errors that no caller should ever see
+
+    def of(self, *kinds: str, key: str | None = None) -> list[Op]:
+        return [op for op in self.ops if op.kind in kinds and key in (None, op.key)]
+
+    def keys(self, *kinds: str) -> list[str]:
+        return list(dict.fromkeys(op.key for op in self.ops if op.kind in kinds))
+
+    def told(self) -> list[str]:
+        return [*map(str, self.ops), *self.events, *self.bugs]

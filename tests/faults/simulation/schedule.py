@@ -1,0 +1,217 @@
+"""One schedule: everything that happens in it follows from its seed, and all of it is judged at the end."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin, Record
+from gatehouse.audit.verification import Verification
+from gatehouse.gamesessions.poll import OK
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.keys.audit_seal import AuditSeal
+from tests.faults.disk import Disk
+from tests.faults.simulation import families, games, permissions, signing_in
+from tests.faults.simulation.families import Family, Relying, a_family, blocked, generation_of, refreshed
+from tests.faults.simulation.games import GAME, Connection, Player, Session, a_session, is_due
+from tests.faults.simulation.history import History, Op, Result
+from tests.faults.simulation.life import NODES, Life
+from tests.faults.simulation.node import Node, Place
+from tests.faults.simulation.permissions import Administrators
+from tests.faults.simulation.signing_in import Browser
+from tests.faults.simulation.store import Odds
+from tests.faults.simulation.virtual import Chance, VirtualLoop, seeded_secrets
+from tests.faults.simulation.world import GRACE, PEOPLE, SHOP, World
+
+LONGEST: Final = 600.0  # virtual seconds until a life is taken for stuck
+BLOCKED: Final = PEOPLE[:2]
+PEACEFUL: Final = PEOPLE[2]
+ONE_RECORD: Final = ("begin", "block", "make-key", "remove-key", "seat", "save", "confirm", "open", "end", "poll")
+JUMPS: Final = (-3_600, -90, 90, 3_600)  # seconds
+MOST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    seed: int
+    problems: list[str]
+    history: History
+
+
+def run(seed: int, world: World, directory: Path, disk: Disk) -> Outcome:
+    file = directory / f"{seed}.db"
+    file.write_bytes(world.database)
+    place = Place(world=world, file=file, disk=disk, writers=[])
+    loop = VirtualLoop()
+    try:
+        with seeded_secrets(seed):
+            return loop.run_until_complete(Schedule(seed, place).run())
+    finally:
+        loop.close()
+        for left in directory.glob(f"{seed}.db*"):
+            left.unlink()
+
+
+class Schedule:
+    def __init__(self, seed: int, place: Place) -> None:
+        self._seed = seed
+        self._place = place
+        self._chance = chance = Chance(seed)
+        unreliable = chance.choice((0.0, 0.02, 0.08))
+        self._odds = Odds(
+            refused=unreliable,
+            lost=chance.choice((0.0, 0.02, 0.08)),
+            disk=chance.choice((0.0, 0.05, 0.2)),
+            deaf=chance.choice((0.0, 0.3, 1.0)),
+            longest=chance.choice((0.02, 0.2, 1.0)),
+        )
+        self._jumps = chance.random() < 0.25
+        self._families: list[Family] = []
+        self._sessions: list[Session] = []
+
+    async def run(self) -> Outcome:
+        life = Life(self._place, self._chance, self._odds)
+        problems: list[str] = []
+        await life.begin()
+        try:
+            async with asyncio.timeout(LONGEST):
+                await asyncio.gather(*self._everybody(life))
+        except TimeoutError:
+            problems.append("somebody was never answered")
+        await life.end()
+        problems += await self._judged(life.history)
+        return Outcome(seed=self._seed, problems=[*problems, *life.history.bugs], history=life.history)
+
+    def _everybody(self, life: Life) -> list[Coroutine[object, object, None]]:
+        chance, world = self._chance, self._place.world
+        self._families = [a_family(chance.choice(BLOCKED), is_peaceful=False) for _ in range(2)]
+        self._families.append(a_family(PEACEFUL, is_peaceful=not self._jumps))
+        self._sessions = [a_session(world.people[chance.choice(PEOPLE[:3])]) for _ in range(2)]
+        them = [Relying(life, world, family).live() for family in self._families]
+        them += [Player(life, session).live() for session in self._sessions]
+        them += [Administrators(life).live(), Browser(life, world.people[PEACEFUL]).live()]
+        them += [self._block(life, user_id) for user_id in BLOCKED if chance.random() < 0.3]
+        them += [self._kill(life) for _ in range(chance.randint(0, 2))]
+        return them + ([self._jump(life)] if self._jumps else [])
+
+    async def _block(self, life: Life, user_id: str) -> None:
+        await life.pause(20)
+        await life.insist("block", user_id, blocked(user_id))
+
+    async def _kill(self, life: Life) -> None:
+        await life.pause(15)
+        name = self._chance.choice(NODES)
+        await life.kill(name)
+        await life.pause(3)
+        if name not in life.serving:
+            await life.start(name)
+
+    async def _jump(self, life: Life) -> None:
+        for _ in range(2):
+            await life.pause(15)
+            life.jump(self._chance.choice(NODES), self._chance.choice(JUMPS))
+
+    # -- the end ---------------------------------------------------------------------------------------
+
+    async def _judged(self, history: History) -> list[str]:
+        """By a node that starts on what is left, on a disk that works."""
+        node = await self._place.open("end", self._chance, Odds(longest=0.0))
+        try:
+            return [
+                *families.codes_are_taken_once(history),
+                *games.answers_are_delivered_once(history),
+                *permissions.no_limit_is_exceeded(history),
+                *signing_in.sessions_end_when_they_do(history),
+                *await self._permissions(node, history),
+                *await self._deliveries(node, history),
+                *await self._refresh_tokens(node, history),
+                *await self._records(node, history),
+            ]
+        finally:
+            node.die()
+
+    async def _permissions(self, node: Node, history: History) -> list[str]:
+        storage = node.house.storage
+        keys = [key.key_id for key in await storage.application_keys.access_keys(SHOP)]
+        model = (await storage.permissions.application_models([SHOP]))[SHOP]
+        holders = [
+            user_id
+            for user_id in permissions.SEATED
+            if any(role.endswith(permissions.LIMITED) for role in (await node.held.held(user_id, [SHOP]))[SHOP].roles)
+        ]
+        return [
+            *permissions.keys_are_as_acknowledged(history, keys),
+            *permissions.seats_are_as_acknowledged(history, holders),
+            *permissions.saves_are_one_version_each(history, model.schema.version, list(model.roles)),
+        ]
+
+    async def _deliveries(self, node: Node, history: History) -> list[str]:
+        problems = []
+        for session in self._sessions:
+            there = await node.house.storage.game_sessions.find(session.gsid, node.clock.now())
+            answers = [await self._poll(node, session) for _ in range(2)]
+            before = sum(op.result is Result.OK for op in history.of("poll", key=session.gsid))
+            if before + answers.count(OK) > 1:
+                problems.append(f"I4: the answer of {session.gsid} was delivered once more: {answers}")
+            if there is not None and not self._jumps and is_due(history, session) and answers[0] != OK:
+                problems.append(f"I4: the answer of {session.gsid} was never delivered: {answers}")
+        return problems
+
+    async def _poll(self, node: Node, session: Session) -> str:
+        connection = Connection()
+        asyncio.get_running_loop().call_later(1.0, connection.cut)  # what is there is told at once
+        try:
+            return (await node.polls.poll(session.gsid, GAME, connection, Origin(actor="end"))).status
+        except Exception as error:  # noqa: BLE001 - a refusal or nobody there
+            return type(error).__name__
+
+    async def _refresh_tokens(self, node: Node, history: History) -> list[str]:
+        """Every one that was ever given out, the newest first, after the grace."""
+        node.clock.wrong_by += GRACE + 1
+        problems = []
+        for family in self._families:
+            good = [generation_of(token) for token in family.newest_first() if await self._is_good(node, token)]
+            problems += families.what_ended_stays_ended(history, family)
+            problems += families.nobody_is_refused_for_nothing(history, family)
+            problems += families.one_refresh_token_is_good(history, family, good)
+        return problems
+
+    async def _is_good(self, node: Node, token: str) -> bool:
+        try:
+            await refreshed(token, self._place.world)(node, Origin(actor="end"))
+        except GatehouseError:
+            return False
+        return True
+
+    async def _records(self, node: Node, history: History) -> list[str]:
+        """I8: one record for each acknowledged change, none for what was refused, and the chain holds."""
+        await node.house.sealer.seal_all()
+        seal = AuditSeal(keyring=node.house.keyring, clock=node.clock)
+        verdict = await Verification(
+            store=node.house.storage.audit, mac_key=node.house.audit_key, verify_seal=seal.is_ours
+        ).verify()
+        problems = [f"I8: {problem}" for problem in verdict.problems]
+        records = await node.house.storage.audit.records_from(1, MOST)
+        told = Counter(record.request_id for record in records)
+        problems += [
+            f"I8: {told[op.request_id]} records of {op}"
+            for op in history.of(*ONE_RECORD)
+            if told[op.request_id] not in allowed(op)
+        ]
+        for family in self._families:
+            problems += families.revocations_are_recorded(history, family, revocations(records, family))
+        return problems
+
+
+def allowed(op: Op) -> tuple[int, ...]:
+    return {Result.OK: (1,), Result.FAIL: (0,), Result.INFO: (0, 1)}[op.result]
+
+
+def revocations(records: Sequence[Record], family: Family) -> int:
+    return sum(
+        record.event == Event.GRANT_REVOKED and record.details.get("grant_id") == family.grant_id
+        for record in records
+    )

@@ -1,0 +1,75 @@
+"""Browser sessions: opened at one node, found at any, ended for all (W5)."""
+
+from gatehouse.accounts.model import Auth, User
+from gatehouse.accounts.sessions import Opened
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.errors import Refused
+from tests.faults.simulation.history import History, Result
+from tests.faults.simulation.life import Life, Question
+from tests.faults.simulation.node import Node
+
+
+def opened(user: User) -> Question:
+    async def open_session(node: Node, origin: Origin) -> object:
+        return await node.sessions.open(user, Auth.LOGIN, origin=origin, agent="")
+
+    return open_session
+
+
+def found(secret: str) -> Question:
+    async def find(node: Node, _origin: Origin) -> object:
+        if await node.sessions.find(secret) is None:
+            raise Refused("nobody")
+        return None
+
+    return find
+
+
+def ended(user: User, session_id: str) -> Question:
+    async def end(node: Node, origin: Origin) -> object:
+        entry = node.house.recorder.record(Event.SIGNED_OUT, origin, subject=user.user_id)
+        if not await node.house.storage.sessions.end(user.user_id, session_id, entry):
+            raise Refused("ended before")
+        return None
+
+    return end
+
+
+class Browser:
+    def __init__(self, life: Life, user: User) -> None:
+        self._life = life
+        self._user = user
+
+    async def live(self) -> None:
+        _, answer = await self._life.ask("open", self._user.user_id, opened(self._user))
+        if not isinstance(answer, Opened):
+            return
+        session_id = answer.session.session_id
+        await self._look(session_id, answer.secret)
+        if self._life.chance.random() < 0.7:
+            await self._life.insist("end", session_id, ended(self._user, session_id))
+            await self._look(session_id, answer.secret)
+
+    async def _look(self, session_id: str, secret: str) -> None:
+        for _ in range(2):
+            await self._life.pause(5)
+            await self._life.ask("find", session_id, found(secret))
+
+
+# -- what must hold ------------------------------------------------------------------------------------
+
+
+def sessions_end_when_they_do(history: History) -> list[str]:
+    """I3 and I11: found until somebody began to end it, never again once that was acknowledged."""
+    problems = []
+    for session_id in history.keys("find"):
+        ends = history.of("end", key=session_id)
+        begun = min((op.began for op in ends), default=float("inf"))
+        done = min((op.ended for op in ends if op.result is Result.OK), default=float("inf"))
+        for op in history.of("find", key=session_id):
+            if op.result is Result.OK and op.began > done:
+                problems.append(f"I3: {op} after its end")
+            if op.result is Result.FAIL and op.ended < begun:
+                problems.append(f"I11: {op} before its end")
+    return problems

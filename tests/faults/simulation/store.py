@@ -1,0 +1,160 @@
+"""SQLite as a node of the simulation has it: the real runner and writer, on a disk and a road that fail."""
+
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import apsw
+
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage.runner import Listener, Make
+from gatehouse.storage.sqlite import SQLiteRunner
+from gatehouse.storage.sqlite_writer import Writer
+from gatehouse.storage.statements import Verb
+from tests.faults.disk import Disk
+from tests.faults.simulation.virtual import Chance
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Odds:
+    """How often what goes wrong, of 1."""
+
+    refused: float = 0.0  # nothing was done, and the caller is told
+    lost: float = 0.0  # it was done, and the caller is told it could not be
+    disk: float = 0.0  # the disk fails in the middle of a commit
+    deaf: float = 0.0  # a notice does not arrive
+    longest: float = 0.2  # seconds of every way to the store and back
+
+
+class Commits:
+    """Takes the place of the writer's thread: its tasks run on the loop, one writer of the file at a time."""
+
+    def __init__(self, writer: Writer, others: list["Commits"], disk: Disk, chance: Chance, odds: Odds) -> None:
+        self._writer = writer
+        self._others = others
+        self._disk = disk
+        self._chance = chance
+        self._odds = odds
+        self.is_gone = False
+        others.append(self)
+
+    def put(self, task: Callable[[], None] | None) -> None:
+        if task is not None:
+            self._soon(task)
+
+    def leave(self) -> None:
+        """The process is killed: what it had begun is undone, what it had not begun never happens."""
+        self.is_gone = True
+        self._others.remove(self)
+        self._writer._idle_look.cancel()
+        self._writer._connection.close()
+
+    @property
+    def is_writing(self) -> bool:
+        return bool(self._writer._connection.in_transaction)
+
+    def _soon(self, task: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(self._chance.random() * self._odds.longest / 10, self._run, task)
+
+    def _run(self, task: Callable[[], None]) -> None:
+        if self.is_gone:
+            return
+        if any(other.is_writing for other in self._others if other is not self):
+            self._soon(task)  # SQLite would wait, and here nobody may
+            return
+        if self._chance.random() < self._odds.disk:
+            self._disk.write_failure = self._chance.choice((apsw.FullError, apsw.IOError))
+        try:
+            task()
+        finally:
+            self._disk.write_failure = None
+
+
+def tamed(path: str, others: list[Commits], disk: Disk, chance: Chance, odds: Odds) -> tuple[SQLiteRunner, Commits]:
+    """A runner whose writer has no thread."""
+    runner = SQLiteRunner(path)
+    writer: Any = runner._writer
+    writer._tasks.put(None)
+    writer._thread.join()
+    writer._tasks = commits = Commits(writer, others, disk, chance, odds)
+    return runner, commits
+
+
+class FaultyRunner:
+    """A runner behind a road on which questions and answers take their time, or get lost."""
+
+    def __init__(self, inner: SQLiteRunner, commits: Commits, chance: Chance, odds: Odds) -> None:
+        self._inner = inner
+        self._commits = commits
+        self._chance = chance
+        self._odds = odds
+        self._listeners: dict[str, dict[Listener, None]] = {}
+
+    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:
+        await self._way()
+        self._perhaps(self._odds.refused, "the way there was cut")
+        try:
+            return await self._inner.act(make, brief=brief, at_once=at_once)
+        finally:
+            await self._way()
+            self._perhaps(self._odds.lost, "the way back was cut")
+
+    async def look(self, make: Callable[[], Verb[T]]) -> T:
+        await self._way()
+        self._perhaps(self._odds.refused, "the way there was cut")
+        seen = await self._inner.look(make)
+        await self._way()
+        return seen
+
+    async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+        await self._way()
+        return await self._inner.recall(key, make)
+
+    def moment(self) -> int | None:
+        return self._inner.moment()
+
+    async def survey(self, make: Callable[[], Verb[T]]) -> T:
+        await self._way()
+        return await self._inner.survey(make)
+
+    def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
+        """Those of a channel hear in the order they came: the runner keeps them in a set, whose order is chance's."""
+        if channel not in self._listeners:
+            self._listeners[channel] = {}
+            self._inner.listen(channel, partial(self._hear, channel))
+        self._listeners[channel][listener] = None
+        return lambda: self._listeners[channel].pop(listener, None)
+
+    def _hear(self, channel: str, payload: str) -> None:
+        for listener in list(self._listeners[channel]):
+            if self._chance.random() >= self._odds.deaf and not self._commits.is_gone:
+                asyncio.get_running_loop().call_later(self._later(), listener, payload)
+
+    async def revision(self) -> str:
+        return await self._inner.revision()
+
+    async def time(self) -> int | None:
+        return None
+
+    async def timeline(self) -> str | None:
+        return None
+
+    async def close(self) -> None:
+        """Whoever made the node ends it."""
+
+    def _later(self) -> float:
+        return self._chance.random() * self._odds.longest
+
+    async def _way(self) -> None:
+        await asyncio.sleep(self._later())
+        self._perhaps(0.0, "")
+
+    def _perhaps(self, odds: float, what: str) -> None:
+        if self._commits.is_gone:
+            raise Unavailable("the node is gone")
+        if self._chance.random() < odds:
+            raise Unavailable(what)

@@ -1,0 +1,90 @@
+"""An event loop without waiting and without threads, and randomness that comes from a seed."""
+
+import asyncio
+import random  # noqa: TID251 - to take the place of secrets
+import selectors
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import TypeVar
+
+Chance = random.Random
+T = TypeVar("T")
+START = 1_800_000_000  # Unix seconds
+
+
+class NothingHappens(Exception):
+    """Everybody waits for somebody else."""
+
+
+class Unhurried(selectors.SelectSelector):
+    """Where a real selector waits, the clock jumps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise NothingHappens
+        self.now += max(timeout, 0.0)
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """What happens at one moment happens in the order it was asked for, as on any loop."""
+
+    def __init__(self) -> None:
+        self._hours = Unhurried()
+        super().__init__(self._hours)
+
+    def time(self) -> float:
+        return self._hours.now
+
+    def _write_to_self(self) -> None:
+        """Nobody sleeps who would have to be woken."""
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        """On the loop, a little later: a thread would bring its own order of things."""
+        del executor
+        future: asyncio.Future[T] = self.create_future()
+        self.call_soon(self._carry_out, future, func, args)
+        return future
+
+    def _carry_out(self, future: asyncio.Future[T], func: Callable[..., T], args: tuple[object, ...]) -> None:
+        if future.cancelled():
+            return
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - it is the caller's
+            future.set_exception(error)
+
+
+class VirtualClock:
+    """The clock of one node; its wall clock may be wrong, its durations never are."""
+
+    def __init__(self) -> None:
+        self.wrong_by = 0
+
+    def now(self) -> int:
+        return START + int(self.monotonic()) + self.wrong_by
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, callback)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@contextmanager
+def seeded_secrets(seed: int) -> Iterator[None]:
+    """Ids, tokens and nonces of the service repeat themselves with the seed: `secrets` ends in this one function."""
+    real = random._urandom  # type: ignore[attr-defined]
+    random._urandom = Chance(seed).randbytes  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        random._urandom = real  # type: ignore[attr-defined]

@@ -1,0 +1,80 @@
+"""What there is when a simulated life begins: people, a client, an application whose role takes two, signing keys."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from gatehouse.accounts.model import User
+from gatehouse.app.house import House, build, instance_key, master_keys
+from gatehouse.audit.events import Event
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.model import Algorithm, KeyLine, Purpose
+from gatehouse.keys.rotation import make_key
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.model import Client, Profile, TokenSettings
+from gatehouse.settings import Loaded
+from gatehouse.storage.migrations import run_in_child
+from gatehouse.storage.opening import Storage, open_storage
+from tests.support.builders import ORIGIN, a_record
+from tests.support.clock import MovableClock
+from tests.support.permission_builders import a_new_application, a_person, a_role, install, publish
+from tests.support.service import settings_for
+
+PEOPLE: Final = tuple(f"100000000{n}" for n in range(6))
+SHOP: Final = 50_001
+SEATS: Final = 2
+GRACE: Final = 30  # seconds in which a refresh may be repeated
+LINES: Final = tuple(KeyLine(purpose, Algorithm.EDDSA) for purpose in Purpose)  # whose signatures repeat themselves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    database: bytes  # the file as it is when a life begins
+    loaded: Loaded
+    masters: MasterKeys
+    key: bytes
+    secret: str  # the client's
+    people: dict[str, User]
+
+    def house(self, storage: Storage, clock: Clock) -> House:
+        return build(self.loaded, storage=storage, masters=self.masters, clock=clock, key=self.key)
+
+
+async def make_world(directory: Path) -> World:
+    file = directory / "world.db"
+    url = f"sqlite:///{file}"
+    await run_in_child(url)
+    loaded = settings_for(url, directory, port=8080)
+    masters = master_keys(loaded.settings)
+    async with open_storage(url, migrate=False) as storage:
+        key = await instance_key(storage, masters)
+        secret, people = await fill(build(loaded, storage=storage, masters=masters, clock=MovableClock(), key=key))
+    # Made by builders, which have no audit key of this installation.
+    connection = apsw.Connection(str(file))
+    connection.execute("DELETE FROM audit_events; PRAGMA journal_mode = delete")
+    connection.close()
+    return World(database=file.read_bytes(), loaded=loaded, masters=masters, key=key, secret=secret, people=people)
+
+
+async def fill(house: House) -> tuple[str, dict[str, User]]:
+    storage = house.storage
+    await install(storage)
+    made = [make_key(line, house.masters, now=house.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES]
+    await storage.keys.save(made, seen=0, entry=a_record(Event.KEY_MADE))
+    people = {user_id: await a_person(storage, user_id) for user_id in PEOPLE}
+    shop = a_new_application(0, a_role("few", user_limit=SEATS), "guest", project_id="mind_games")
+    await publish(storage, new=shop, owners=PEOPLE[:1])
+    settings = TokenSettings(id_token_alg=Algorithm.EDDSA, refresh_grace_seconds=GRACE)
+    client = Client(
+        client_id="web",
+        name="Web shop",
+        profile=Profile.NATIVE,
+        redirect_hosts=("shop.example",),
+        first_party=True,
+        token_settings=settings,
+        created_at=house.clock.now(),
+    )
+    secret = await house.clients.create(client, ORIGIN)
+    return secret or "", people

@@ -1,0 +1,148 @@
+"""The database goes back to an earlier moment, by PostgreSQL's own tools, and nothing that ended revives (R-23).
+
+With our own backup: tests/wire/cli/test_backup.py and tests/adversarial/test_restored_grants.py.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gatehouse.accounts.model import SetupLink
+from gatehouse.app.house import House
+from gatehouse.audit.events import Event
+from gatehouse.audit.model import Origin, Record
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.store import Taking, Turn
+from tests.conformance.test_sessions import a_session
+from tests.support.aftermath import audit_log, house_of
+from tests.support.archived import Archived, Restored
+from tests.support.builders import ORIGIN, a_client
+from tests.support.oauth import DAY, a_grant
+from tests.support.postgres import database_of
+from tests.support.processes import Node
+from tests.support.service import QUICK
+
+MOMENT = "ten_minutes_ago"
+TEST = Origin(actor="test")
+
+
+@pytest.fixture
+def original() -> Iterator[Archived]:
+    with Archived() as server:
+        yield server
+    shutil.rmtree(server.archive)
+
+
+@pytest.fixture
+def copy(original: Archived) -> Iterator[Restored]:
+    server = Restored(original, MOMENT)
+    yield server
+    server.remove()
+
+
+class Studio:
+    """What there is, and what comes and goes."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def furnish(self) -> None:
+        """Somebody with a session, a grant whose code is taken and one whose code waits, and a link."""
+        await self._house.clients.create(a_client("web"), ORIGIN)
+        anna = await self.person("anna")
+        for name in ("taken", "waiting"):
+            await self._grant(anna, name)
+        assert await self.take("taken") is Taking.TAKEN
+        ends = self._house.clock.now() + DAY
+        session = a_session(await self._house.storage.accounts.user(anna), idle_ends_at=ends, ends_at=ends)
+        await self._house.storage.sessions.open(session, self._record(Event.SIGNED_IN), replaces=None)
+        await self._house.storage.accounts.put_setup_link(
+            SetupLink(digest=b"link", created_at=1, expires_at=self._house.clock.now() + DAY),
+            self._record(Event.SETUP_LINK_MADE),
+        )
+
+    async def person(self, name: str) -> str:
+        login = f"{name}@studio.example"
+        made = await self._house.administration.create(login=login, nick=name, password=None, origin=TEST)
+        return made.user_id
+
+    async def people(self) -> set[str]:
+        return {user.nick for user in await self._house.storage.accounts.all_users()}
+
+    async def take(self, name: str) -> Taking:
+        return await self._house.storage.grants.take_code(
+            sha256(name), self._house.clock.now(), generation=1, reused=lambda: self._record(Event.CODE_REUSED)
+        )
+
+    async def turn(self, name: str) -> Turn:
+        reused = self._record(Event.REFRESH_REUSED)
+        now = self._house.clock.now()
+        return (await self._house.storage.grants.turn(grant_id(name), 1, now, grace=0, reused=lambda: reused)).turn
+
+    async def end(self) -> None:
+        """What ends after the moment that is gone back to."""
+        now = self._house.clock.now()
+        assert await self.take("waiting") is Taking.TAKEN
+        assert await self._house.storage.grants.revoke(grant_id("taken"), now, self._record(Event.GRANT_REVOKED))
+        [session] = [await self._house.storage.sessions.find(b"cookie", now)]
+        assert session is not None
+        ended = session.session
+        assert await self._house.storage.sessions.end(ended.user_id, ended.session_id, self._record(Event.SIGNED_OUT))
+
+    async def revives(self) -> list[str]:
+        """What of that works all the same."""
+        storage, now = self._house.storage, self._house.clock.now()
+        works = {
+            "code": await self.take("waiting") is not Taking.GONE,
+            "refresh token": await self.turn("taken") is not Turn.GONE,
+            "session": await storage.sessions.find(b"cookie", now) is not None,
+            "link": await storage.accounts.setup_link_is_open(b"link", now),
+        }
+        return [name for name, does in works.items() if does]
+
+    async def _grant(self, user_id: str, name: str) -> None:
+        now = self._house.clock.now()
+        grant = a_grant(
+            grant_id=grant_id(name),
+            user_id=user_id,
+            code=sha256(name),
+            created_at=now,
+            code_ends_at=now + DAY,
+            ends_at=now + 90 * DAY,
+        )
+        assert await self._house.storage.grants.begin(grant, self._record(Event.GRANT_MADE))
+
+    def _record(self, event: Event) -> Record:
+        return self._house.recorder.record(event, TEST, subject="studio")
+
+
+def grant_id(name: str) -> str:
+    return sha256(name).hex()[:32]
+
+
+async def test_r23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_nothing(
+    original: Archived, copy: Restored, tmp_path: Path
+) -> None:
+    url = await original.create_database()
+    with Node(data=tmp_path, database_url=url, environment=QUICK):
+        async with house_of(url, tmp_path) as house:
+            studio = Studio(house)
+            await studio.furnish()
+            await asyncio.to_thread(copy.take)  # while it serves
+            await studio.person("bob")
+            await original.name_this_moment(MOMENT)
+            await studio.end()
+            await studio.person("carol")
+            await original.name_this_moment("later")
+    await asyncio.to_thread(copy.start)
+    restored = copy.url(database_of(url))
+    with Node(data=tmp_path, database_url=restored, environment=QUICK) as node:
+        assert node.terminate() == 0
+    async with house_of(restored, tmp_path) as house:
+        assert await Studio(house).people() == {"anna", "bob"}
+        assert await Studio(house).revives() == []
+        events = [one.event for one in await audit_log(house)]  # whose chain holds
+        assert events.count("installation.promoted") == 1

@@ -1,0 +1,174 @@
+"""Signing keys and the master key change under load, and whoever changes them is killed (faults R-24)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import httpx2
+import pytest
+from joserfc import jws
+from joserfc.jwk import KeySet
+from sqlalchemy import insert
+
+from gatehouse.app.house import House, open_house
+from gatehouse.app.rewrapping import left_elsewhere
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.keys.model import State, state
+from gatehouse.keys.sealing import new_master_key
+from gatehouse.oauth.clients import sealed_for
+from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.oauth import client_secrets
+from tests.faults.extent import WHOLE
+from tests.support.aftermath import audit_log, house_of
+from tests.support.command_line import Place
+from tests.support.processes import GATEHOUSE, DidNotStart, Node, WatchedProcess
+from tests.support.service import QUICK
+from tests.support.trust import NOBODY
+from tests.support.visitor import PASSWORD
+
+ANNA: Final = "anna@studio.example"
+MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
+PREVIOUS: Final = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
+SECRETS: Final = 3_000  # in several batches
+UNLIMITED: Final = {**QUICK, "GATEHOUSE__RATES__ENABLED": "false"}
+PUT_SECRET = Statement(insert(client_secrets))
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest) -> str:
+    """Each half on one database in a hurry, both on both where there is time."""
+    found: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return found
+
+
+def databases(quickly: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("url", ["sqlite", "postgres"] if WHOLE else [quickly], indirect=True)
+
+
+class Prober:
+    """Signs in without a pause, and verifies every token it ever got by the keys that are published."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+        self._tokens: list[str] = []
+        self.kids: set[str] = set()
+        self.rounds = 0
+
+    async def probe(self) -> None:
+        while True:
+            body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
+            answer = await self._client.post("/proxy/api/login", json=body)
+            self._tokens.append(answer.json()["jwt"])
+            keys = KeySet.import_key_set((await self._client.get("/proxy/oauth/keys")).json())
+            for token in self._tokens:  # raises for one that does not verify
+                self.kids.add(jws.deserialize_compact(token, keys, algorithms=["RS256"]).headers()["kid"])
+            self.rounds += 1
+
+
+@asynccontextmanager
+async def probing(node: Node) -> AsyncIterator[Prober]:
+    async with (
+        httpx2.AsyncClient(base_url=node.address, timeout=30, verify=NOBODY) as client,
+        asyncio.TaskGroup() as probing,
+    ):
+        prober = Prober(client)
+        task = probing.create_task(prober.probe())  # whose failure ends the test
+        yield prober
+        wanted = prober.rounds + 2
+        while prober.rounds < wanted:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        task.cancel()
+
+
+def command(place: Place, *words: str) -> WatchedProcess:
+    return WatchedProcess([*GATEHOUSE, *words, "--dev", "--data", str(place.data)], environment=place.settings)
+
+
+@databases("sqlite")
+async def test_r24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finished_later(
+    url: str, tmp_path: Path, rounds: int
+) -> None:
+    place = Place(data=tmp_path, url=url, environment=UNLIMITED)
+    async with house_of(url, tmp_path) as house:
+        await house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test"))
+    with Node(data=tmp_path, database_url=url, environment=UNLIMITED) as node:
+        async with probing(node) as prober, open_storage(url, migrate=False) as storage:
+            for _ in range(rounds):
+                seen = (await storage.keys.load()).version
+                with command(place, "key", "rotate", "--now") as rotating:
+                    await until_changed(storage, seen)
+                    rotating.kill()
+            assert await asyncio.to_thread(command(place, "key", "rotate", "--now").wait) == 0
+        assert len(prober.kids) > 1
+        assert node.terminate() == 0
+    async with house_of(url, tmp_path) as house:
+        keys, now = (await house.storage.keys.load()).keys, house.clock.now()
+        signing = Counter(key.line for key in keys if state(key, now) is State.SIGNING)
+        assert signing == dict.fromkeys((key.line for key in keys), 1)  # one of each line, however it was left
+        assert [one.event for one in await audit_log(house)].count("key.rotated") >= 5
+
+
+async def until_changed(storage: Storage, seen: int) -> None:
+    async with asyncio.timeout(60):
+        while (await storage.keys.load()).version == seen:  # noqa: ASYNC110 - somebody else writes it
+            await asyncio.sleep(0.001)
+
+
+@databases("postgres")
+async def test_r24_a_new_master_key_is_taken_over_though_the_command_was_killed_halfway(
+    url: str, tmp_path: Path
+) -> None:
+    old, new = (tmp_path / "dev.key").read_text().strip(), new_master_key()
+    both = Place(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new, PREVIOUS: old})
+    only = Place(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new})
+    await seal_many(url, tmp_path)
+    async with house_under(both) as house:
+        before = sum((await left_elsewhere(house.storage, house.masters)).values())
+        with command(both, "key", "rewrap") as moving:
+            while (left := sum((await left_elsewhere(house.storage, house.masters)).values())) == before:
+                assert moving.running, moving.output()
+            moving.kill()
+        left = sum((await left_elsewhere(house.storage, house.masters)).values())
+    assert 0 <= left < before
+    if left:
+        with pytest.raises(DidNotStart, match="sealed under"):
+            Node(data=tmp_path, environment=only.settings).start()
+    with Node(data=tmp_path, environment=both.settings) as node:  # what is half done is served
+        assert httpx2.get(f"{node.address}/readyz").status_code == 200
+        assert await asyncio.to_thread(command(both, "key", "rewrap").wait, 60.0) == 0
+    with Node(data=tmp_path, environment=only.settings) as node:
+        assert httpx2.get(f"{node.address}/readyz").status_code == 200
+    async with house_under(only) as house:
+        assert await left_elsewhere(house.storage, house.masters) == {}
+
+
+async def seal_many(url: str, data: Path) -> None:
+    async with house_of(url, data) as house:
+        rows = [
+            {
+                "client_id": f"c{number}",
+                "slot": 1,
+                "kind": "sealed",
+                "secret": house.masters.seal(b"secret", purpose=sealed_for(f"c{number}")),
+                "created_at": 1,
+                "expires_at": 0,
+            }
+            for number in range(SECRETS)
+        ]
+
+        def put() -> Verb[None]:
+            yield PUT_SECRET.many(rows)
+
+        await house.storage.runner.act(partial(put))
+
+
+@asynccontextmanager
+async def house_under(place: Place) -> AsyncIterator[House]:
+    async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
+        yield house

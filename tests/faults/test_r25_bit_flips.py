@@ -1,0 +1,122 @@
+"""Bits flip where things are kept: what was hit is refused and named, and everything else is served (faults R-25)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import apsw
+import httpx2
+
+from gatehouse.app.house import House
+from gatehouse.audit.model import Origin
+from gatehouse.storage.sqlite import path_of
+from tests.support.aftermath import house_of
+from tests.support.builders import ORIGIN, a_client
+from tests.support.command_line import Place, change_postgres
+from tests.support.oauth import REDIRECT
+from tests.support.processes import Node
+from tests.support.service import QUICK
+from tests.support.visitor import PASSWORD
+
+ANNA: Final = "anna@studio.example"
+KEYS: Final = "/proxy/oauth/keys"
+PAGE: Final = 4_096
+
+
+async def flip(url: str, table: str, column: str, where: str, *, at: int) -> None:
+    """Change the byte at that place of a binary column, whatever it was."""
+    if url.startswith("sqlite:"):
+        with apsw.Connection(path_of(url)) as connection:
+            [(held,)] = connection.execute(f"SELECT {column} FROM {table} WHERE {where}")  # noqa: S608
+            broken = held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :]
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (broken,))  # noqa: S608
+    else:
+        shown = f"set_byte({column}, {at}, get_byte({column}, {at}) # 1)"
+        await change_postgres(url, [f"UPDATE {table} SET {column} = {shown} WHERE {where}"])  # noqa: S608
+
+
+async def furnish(house: House) -> None:
+    await house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test"))
+    for client_id in ("hit", "spared"):
+        await house.clients.create(a_client(client_id), ORIGIN)
+    await house.sealer.seal_all()
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    kid: str
+    place: int  # in the chain
+
+
+async def damage(url: str, data: Path) -> Damage:
+    """A private key, a client's secret and an audit record lose a bit each, while nothing runs."""
+    async with house_of(url, data) as house:
+        await furnish(house)
+        kid = next(key.kid for key in (await house.storage.keys.load()).keys if key.alg == "ES256")
+        [record] = await house.storage.audit.newest(1, "", "user.created")
+    await flip(url, "signing_keys", "sealed_private", f"kid = '{kid}'", at=90)
+    await flip(url, "client_secrets", "secret", "client_id = 'hit'", at=90)
+    await flip(url, "audit_events", "mac", f"record_id = '{record.record_id}'", at=3)
+    assert record.place is not None
+    return Damage(kid, record.place)
+
+
+async def test_r25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_all_others_serve(
+    installed_url: str, tmp_path: Path
+) -> None:
+    hit = await damage(installed_url, tmp_path)
+    gatehouse = Place(data=tmp_path, url=installed_url).commands()
+    with Node(
+        data=tmp_path, database_url=installed_url, environment=QUICK | {"GATEHOUSE__LOG__LEVEL": "info"}
+    ) as node:
+        alarm = node.process.wait_for_line("signing key refused", node.process.stderr)
+        assert hit.kid in alarm.string
+        published = httpx2.get(f"{node.address}{KEYS}").json()["keys"]
+        assert hit.kid not in {key["kid"] for key in published}
+        assert {key["alg"] for key in published} == {"RS256", "EdDSA"}
+        body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
+        assert httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30).json()["status"] == "OK"
+        assert [redeem(node, client) for client in ("hit", "spared")] == [(401, "invalid_client")] * 2
+        assert httpx2.get(f"{node.address}/readyz").status_code == 200
+    verdict = gatehouse.try_("audit", "verify")
+    assert verdict.code == 1
+    assert f"record {hit.place} " in verdict.err
+    told = gatehouse.try_("doctor")
+    assert told.code == 1
+    assert f"{hit.kid} cannot be used" in told.out
+
+
+def redeem(node: Node, client_id: str) -> tuple[int, str]:
+    """With a secret that is wrong anyway: it has to be opened before that can be told."""
+    fields = {"grant_type": "authorization_code", "code": "x", "redirect_uri": REDIRECT, "client_id": client_id}
+    answer = httpx2.post(
+        f"{node.address}/proxy/oauth/token", data=fields, headers={"Authorization": "Bearer " + "0" * 40}
+    )
+    return answer.status_code, answer.json()["error"]
+
+
+async def test_r25_pages_of_the_database_that_are_garbage_are_told_as_unavailable_and_found_by_the_doctor(
+    installed_sqlite_url: str, tmp_path: Path
+) -> None:
+    async with house_of(installed_sqlite_url, tmp_path) as house:
+        await furnish(house)
+    ruin_pages_of("users", path_of(installed_sqlite_url))
+    with Node(data=tmp_path, database_url=installed_sqlite_url, environment=QUICK) as node:
+        body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
+        answer = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
+        assert answer.status_code == 503
+        assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
+    told = Place(data=tmp_path, url=installed_sqlite_url).commands().try_("doctor")
+    assert told.code == 1
+    assert "SQLite finds damage" in told.out
+
+
+def ruin_pages_of(table: str, path: str) -> None:
+    """Everything that belongs to the table and its indexes."""
+    with apsw.Connection(path) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE tbl_name = ? AND rootpage > 0"
+        roots = [page for (page,) in connection.execute(query, (table,))]
+    with Path(path).open("r+b") as file:
+        for page in roots:
+            file.seek((page - 1) * PAGE)
+            file.write(b"\xa5" * PAGE)

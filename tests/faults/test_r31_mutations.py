@@ -1,0 +1,28 @@
+"""Whoever takes a precaution out of the program is caught by a test; else the tests are blind (faults R-31)."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.extent import WHOLE
+from tests.faults.mutating import PATIENCE, ROOT, Mutation, mutations, tried
+
+LEAST = 12
+
+
+@pytest.mark.timeout(PATIENCE + 60)
+@pytest.mark.parametrize("mutation", [one for one in mutations() if WHOLE or one.quick], ids=lambda one: one.name)
+def test_r31_a_precaution_taken_out_turns_its_test_red(mutation: Mutation, tmp_path: Path) -> None:
+    verdict = tried(mutation, tmp_path)
+    assert any(test.startswith(mutation.test) for test in verdict.failed), verdict.said
+
+
+def test_r31_every_mutation_on_the_list_changes_what_is_there_and_names_a_test_that_is_there() -> None:
+    listed = mutations()
+    assert len(listed) >= LEAST
+    assert len({one.name for one in listed}) == len(listed)
+    for one in listed:
+        assert one.old != one.new
+        assert (ROOT / "src" / "gatehouse" / one.file).read_text().count(one.old) == 1, one.name
+        file, _, test = one.test.partition("::")
+        assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), one.name

@@ -8,6 +8,8 @@ UV := $(shell command -v uv || echo $(BIN)/uv)
 LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE),--upgrade)
 WORKERS ?= 2
 ROUNDS ?= 20
+FACTOR ?= 50
+SEED ?= $(shell date +%s)
 
 # Stamps: what is installed in the virtual environment, so that a second call is quick.
 RUNTIME := $(VENV)/.runtime
@@ -18,7 +20,7 @@ SOURCES := $(shell find src clients/python clients/sample_game -not -path '*__py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run demo install install-dev test test-fast test-deps faults adversarial bench check format screenshots docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast test-deps faults fuzz adversarial bench check format screenshots docs-reference lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +47,9 @@ test-deps: $(BIN)/pip ## install what the tests drive where it is missing: Postg
 
 faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20)
 	FAULT_ROUNDS=$(ROUNDS) $(BIN)/pytest tests/faults
+
+fuzz: test-deps ## input nobody thought of, for hours: 50 times what the tests try, new each time (FACTOR=50, SEED=…)
+	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(SEED) $(BIN)/pytest tests/fuzz
 
 adversarial: test-deps ## whether the time of an answer tells known accounts, or a secret (minutes, on a quiet machine)
 	$(BIN)/pytest tests/adversarial/timing.py

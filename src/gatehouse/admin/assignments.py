@@ -121,9 +121,17 @@ def _number(text: str, place: str) -> int:
 def _moment(text: str, place: str) -> int:
     try:
         when = datetime.fromisoformat(text)
+        seconds = past_the_epoch(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()))
     except ValueError:
         raise Malformed(f"{place}: a date such as 2030-01-31 or 2030-01-31T12:00:00Z") from None
-    return _number(str(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())), place)
+    return _number(str(seconds), place)
+
+
+def past_the_epoch(seconds: int) -> int:
+    """A date of 1970 or before is no end: the number 0 says that there is none. Raises ValueError."""
+    if seconds <= 0:
+        raise ValueError(seconds)
+    return seconds
 
 
 def can_give(granter: Granter, scope: Scope, role: Role) -> bool:

@@ -20,7 +20,7 @@ from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect, Failure
 from gatehouse.web.game_proof import AccessKeySignatures, Asked, alone, presented_by
 from gatehouse.web.login import LoginMeta
-from gatehouse.web.login_options import OFF, ON, LoginFields, check_switches, checked_public_key, options_of
+from gatehouse.web.login_options import OFF, ON, LoginFields, Switch, check_switches, checked_public_key, options_of
 from gatehouse.web.middleware.body_limit import DEFAULT_LIMIT
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
@@ -41,8 +41,8 @@ class GetGsid(LoginFields, frozen=True, kw_only=True):
     public_key: str = ""
     ip: str = ""
     ts: int | str = 0
-    qr: str = OFF
-    code: str = OFF
+    qr: Switch = OFF
+    code: Switch = OFF
 
 
 class GsidAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,7 +57,7 @@ class GsidAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class GetGsidResult(Asked, frozen=True, kw_only=True):
     gsid: str
-    states: str = OFF
+    states: Switch = OFF
 
 
 class GsidResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -252,7 +252,7 @@ class GameSessionEndpoints:
             summary="Register a game session; a person confirms it at the address in the answer",
             request=GetGsid,
             accepts=ANY_BODY,
-            answers={200: GsidAnswer, 400: Failure},
+            answers={200: GsidAnswer, 401: Failure, 403: Failure},
             body_limit=REGISTER_BODY,
         )
         asked = replace(registered, body_limit=DEFAULT_LIMIT)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.keys.jwks import JwkSet, KeySetPublisher
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.responses import cacheable
+from gatehouse.web.responses import NOT_MODIFIED, cacheable
 from gatehouse.web.routes.table import AtHand, Cors, Endpoint, RateClass
 
 # Well under the time a key is published before it signs (S-06): whoever caches still sees it in time.
@@ -35,7 +35,7 @@ class KeySetEndpoints:
             rate_class=RateClass.KEYS,
             section="interface §4.2",
             summary="Public signing keys as a JWK set",
-            answers={200: JwkSet},
+            answers={200: JwkSet, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
             at_hand=AtHand(body=self.body, cache_control=CACHE_CONTROL),
         )

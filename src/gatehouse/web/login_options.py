@@ -1,6 +1,6 @@
 """What shapes the answer of a login, by whatever way it comes: the optional fields of interface §4.3."""
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -16,19 +16,22 @@ OFF: Final = "0"
 ON: Final = "1"
 
 
+Switch = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [OFF, ON]})]  # said here, refused by check_switches
+
+
 class LoginFields(msgspec.Struct, frozen=True, kw_only=True):
     factor: str = ""
     jwt_public_key: str = ""
     distr: str = ""
     app_id: int = 0
     gapp_id: int = 0
-    nojwt: str = OFF
+    nojwt: Switch = OFF
     service_jwt: str = ""
-    short_token: str = OFF
-    fixed_ip: str = OFF
+    short_token: Switch = OFF
+    fixed_ip: Switch = OFF
     fixed_ips: list[str] = []
     fixed_ips_form: list[str] = msgspec.field(default_factory=list, name="fixed_ips[]")
-    meta: str = OFF
+    meta: Switch = OFF
     with_email: str = ""
 
 

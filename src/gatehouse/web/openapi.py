@@ -4,27 +4,34 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure
+from gatehouse.web.parse import ANY_BODY
 from gatehouse.web.responses import cacheable
-from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+from gatehouse.web.routes.table import Auth, Endpoint, HtmlPage, RateClass
 
 OPENAPI: Final = "3.1.0"
 PATH: Final = "/openapi.json"
 JSON: Final = "application/json"
+HTML: Final = "text/html"
 COMPONENTS: Final = "#/components/schemas/{name}"
 PATH_PARAMETER: Final = re.compile(r"\{([a-zA-Z_]+)(:[a-z]+)?\}")
 NO_BODY: Final = frozenset({"GET", "HEAD"})
 
-Json = dict[str, "object"]
+# How a request may fail: anywhere, by what it must show, and by what it is about. A 500 is nowhere: it is a bug.
+ANYWHERE: Final = (400, 413, 414, 429, 431, 503)
+WITHOUT_PROOF: Final = (401, 403)
+ABOUT_RECORDS: Final = (404, 409)
 
-FAILURES: Final[Mapping[Dialect, type | None]] = {
-    Dialect.PAGE: None,
+Json = dict[str, Any]
+
+FAILURES: Final[Mapping[Dialect, type]] = {
+    Dialect.PAGE: HtmlPage,
     Dialect.OAUTH: OAuthFailure,
     Dialect.PERMISSIONS: Failure,
     Dialect.GAME: Failure,
@@ -114,16 +121,24 @@ class Schemas:
     def of(self, kind: type) -> Json:
         return self._references[kind]
 
+    def needs_something(self, kind: type) -> bool:
+        return bool(self._component(kind).get("required"))
+
     def members(self, kind: type) -> Iterator[tuple[str, bool, object]]:
         """Name, whether it is required, and schema of each field of a type that is read from a query."""
-        schema = self.components[kind.__name__]
+        schema = self._component(kind)
         for name, member in schema["properties"].items():
             yield name, name in schema.get("required", ()), member
+
+    def _component(self, kind: type) -> Json:
+        """Types of one name in several modules are told apart by longer names."""
+        found: Json = self.components[self._references[kind]["$ref"].rpartition("/")[2]]
+        return found
 
 
 def _types_of(endpoint: Endpoint) -> Iterator[type]:
     for kind in (endpoint.request, *endpoint.answers.values(), FAILURES[endpoint.dialect]):
-        if kind is not None:
+        if kind not in (None, HtmlPage):
             yield kind
 
 
@@ -136,7 +151,10 @@ def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
     if endpoint.request is not None and method not in NO_BODY:
         kinds = sorted(kind.value for kind in endpoint.accepts)
         schema = schemas.of(endpoint.request)
-        operation["requestBody"] = {"content": {kind: {"schema": schema} for kind in kinds}}
+        operation["requestBody"] = {
+            "content": {kind: {"schema": schema} for kind in kinds},
+            "required": endpoint.accepts != ANY_BODY or schemas.needs_something(endpoint.request),
+        }
     operation["responses"] = _responses(endpoint, schemas)
     operation["security"] = [{name: [] for name in together} for together in NEEDED[endpoint.auth]]
     return operation
@@ -155,17 +173,31 @@ def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iter
 
 
 def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
-    answers: Json = {
-        str(status): _response(HTTPStatus(status).phrase, kind, schemas)
-        for status, kind in sorted(endpoint.answers.items())
-    }
-    answers["default"] = _response("Anything else", FAILURES[endpoint.dialect], schemas)
-    return answers
+    failed = dict.fromkeys(_failures(endpoint), FAILURES[endpoint.dialect])
+    answers: Mapping[int, type | None] = {**failed, **endpoint.answers}
+    told = {status: _response(HTTPStatus(status).phrase, kind, schemas) for status, kind in sorted(answers.items())}
+    if endpoint.also_as:
+        told[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
+    return {str(status): response for status, response in told.items()}
+
+
+def _failures(endpoint: Endpoint) -> Iterator[int]:
+    yield from ANYWHERE
+    if endpoint.request is not None and endpoint.dialect is not Dialect.OAUTH:  # there it is a 400 (R3)
+        yield HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    if NEEDED[endpoint.auth]:
+        yield from WITHOUT_PROOF
+    if endpoint.dialect is Dialect.PERMISSIONS and endpoint.request is not None:
+        yield from ABOUT_RECORDS
+    if PATH_PARAMETER.search(endpoint.path):
+        yield HTTPStatus.NOT_FOUND
 
 
 def _response(description: str, kind: type | None, schemas: Schemas) -> Json:
     if kind is None:
         return {"description": description}
+    if kind is HtmlPage:
+        return {"description": description, "content": {HTML: {"schema": {"type": "string"}}}}
     return {"description": description, "content": {JSON: {"schema": schemas.of(kind)}}}
 
 

@@ -42,9 +42,10 @@ def test_an_operation_says_what_goes_in_and_what_comes_out() -> None:
     operation = told["paths"]["/api/permissions/roles"]["post"]
     assert (operation["operationId"], operation["summary"]) == ("permissions.roles", "Read, save or delete a role")
     body = {"application/json": {"schema": {"$ref": "#/components/schemas/RoleSave"}}}
-    assert operation["requestBody"] == {"content": body}
-    assert list(operation["responses"]) == ["200", "409", "default"]
-    failure = operation["responses"]["default"]["content"]["application/json"]["schema"]
+    assert operation["requestBody"] == {"content": body, "required": True}
+    statuses = [200, 400, 401, 403, 404, 409, 413, 414, 415, 429, 431, 503]
+    assert list(operation["responses"]) == list(map(str, statuses))
+    failure = operation["responses"]["403"]["content"]["application/json"]["schema"]
     assert failure == {"$ref": "#/components/schemas/Failure"}
     assert operation["security"] == [{"userJwt": [], "factor": []}, {"userJwt": [], "serviceJwt": []}]
     assert told["components"]["schemas"]["Role"]["additionalProperties"] is False

@@ -1,5 +1,7 @@
 """What a hostile reader of the console found, and finds no more."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, furnish
@@ -72,6 +74,31 @@ async def test_a_user_manager_does_not_come_to_the_rules(inside: Visitors) -> No
     maximilian = await inside(MAX)
     for tab in ("rules", "matrix", "versions", "access_keys", "public_keys", "clients"):
         assert (await maximilian.get(f"/console/applications/{SHOP}/{tab}")).status_code == 403
+
+
+PROBES = ("' OR 1=1 --", "%", "_", '{"$where": "1"}')
+LISTS = ("people", "applications", "projects", "games", "activity", f"applications/{SHOP}/users")
+FIELDS = ("q", "tag", "among", "state", "actor", "subject", "application_id", "group")
+PLACES = ("page", "after", "since", "format", "sort")
+
+
+async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_nothing_else(
+    studio: Service, inside: Visitors
+) -> None:
+    ada = await inside(ADA)
+    for place in LISTS:
+        assert (await ada.get(f"/console/{place}")).status_code == 200
+        for probe in PROBES:
+            found = await ada.get(f"/console/{place}?{urlencode({'q': probe})}")
+            assert found.status_code == 200, (place, probe)
+            assert "pia@players.example" not in found.text, (place, probe)
+        for field in (*FIELDS, *PLACES):
+            answer = await ada.get(f"/console/{place}?{urlencode({field: PROBES[0]})}")
+            assert answer.status_code in {200, 400}, (place, field)
+    for probe in PROBES:
+        refused = await ada.client.post("/proxy/api/login", json={"login": probe, "password": probe})
+        assert refused.json() == {"status": "LOGINERROR"}
+    assert (await studio.house.storage.accounts.user(PIA)).nick == "Pia"
 
 
 def csrf_of(page: str) -> str:

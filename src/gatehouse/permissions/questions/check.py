@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
@@ -29,7 +29,7 @@ class CheckDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class ChecksDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str | UnsetType = UNSET
-    checks: list[CheckDraft]
+    checks: Annotated[list[CheckDraft], Meta(extra_json_schema={"minItems": 1, "maxItems": CHECKS_MOST})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

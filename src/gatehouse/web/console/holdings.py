@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from gatehouse.admin.assignments import past_the_epoch
 from gatehouse.admin.model.projects import ProjectListStore
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
@@ -210,6 +211,6 @@ def read_end(text: str) -> End:
         return ENDLESS
     try:
         when = datetime.strptime(text[:MINUTE_LONG], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
+        return End(expired=past_the_epoch(int(when.timestamp())))
     except ValueError:
         raise Malformed("an end: a date and a time, such as 2027-01-31T12:00") from None
-    return End(expired=int(when.timestamp()))

@@ -1,9 +1,10 @@
 """GET and POST /proxy/oauth/authorize: back to the client at once, or on to the pages (interface §4.2, R3)."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlencode
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,13 +30,33 @@ from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.way import carried
 from gatehouse.web.parse import BodyKind, content_type, query_pairs, raw_body
 from gatehouse.web.responses import NO_STORE, see_other
-from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+from gatehouse.web.routes.table import Auth, Endpoint, HtmlPage, RateClass
 
 BEGINNING: Final = "authorize"  # what is counted: sign-ins begun and kept until they end
 QUERY_LONGEST: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
 TOO_LONG: Final = 414
 NOT_NOW: Final = 503
 FORM_ONLY: Final = frozenset({BodyKind.FORM})
+
+
+class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What the OpenAPI document tells; each is read by its own rule, and what is wrong is told to the client."""
+
+    client_id: str
+    redirect_uri: str
+    response_type: Literal["code"]
+    scope: str
+    response_mode: Literal["query"] = "query"
+    state: str = ""
+    nonce: str = ""
+    code_challenge: str = ""
+    code_challenge_method: Literal["S256", ""] = ""
+    prompt: str = ""
+    max_age: int | None = None
+    login_hint: str = ""
+    id_token_hint: str = ""
+    ui_locales: str = ""
+    claims: str = ""
 
 
 class AuthorizeEndpoint:
@@ -135,7 +156,9 @@ class AuthorizeEndpoint:
             section="interface §4.2",
             summary="Sign a person in to a client; answers by redirect",
             auth=Auth.SESSION,
-            answers={303: None, 400: None},
+            request=AuthorizeFields,
+            accepts=FORM_ONLY,
+            answers={200: HtmlPage, 303: None},
         )
         return [
             asked,

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.oauth.discovery import Metadata
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.responses import cacheable
+from gatehouse.web.responses import NOT_MODIFIED, cacheable
 from gatehouse.web.routes.table import AtHand, Cors, Endpoint, RateClass
 
 CACHE_CONTROL: Final = "public, max-age=3600"
@@ -32,7 +32,7 @@ class DiscoveryEndpoints:
             rate_class=RateClass.KEYS,
             section="interface §4.2",
             summary="The OpenID Connect configuration",
-            answers={200: Metadata},
+            answers={200: Metadata, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
             at_hand=AtHand(body=lambda: self._body, cache_control=CACHE_CONTROL),
         )

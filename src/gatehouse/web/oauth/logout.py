@@ -23,9 +23,9 @@ from gatehouse.web.pages.desk import Guarded, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.sso_contexts import SignOutContext
-from gatehouse.web.parse import read_form, read_query
+from gatehouse.web.parse import FORMS, read_form, read_query
 from gatehouse.web.responses import NO_STORE, see_other
-from gatehouse.web.routes.table import Auth, Endpoint, RateClass
+from gatehouse.web.routes.table import Auth, Endpoint, HtmlPage, RateClass
 
 QUERY_LONGEST: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
 TOO_LONG: Final = 414
@@ -141,7 +141,9 @@ class LogoutEndpoints:
             section="interface R3",
             summary="Sign a person out for a client (OpenID Connect RP-Initiated Logout)",
             auth=Auth.SESSION,
-            answers={200: None, 303: None, 400: None},
+            request=LogoutRequest,
+            accepts=FORMS,
+            answers={200: HtmlPage, 303: None},
         )
         return [
             asked,

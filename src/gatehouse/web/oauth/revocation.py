@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.oauth.errors import InvalidRequest
 from gatehouse.oauth.revocation import Revocation
-from gatehouse.web.dialects import Dialect
+from gatehouse.web.dialects import Dialect, OAuthFailure
 from gatehouse.web.oauth.credentials import ClientFields, credentials_of, refuse_query
 from gatehouse.web.origin import origin_of
 from gatehouse.web.parse import JSON_OR_FORM, read_body
@@ -63,7 +63,7 @@ class RevocationEndpoints:
                 summary="End a sign-in by its refresh token",
                 request=RefreshTokenFields,
                 accepts=JSON_OR_FORM,
-                answers={200: Revoked},
+                answers={200: Revoked, 401: OAuthFailure},
                 cors=Cors.CLIENTS,
             ),
             Endpoint(

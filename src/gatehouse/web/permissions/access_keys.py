@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.permissions.callers.credentials import ORDINARY
 from gatehouse.permissions.commands.access_keys import AccessKeys
+from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
@@ -32,7 +33,7 @@ class AccessKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 class AccessKeyRequest(Asked, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
-    application_id: int | str | None = None  # else the one that the service JWT is of
+    application_id: ApplicationId | None = None  # else the one that the service JWT is of
     data: AccessKeyData | None = None
 
 

@@ -15,6 +15,7 @@ from gatehouse.permissions.commands.app_schemas import (
     schema_document,
 )
 from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.roles import RoleList, SeenRole
@@ -30,13 +31,13 @@ NO_ROLE: Final = RoleDraft()
 
 class SchemaRequest(Asked, frozen=True, kw_only=True):
     action: Literal["get", "save"]
-    application_id: int | str | None = None
+    application_id: ApplicationId | None = None
     data: dict[str, object] | None = None
 
 
 class RolesRequest(Asked, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
-    application_id: int | str | None = None
+    application_id: ApplicationId | None = None
     data: RoleDraft = NO_ROLE
 
 
@@ -105,6 +106,7 @@ class SchemaEndpoints:
                 request=SchemaRequest,
                 section="interface §4.10",
                 summary="The schema of an application: get, save",
+                has_tag=True,
                 body_limit=SCHEMA_BODY,
             ),
         ]

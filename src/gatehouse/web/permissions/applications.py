@@ -11,6 +11,7 @@ from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ORDINAR
 from gatehouse.permissions.commands.applications import ApplicationDraft, Applications
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.web.parse import read_json
@@ -31,7 +32,7 @@ class ApplicationRequest(Asked, frozen=True, kw_only=True):
 
 
 class ApplicationTagsRequest(Asked, frozen=True, kw_only=True):
-    application_id: int | str
+    application_id: ApplicationId
     data: TagsDraft
 
 

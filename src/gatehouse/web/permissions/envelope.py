@@ -94,6 +94,8 @@ def post(
     summary: str,
     answers: type = Answer,
     body_limit: int = DEFAULT_LIMIT,
+    has_tag: bool = False,
+    also_as: str = "",
 ) -> Endpoint:
     """One endpoint of the permissions interface."""
     return Endpoint(
@@ -106,7 +108,8 @@ def post(
         section=section,
         summary=summary,
         request=request,
-        answers={200: answers},
+        answers={200: answers, NOT_MODIFIED: None} if has_tag else {200: answers},
         auth=Auth.USER_JWT_AND_FACTOR,
         body_limit=body_limit,
+        also_as=also_as,
     )

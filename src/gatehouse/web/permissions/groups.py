@@ -9,6 +9,7 @@ from starlette.responses import Response
 from gatehouse.permissions.callers.credentials import ORDINARY
 from gatehouse.permissions.commands.groups import AccessDraft, GroupDraft, Groups
 from gatehouse.permissions.commands.tags import TagsDraft
+from gatehouse.permissions.documents.spelling import GroupId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.group import USERS_MOST, Group
 from gatehouse.web.parse import read_json
@@ -22,17 +23,17 @@ NO_GROUP = GroupDraft()
 
 class GroupRequest(Asked, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
-    group_id: str | None = None
+    group_id: GroupId | None = None
     data: GroupDraft = NO_GROUP
 
 
 class GroupAccessRequest(Asked, frozen=True, kw_only=True):
-    group_id: str
+    group_id: GroupId
     data: AccessDraft
 
 
 class GroupTagsRequest(Asked, frozen=True, kw_only=True):
-    group_id: str
+    group_id: GroupId
     data: TagsDraft
 
 

@@ -11,6 +11,7 @@ from gatehouse.permissions.commands.memberships import MembershipDraft, Membersh
 from gatehouse.permissions.commands.projects import ProjectDraft, Projects, settings_document
 from gatehouse.permissions.commands.publish import Publishing
 from gatehouse.permissions.commands.tags import TagsDraft
+from gatehouse.permissions.documents.spelling import Title
 from gatehouse.permissions.model.project import Project
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
@@ -20,7 +21,7 @@ from gatehouse.web.routes.table import Endpoint
 
 
 class PublishRequest(Asked, frozen=True, kw_only=True):
-    project: str
+    project: Title
     user: str | None = None
 
 

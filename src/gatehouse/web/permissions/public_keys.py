@@ -9,6 +9,7 @@ from starlette.responses import Response
 from gatehouse.permissions.callers.credentials import ORDINARY
 from gatehouse.permissions.commands.custom_keys import CustomKeys
 from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import KeyNotFound, Malformed
 from gatehouse.permissions.keys.files import PublishedKey
 from gatehouse.permissions.keys.published import ApplicationKeys
@@ -18,7 +19,7 @@ from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, done, needed, post
 from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
-from gatehouse.web.responses import cacheable
+from gatehouse.web.responses import NOT_MODIFIED, cacheable
 from gatehouse.web.routes.table import Cors, Endpoint, RateClass
 
 CACHE_CONTROL: Final = "public, max-age=300"
@@ -51,7 +52,7 @@ class CustomKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 class CustomKeysRequest(Asked, frozen=True, kw_only=True):
     action: Literal["get", "save", "delete"]
-    application_id: int | str | None = None  # else the one that the service JWT is of
+    application_id: ApplicationId | None = None  # else the one that the service JWT is of
     data: CustomKeyData = CustomKeyData()
 
 
@@ -87,7 +88,7 @@ class PublicKeyEndpoints:
                 rate_class=RateClass.KEYS,
                 section=SECTION,
                 summary="Public keys of an application",
-                answers={200: KeysAnswer},
+                answers={200: KeysAnswer, NOT_MODIFIED: None},
                 cors=Cors.ANYONE,
             ),
             Endpoint(
@@ -99,7 +100,7 @@ class PublicKeyEndpoints:
                 rate_class=RateClass.KEYS,
                 section=SECTION,
                 summary="The public key that a token's kid names",
-                answers={200: KeyAnswer},
+                answers={200: KeyAnswer, NOT_MODIFIED: None},
                 cors=Cors.ANYONE,
             ),
         ]

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON
 from gatehouse.permissions.callers.desk import Desk
+from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.questions.asked import about_whom, read_rule, read_scope
 from gatehouse.permissions.questions.check import Checks, ChecksDraft, Question, read_questions
@@ -36,7 +37,7 @@ NEXT_AFTER: Final = "Next-After"
 
 
 class CheckRequest(Asked, frozen=True, kw_only=True):
-    application_id: int | str | None = None
+    application_id: ApplicationId | None = None
     data: ChecksDraft
 
 
@@ -49,7 +50,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExplainRequest(Asked, frozen=True, kw_only=True):
-    application_id: int | str | None = None
+    application_id: ApplicationId | None = None
     data: ExplainDraft
 
 
@@ -58,7 +59,7 @@ class MembersOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class MembersRequest(Asked, frozen=True, kw_only=True):
-    application_id: int | str | None = None
+    application_id: ApplicationId | None = None
     data: MembersDraft
     options: MembersOptions = MembersOptions()
 
@@ -140,6 +141,7 @@ class QuestionEndpoints:
                 section=SECTION,
                 summary="Whether a user holds rules: up to 100 questions at once",
                 answers=CheckAnswer,
+                has_tag=True,
             ),
             post(
                 "explain",
@@ -149,6 +151,7 @@ class QuestionEndpoints:
                 section=SECTION,
                 summary="Why a user holds a rule or not",
                 answers=ExplainAnswer,
+                has_tag=True,
             ),
             post(
                 "members",
@@ -158,6 +161,7 @@ class QuestionEndpoints:
                 section=SECTION,
                 summary="Who has a rule or a role, by what path, until when; JSON or CSV",
                 answers=MembersAnswer,
+                also_as=CSV,
             ),
         ]
 

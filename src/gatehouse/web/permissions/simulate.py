@@ -9,6 +9,7 @@ from starlette.responses import Response
 from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ORDINARY
 from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.questions.proposals import AnyProposal, OfApplication, Proposer
 from gatehouse.permissions.questions.sight import refuse_about_everybody
@@ -30,7 +31,7 @@ class SimulateData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class SimulateRequest(Asked, frozen=True, kw_only=True):
-    application_id: int | str | None = None
+    application_id: ApplicationId | None = None
     data: SimulateData
 
 

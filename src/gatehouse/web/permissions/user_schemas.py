@@ -13,6 +13,7 @@ from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas, target_of
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.ends import parse_expired
+from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.questions.user_schemas import View, ViewOptions, Views, ViewType, saved_view
 from gatehouse.web.lasting import Lastings
@@ -35,7 +36,7 @@ class RecordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 class RecordRequest(Asked, frozen=True, kw_only=True):
     action: Literal["get", "save"]
-    application_id: int | str | None = None
+    application_id: ApplicationId | None = None
     data: RecordDraft
     options: RecordOptions = RecordOptions()
     expired: int = 0
@@ -113,6 +114,7 @@ class RecordEndpoint:
                 section="interface §4.5",
                 summary="What a user holds in an application: get (tree, list, list_short, roles), save",
                 answers=RecordAnswer,
+                has_tag=True,
                 body_limit=SCHEMA_BODY,
             )
         ]

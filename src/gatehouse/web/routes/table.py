@@ -62,6 +62,10 @@ class Cors(Enum):
     CLIENTS = "clients"  # the origins that clients registered (middleware/client_origins.py)
 
 
+class HtmlPage:
+    """An answer that is a page for a person."""
+
+
 class VolumeLimiter(Protocol):
     def admit(self, rate_class: RateClass, source: str) -> int:
         """Count one request; return 0 to let it pass, else the seconds after which to come back."""
@@ -90,6 +94,7 @@ class Endpoint:
     request: type[msgspec.Struct] | None = None
     accepts: frozenset[BodyKind] = JSON_ONLY
     answers: Mapping[int, type | None] = field(default_factory=dict)
+    also_as: str = ""  # another media type in which it answers 200
     auth: Auth = Auth.NONE
     body_limit: int = DEFAULT_LIMIT  # bytes
     cors: Cors = Cors.NONE

@@ -1,0 +1,83 @@
+"""A running service that a state machine of Hypothesis, which knows no coroutines, can ask step by step."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hypothesis import seed
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from tests.fuzz.conftest import SEED, examples
+from tests.support.service import Service, running_service
+
+T = TypeVar("T")
+
+UNLIMITED = {"GATEHOUSE__RATES__ENABLED": "false"}
+
+
+class Bench:
+    """Between two steps the whole service stands still."""
+
+    def __init__(self, runner: asyncio.Runner, service: Service) -> None:
+        self._runner = runner
+        self.service = service
+        self._numbers = itertools.count(1)
+
+    def number(self) -> int:
+        """One that no step had before, in any life of the machine."""
+        return next(self._numbers)
+
+    def do(self, step: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(step)
+
+    def now(self) -> int:
+        return self.service.clock.now()
+
+    def wait(self, seconds: int) -> None:
+        self.do(self.service.clock.advance(seconds))
+
+
+@contextmanager
+def a_bench(url: str, data: Path) -> Iterator[Bench]:
+    with asyncio.Runner() as runner:
+        leaving = asyncio.Event()
+        serving, service = runner.run(begin(url, data, leaving))
+        try:
+            yield Bench(runner, service)
+        finally:
+            leaving.set()
+            runner.run(ended(serving))
+
+
+async def begin(url: str, data: Path, leaving: asyncio.Event) -> "tuple[asyncio.Task[None], Service]":
+    """The service lives in a task of its own, from the first step to the last."""
+    started: asyncio.Future[Service] = asyncio.get_running_loop().create_future()
+
+    async def serve() -> None:
+        async with running_service(url, data, environment=UNLIMITED) as service:
+            started.set_result(service)
+            await leaving.wait()
+
+    serving = asyncio.create_task(serve())
+    await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        serving.result()
+    return serving, started.result()
+
+
+async def ended(serving: "asyncio.Task[None]") -> None:
+    await serving
+
+
+def run_machine(machine: Callable[[], RuleBasedStateMachine], *, short: int, steps: int) -> None:
+    """`short` lives of the machine in `make test`, each of so many steps at most."""
+
+    def begun() -> RuleBasedStateMachine:
+        return machine()
+
+    seed(SEED)(begun)
+    lives = examples(short)
+    run_state_machine_as_test(begun, settings=type(lives)(lives, stateful_step_count=steps))  # type: ignore[arg-type]

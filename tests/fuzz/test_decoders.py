@@ -1,0 +1,268 @@
+"""Whatever reads what others wrote: any bytes are read or refused in the room's own words, and soon."""
+
+import time
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hypothesis import example, given, seed
+from hypothesis import strategies as st
+
+from gatehouse.accounts.fixed_ips import check_fixed_ips
+from gatehouse.admin.assignments import read_end as read_end_of_list
+from gatehouse.kernel.addresses import parse_address
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.kernel.urls import parse_web_url
+from gatehouse.keys.public_keys import parse_rsa_public_key
+from gatehouse.oauth.model import Client
+from gatehouse.oauth.redirects import is_registered, is_registrable_origin, is_registrable_uri
+from gatehouse.permissions.documents import grammar, records, rules
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.documents.config_schema import check_config_schema
+from gatehouse.permissions.documents.ends import parse_end
+from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.questions.asked import read_rule
+from gatehouse.provision.document import read_document
+from gatehouse.tokens.decoding import take_apart
+from gatehouse.tokens.request_signatures import is_signed_request
+from gatehouse.web import parse_form, parse_json
+from gatehouse.web.console.activity import day
+from gatehouse.web.console.holdings import read_end
+from gatehouse.web.console.staging import read_edits, read_lines
+from gatehouse.web.gamesessions import GetGsid
+from gatehouse.web.oauth.credentials import read_basic
+from gatehouse.web.pages.way import start_again
+from tests.fuzz.bench import a_bench
+from tests.fuzz.conftest import SEED, examples
+
+LONGEST: Final = 5  # seconds any answer may take
+SOON: Final = 1.0  # second; a decoder that looks at bytes twice takes a thousandth of it
+LATEST: Final = 2**63
+REGISTERED: Final = Client(client_id="c", name="c", created_at=1, redirect_uris=("https://shop.example/cb",))
+
+Read = Callable[[Any], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    name: str
+    read: Read
+    input: st.SearchStrategy[Any]
+
+
+def near(alphabet: str, *words: str) -> st.SearchStrategy[str]:
+    """Text of the letters that matter to a parser, whole words of its language among them; sometimes any text."""
+    piece = st.sampled_from([*words, *alphabet]) | st.text(max_size=3)
+    return st.lists(piece, max_size=24).map("".join) | st.text(max_size=200)
+
+
+def wire(text: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+    return text.map(lambda given: given.encode("utf-8", "surrogatepass")) | st.binary(max_size=300)
+
+
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=12)
+    | st.sampled_from(["everyone", "127.0.0.0/8", "mind_games", "1000000001", "50001", "a" * 24, "moderator", "x.y"])
+)
+WORDS: Final = (
+    *("and", "or", "uid", "tag", "ip", "domain", "purchase", "everyone", "value", "params", "expired", "ttl"),
+    *("name", "roles", "private_data", "public_data", "projectAccess", "groups", "applications", "meta", "protected"),
+    *("description", "tags", "settings", "type", "properties", "$ref", "pattern", "items", "gdpr"),
+)
+document = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=8), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+members = st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=8), document, max_size=4)
+segment = st.binary(max_size=60).map(lambda raw: urlsafe_b64encode(raw).rstrip(b"=").decode())
+json_segment = document.map(lambda found: urlsafe_b64encode(msgspec.json.encode(found)).rstrip(b"=").decode())
+jws = st.lists(segment | json_segment | st.text(max_size=8), min_size=1, max_size=5).map(".".join)
+basic = st.binary(max_size=40).map(lambda raw: f"Basic {b64encode(raw).decode()}") | st.text(max_size=60)
+address = near(
+    ":/?#@[].%\\ \t\r\n0", "https://", "http://", "shop.example", "127.0.0.1", "::ffff:", "javascript:", "xn--"
+)
+moment = near("0123456789-:TZ+. ", "2030-01-31", "T12:00", "0001-01-01", "9999-12-31", "T23:59", "+23:59")
+form = near("=&;+%[]", "%00", "%ff", "%C3%28", "a=", "fixed_ips[]=", "gsid=")
+lines = near("\r\n,\"'{}[]:", '{"user_id":', "user_id,role\n", "\x00")
+yaml = near(
+    *(
+        "-:{}[]&*!|>%@#'\"\n ,?",
+        "roles:\n",
+        "- name: x\n",
+        "!!python/object",
+        "&a [*a]",
+        "<<: *a",
+        "? ",
+        "---\n",
+        "0o7",
+    )
+)
+part = near(
+    '\r\n;="', "--b\r\n", "--b--\r\n", 'Content-Disposition: form-data; name="a"', "\r\n\r\n", "Content-Type:"
+)
+pem = near("\n= +/", "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----", "MIIB", "AQAB", "ssh-rsa ")
+
+DECODERS: Final = (
+    Decoder(
+        "json", parse_json.decode, wire(near('{}[]",:\\-.eE0', '"\\ud800"', "\\u0000", "1e999", "NaN", "9" * 30))
+    ),
+    Decoder("query and form", parse_form.urlencoded, wire(form)),
+    Decoder("form as fields", lambda body: parse_form.collect(parse_form.urlencoded(body), GetGsid), wire(form)),
+    Decoder("multipart", lambda body: parse_form.multipart(body, "b"), wire(part)),
+    Decoder("jwt", take_apart, jws),
+    Decoder("basic", read_basic, basic),
+    Decoder("request signature", lambda text: is_signed_request(text, b"", text), near("=+/-_", "AAAA")),
+    Decoder("public key", parse_rsa_public_key, pem),
+    Decoder("address", parse_address, near(".:%[]/ 0", "::ffff:", "127.0.0.1", "fe80::1%eth0")),
+    Decoder("fixed ips", lambda text: check_fixed_ips([text]), near(".:/% 0", "10.0.0.0/8", "::/0", "/33")),
+    Decoder("web address", parse_web_url, address),
+    Decoder("redirect uri", is_registrable_uri, address),
+    Decoder("redirect uri asked for", lambda text: is_registered(REGISTERED, text), address),
+    Decoder("origin", is_registrable_origin, address),
+    Decoder("way back", start_again, near("-_=.~", "eJw", "AAAA")),
+    Decoder("condition", parse_condition, document),
+    Decoder("role", lambda found: rules.parse_meta(found, place="meta"), document),
+    Decoder("schema", lambda found: rules.parse_schema_section(found, Section.PRIVATE), document),
+    Decoder("login rules", rules.parse_login, document),
+    Decoder("secret rules", rules.parse_secret, document),
+    Decoder("params", lambda text: rules.parse_params(text, "params"), near("|:,\n", "a:10", "can_admin")),
+    Decoder("holdings", lambda found: records.parse_private_data(found, place="data"), document),
+    Decoder("assignments", lambda found: records.parse_assignments(found, place="roles"), document),
+    Decoder("end", lambda found: parse_end(found, "end"), members),
+    Decoder("application id", grammar.parse_application_id, leaves | near("0123456789_ x", "\u0661")),
+    Decoder("application settings", lambda found: grammar.check_application_settings(found, "settings"), document),
+    Decoder("service meta", lambda found: grammar.check_service_meta(found, "service_meta"), document),
+    Decoder("config schema", lambda found: check_config_schema(found, "config_schema"), document),
+    Decoder("rule", lambda text: read_rule(text, "rule"), leaves | near("._-", "private_data.", "user.kick")),
+    Decoder("day", lambda text: day(text, days=1), moment),
+    Decoder("end in the console", read_end, moment),
+    Decoder("end in a list", lambda text: read_end_of_list(text, 1, "line 1"), moment),
+    Decoder("list of people", lambda text: read_lines(text, ["user_id", "role"]), lines),
+    Decoder("edits", read_edits, near('[]{},:"', '[{"kind":', "null", "1e9")),
+    Decoder("yaml", lambda content: read_document(content, ".yaml"), wire(yaml)),
+    Decoder(
+        "toml", lambda content: read_document(content, ".toml"), wire(near('[]="\n.#', "[[roles]]\n", "1979-05-27"))
+    ),
+    Decoder(
+        "json file", lambda content: read_document(content, ".json"), wire(near('{}[]",:', '"a":', "NaN", "1e999"))
+    ),
+)
+
+
+@pytest.mark.parametrize("decoder", DECODERS, ids=lambda decoder: decoder.name)
+def test_ht_25_a_decoder_reads_or_refuses_in_its_own_words_and_soon(decoder: Decoder) -> None:
+    @seed(SEED)
+    @examples(60)
+    @given(decoder.input)
+    def search(value: Any) -> None:
+        began = time.perf_counter()
+        with suppress(GatehouseError):  # its own words
+            decoder.read(value)
+        assert time.perf_counter() - began < SOON
+
+    search()
+
+
+@seed(SEED)
+@examples(60)
+@example("0001-01-01T12:00")
+@example("1970-01-01T00:00")
+@given(moment)
+def test_ro_19_a_date_that_is_read_as_an_end_is_one_and_never_for_ever(text: str) -> None:
+    for read in (read_end, lambda given: read_end_of_list(given, 1, "line 1")):
+        with suppress(GatehouseError):
+            end = read(text)
+            assert "-" not in text or (end is not None and 0 < end.expired < LATEST)
+
+
+# -- header values, through the running service ---------------------------------------------------------
+
+HEADERS: Final = (
+    *(
+        "Authorization",
+        "Cookie",
+        "Accept-Language",
+        "User-Agent",
+        "X-Forwarded-For",
+        "Forwarded",
+        "Origin",
+        "Referer",
+    ),
+    *(
+        "If-None-Match",
+        "Content-Type",
+        "Factor",
+        "Service-Jwt",
+        "Signature",
+        "Application-Id",
+        "Request-Sign",
+        "Range",
+    ),
+    *("Accept", "Sec-Purpose", "X-Request-Id", "Access-Control-Request-Method"),
+)
+PATHS: Final = (
+    *(
+        ("GET", "/sign-in"),
+        ("GET", "/account"),
+        ("GET", "/console/"),
+        ("GET", "/proxy/oauth/keys"),
+        ("GET", "/openapi.json"),
+    ),
+    *(("GET", "/proxy/oauth/userinfo"), ("GET", "/proxy/oauth/authorize?client_id=x"), ("POST", "/sign-in")),
+    *(("POST", "/proxy/oauth/token"), ("POST", "/proxy/api/gameSession/getGsid"), ("POST", "/api/permissions/check")),
+    *(("OPTIONS", "/proxy/oauth/token"), ("POST", "/proxy/api/login")),
+)
+
+
+def sendable(text: str) -> bytes:
+    """What a client library lets pass; the others are the business of test_http_protocol.py."""
+    return bytes(byte for byte in text.encode("utf-8", "replace")[:400] if byte >= 0x20 and byte != 0x7F).strip()
+
+
+header_value = near(
+    *(
+        "=;,/ \t\"'*()<>%",
+        "Bearer ",
+        "Basic ",
+        "gatehouse",
+        "__Host-",
+        "multipart/form-data; boundary=",
+        "application/json",
+    ),
+    *("de;q=0.5", "127.0.0.1", "for=", "W/", "utf-8", "\xff", "eyJhbGciOiJub25lIn0."),
+).map(sendable)
+
+
+def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str, tmp_path: Path) -> None:
+    with a_bench(installed_sqlite_url, tmp_path) as bench:
+        for method, path in PATHS:
+            bench.do(bench.service.client.request(method, path))  # what is loaded when it is first wanted is loaded
+
+        @seed(SEED)
+        @examples(150)
+        @given(
+            st.sampled_from(PATHS),
+            st.dictionaries(st.sampled_from(HEADERS), header_value, min_size=1, max_size=4),
+            st.binary(max_size=40),
+        )
+        def search(asked: tuple[str, str], headers: dict[str, bytes], body: bytes) -> None:
+            method, path = asked
+            content = body if method == "POST" else None
+            answer = bench.do(bench.service.client.request(method, path, headers=headers, content=content))
+            assert answer.status_code < 500
+            assert answer.elapsed.total_seconds() < LONGEST
+
+        search()

@@ -1,0 +1,182 @@
+"""Game sessions against a model: however polls, people and time come together, the answer is given once at most."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from gatehouse.accounts.model import User
+from gatehouse.gamesessions.model import LIFETIME, LONGEST
+from tests.fuzz.bench import Bench, a_bench, run_machine
+from tests.support.builders import a_record
+from tests.support.game import RESULT, Game, held, register
+from tests.support.permission_builders import a_person
+
+HOLD: Final = 30
+PACE: Final = 2  # seconds after RETRY in which nobody polls: those who do are another story (checklist GS-25)
+MOST: Final = 2
+PAUSES: Final = (1, LIFETIME - 1, LIFETIME, 400)
+
+which = st.integers(0, MOST - 1)
+
+
+@dataclass(kw_only=True)
+class Session:
+    game: Game
+    begun: int
+    ends: int
+    state: str = "pending"
+    delivered: int = 0
+
+    def lasts(self, now: int) -> bool:
+        return now < self.ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    bench: Bench
+    anna: User
+
+
+class GameSessions(RuleBasedStateMachine):
+    ground: Ground
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions: list[Session] = []
+
+    @property
+    def now(self) -> int:
+        return self.ground.bench.now()
+
+    def do(self, step: Any) -> Any:
+        return self.ground.bench.do(step)
+
+    def chosen(self, number: int) -> Session:
+        return self.sessions[number % len(self.sessions)]
+
+    @precondition(lambda self: len(self.sessions) < MOST)
+    @rule()
+    def begin(self) -> None:
+        game = self.do(register(self.ground.bench.service))
+        self.sessions.append(Session(game=game, begun=self.now, ends=self.now + LIFETIME))
+
+    @precondition(lambda self: self.sessions)
+    @rule(number=which)
+    def poll(self, number: int) -> None:
+        session = self.chosen(number)
+        self.ground.bench.wait(PACE)
+        waits = session.lasts(self.now) and session.state == "pending"
+        if waits:
+            self.polled(session)
+        answer = self.do(held_out(session.game) if waits else session.game.poll())
+        self.check_answer(session, answer)
+
+    def polled(self, session: Session) -> None:
+        session.ends = min(self.now + LIFETIME, session.begun + LONGEST)
+
+    def check_answer(self, session: Session, answer: httpx2.Response) -> None:
+        told = answer.json()
+        if session.state == "failed" and session.lasts(self.now):
+            assert (answer.status_code, told["status"]) == (200, "ERROR")
+        elif session.state == "confirmed" and session.lasts(self.now):
+            assert (answer.status_code, told["status"], told["user_id"]) == (200, "OK", self.ground.anna.user_id)
+            session.state = "delivered"
+            session.delivered += 1
+        elif session.state == "pending" and session.lasts(self.now):
+            assert (answer.status_code, told["status"]) == (200, "RETRY")
+        elif session.state == "pending" and answer.status_code == 200:
+            assert told["status"] == "ERROR"  # the ceiling came while it was held
+        else:
+            assert answer.status_code == 403
+        assert session.state == "delivered" or "jwt" not in told
+
+    @precondition(lambda self: self.sessions)
+    @rule(number=which)
+    def confirm_under_two_polls(self, number: int) -> None:
+        """The newer poll displaces the older one, and it alone is answered."""
+        session = self.chosen(number)
+        self.ground.bench.wait(PACE)
+        if not (session.lasts(self.now) and session.state == "pending"):
+            return
+        self.polled(session)
+        older, newer = self.do(two_polls(session.game, self.ground.anna))
+        assert (older["status"], newer["status"]) == ("RETRY", "OK")
+        session.state = "delivered"
+        session.delivered += 1
+
+    @precondition(lambda self: self.sessions)
+    @rule(number=which)
+    def confirm(self, number: int) -> None:
+        session = self.chosen(number)
+        may = session.lasts(self.now) and session.state == "pending"
+        assert self.do(confirmed(session.game, self.ground.anna)) == may
+        if may:
+            session.state = "confirmed"
+
+    @precondition(lambda self: self.sessions)
+    @rule(number=which, how=st.sampled_from(["Success", "Error"]))
+    def close(self, number: int, how: str) -> None:
+        session = self.chosen(number)
+        answer = self.do(session.game.close(how))
+        assert answer.status_code == (200 if session.lasts(self.now) else 403), answer.text
+        if session.lasts(self.now) and session.state != "delivered":
+            session.state = "failed"
+
+    @precondition(lambda self: self.sessions)
+    @rule(number=which)
+    def guess(self, number: int) -> None:
+        """Whoever does not know the location gets nothing, and changes nothing."""
+        game = self.chosen(number).game
+        asked = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
+        assert self.do(self.ground.bench.service.client.post(RESULT, **asked)).status_code == 403
+
+    @rule(seconds=st.sampled_from(PAUSES))
+    def wait(self, seconds: int) -> None:
+        self.ground.bench.wait(seconds)
+
+    @invariant()
+    def each_lasts_as_long_as_it_may_and_was_answered_once_at_most(self) -> None:
+        for session in self.sessions:
+            found = self.do(self.ground.bench.service.house.storage.game_sessions.find(session.game.gsid, self.now))
+            assert (found is not None) == session.lasts(self.now)
+            assert found is None or found.state == session.state
+            assert session.delivered <= 1
+
+
+async def held_out(game: Game) -> httpx2.Response:
+    """A poll that is held until its time is over."""
+    poll = game.polling()
+    await held(game.service)
+    await game.service.clock.advance(HOLD)
+    answer = await poll
+    await game.service.game.pulse.flush()
+    return answer
+
+
+async def two_polls(game: Game, user: User) -> list[dict[str, Any]]:
+    older = game.polling()
+    await held(game.service)
+    newer = game.polling()
+    first = await older
+    assert await confirmed(game, user)
+    answers = [first.json(), (await newer).json()]
+    await game.service.game.pulse.flush()
+    return answers
+
+
+async def confirmed(game: Game, user: User) -> bool:
+    store = game.service.house.storage.game_sessions
+    entry = a_record(subject=user.user_id)
+    return await store.confirm(
+        game.gsid, game.service.clock.now(), user_id=user.user_id, rev=user.rev, auth="login", entry=entry
+    )
+
+
+def test_gs_12_gs_15_a_game_session_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
+    with a_bench(fuzzed_url, tmp_path) as bench:
+        ground = Ground(bench=bench, anna=bench.do(a_person(bench.service.house.storage)))
+        run_machine(type("Sessions", (GameSessions,), {"ground": ground}), short=15, steps=15)

@@ -1,0 +1,187 @@
+"""Schemathesis over our own OpenAPI document: every answer is one that the document foretold, and comes soon."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.fuzz.conftest import FACTOR, IS_LONG, SEED
+from tests.support.finding import ROOT
+from tests.support.oauth import Relying, a_native_client
+from tests.support.service import Service, running_service
+from tests.support.studio import OWNER, PROJECT, VISITOR, Studio, a_studio
+from tests.support.studio_people import administrator
+
+LONGEST: Final = 5  # seconds any answer may take
+EXAMPLES: Final = 3  # of each operation, in `make test`
+PHASES: Final = "examples,coverage,fuzzing,stateful" if IS_LONG else "fuzzing"
+A_MOMENT: Final = 0.5  # seconds of ours in which a held poll's half minute goes by
+HELD: Final = 31
+UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
+CALLERS: Final = ("nobody", "administrator", "access key", "client")
+EVERY_PAIR: Final = [(kind, caller) for kind in ("sqlite", "postgres") for caller in CALLERS]
+SHORT: Final = [*(("sqlite", caller) for caller in CALLERS[:3]), ("postgres", "administrator")]
+
+# Schemathesis must be told what exists, or hardly a request gets past "there is no such application".
+CONFIGURATION: Final = """\
+continue-on-failure = true
+request-timeout = 20.0
+hooks = "tests.fuzz.leaks"
+
+[dictionaries]
+applications = {{ values = {applications} }}
+shown_applications = {{ values = {shown_applications} }}
+projects = {{ values = ["{project}"] }}
+people = {{ values = {people} }}
+groups = {{ values = ["{group}"] }}
+roles = {{ values = ["moderator", "project_owner"] }}
+rules = {{ values = ["can.ban", "can_create_projects"] }}
+clients = {{ values = ["{client}"] }}
+addresses = {{ values = ["{address}"] }}
+
+[parameters]
+"path.appID" = {{ dictionary = "shown_applications", probability = 0.5 }}
+"query.client_id" = {{ dictionary = "clients", probability = 0.7 }}
+"query.redirect_uri" = {{ dictionary = "addresses", probability = 0.7 }}
+"body.client_id" = {{ dictionary = "clients", probability = 0.5 }}
+"body.redirect_uri" = {{ dictionary = "addresses", probability = 0.7 }}
+"body.application_id" = {{ dictionary = "applications", probability = 0.8 }}
+"body.group_id" = {{ dictionary = "groups", probability = 0.8 }}
+"body.data.application_id" = {{ dictionary = "applications", probability = 0.8 }}
+"body.data.id" = {{ dictionary = "projects", probability = 0.5 }}
+"body.data.project_id" = {{ dictionary = "projects", probability = 0.8 }}
+"body.data.user_id" = {{ dictionary = "people", probability = 0.8 }}
+"body.data.users[*]" = {{ dictionary = "people", probability = 0.8 }}
+"body.data.name" = {{ dictionary = "roles", probability = 0.5 }}
+"body.data.role" = {{ dictionary = "roles", probability = 0.5 }}
+"body.data.rule" = {{ dictionary = "rules", probability = 0.8 }}
+"body.data.checks[*].rule" = {{ dictionary = "rules", probability = 0.8 }}
+"body.data.checks[*].project_id" = {{ dictionary = "projects", probability = 0.8 }}
+"body.options.project_id" = {{ dictionary = "projects", probability = 0.8 }}
+
+[generation]
+database = "none"
+deterministic = {deterministic}
+
+[checks]
+enabled = false
+not_a_server_error.enabled = true
+status_code_conformance.enabled = true
+content_type_conformance.enabled = true
+response_schema_conformance.enabled = true
+unsupported_method.enabled = true
+negative_data_rejection.enabled = true
+max_response_time = {longest}
+
+[[operations]]  # a form is passed on as it is to the address with the same meaning, which refuses
+include-operation-id = ["oauth.authorize_post", "oauth.logout_post"]
+checks.negative_data_rejection.enabled = false
+
+[[operations]]  # it says that the clock of the tests is not the database's, which is so
+include-operation-id = "health.ready"
+checks.not_a_server_error.expected-statuses = ["2xx", "4xx", "503"]
+
+[[operations]]  # the second step of a sign-in looks at its code alone
+include-operation-id = "login"
+checks.negative_data_rejection.enabled = false
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A service with something in it, and those who call."""
+
+    studio: Studio
+    client: Relying
+    group: str
+    headers: Mapping[str, Mapping[str, str]]
+
+    @property
+    def service(self) -> Service:
+        return self.studio.service
+
+    def configuration(self) -> str:
+        numbers = [self.studio.shop.application_id, self.studio.other.application_id, 1]
+        return CONFIGURATION.format(
+            applications=numbers,
+            shown_applications=json.dumps(list(map(str, numbers))),
+            project=PROJECT,
+            people=json.dumps([OWNER, VISITOR]),
+            group=self.group,
+            client=self.client.client.client_id,
+            address=self.client.redirect_uri,
+            deterministic="false" if IS_LONG else "true",
+            longest=float(LONGEST),
+        )
+
+
+async def a_stage(service: Service) -> Stage:
+    studio = await a_studio(service)
+    owner = studio.owner.headers
+    made = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
+    group = (await studio.ok("group", made, owner))["data"]["id"]
+    role = {"action": "save", "application_id": studio.shop.application_id, "data": {"name": "moderator"}}
+    await studio.ok("roles", role, owner)
+    client = await a_native_client(service)
+    headers = {
+        "nobody": {},
+        "administrator": (await administrator(studio)).headers,
+        "access key": {"Authorization": f"Bearer {await studio.access_key()}"},
+        "client": client.headers,
+    }
+    return Stage(studio=studio, client=client, group=group, headers=headers)
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest) -> str:
+    found: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return found
+
+
+@pytest.mark.parametrize(("url", "caller"), EVERY_PAIR if IS_LONG else SHORT, indirect=["url"])
+async def test_ht_25_every_answer_is_one_the_document_foretells_and_none_is_a_failure_or_late(
+    url: str, tmp_path: Path, caller: str
+) -> None:
+    async with running_service(url, tmp_path, environment=UNLIMITED) as service:
+        stage = await a_stage(service)
+        settings = tmp_path / "schemathesis.toml"
+        settings.write_text(stage.configuration())
+        code, said = await run_schemathesis(service, settings, stage.headers[caller])
+    assert code == 0, said
+
+
+async def run_schemathesis(service: Service, configuration: Path, headers: Mapping[str, str]) -> tuple[int, str]:
+    base = str(service.client.base_url).rstrip("/")
+    shown = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
+    command = [
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(configuration)),
+        *("run", f"{base}/openapi.json", "--url", base, *shown),
+        *("--phases", PHASES, "--max-examples", str(EXAMPLES * FACTOR), "--seed", str(SEED), "--no-color"),
+        *("--warnings", "off", "--report-dir", str(configuration.parent)),
+    ]
+    return await while_time_goes_by(service, command)
+
+
+async def while_time_goes_by(service: Service, command: Sequence[str]) -> tuple[int, str]:
+    """A poll that is held is let go after a moment; nobody else asks meanwhile, so the time passes for it alone."""
+    child = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    ended = asyncio.ensure_future(child.communicate())
+    try:
+        while not ended.done():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(ended), A_MOMENT)
+            if len(service.game.waiters):
+                await service.clock.advance(HELD)
+    finally:
+        if child.returncode is None:
+            child.kill()
+    said, _ = await ended
+    return child.returncode or 0, said.decode()

@@ -1,0 +1,197 @@
+"""Refresh families against a model: whatever is refreshed, stolen, revoked, waited for, at most one token is good."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from gatehouse.accounts.model import User
+from tests.fuzz.bench import Bench, a_bench, run_machine
+from tests.support.builders import a_record
+from tests.support.oauth import DAY, Relying, a_native_client, an_oidc_client, basic, claims_of, refused, told
+from tests.support.permission_builders import a_person
+
+REFRESH: Final = 30 * DAY
+ACCESS: Final = 3_600
+FAMILY: Final = 90 * DAY
+GONE: Final = (400, "invalid_grant")
+INACTIVE: Final = {"active": False}
+MOST: Final = 3
+PAUSES: Final = (1, ACCESS - 1, ACCESS, 10 * DAY, REFRESH - 1, REFRESH)
+PEOPLE: Final = 2
+
+which_family = st.integers(0, MOST - 1)
+
+
+@dataclass(kw_only=True)
+class Family:
+    person: int
+    begun: int
+    refreshed: int
+    tokens: list[str]  # refresh tokens, the newest last
+    access: str  # the newest one
+    dead: bool = False
+
+    def lives(self, now: int) -> bool:
+        return not self.dead and now < self.begun + FAMILY
+
+    def refreshes(self, now: int) -> bool:
+        return self.lives(now) and now < self.refreshed + REFRESH
+
+    def opens(self, now: int) -> bool:
+        return self.lives(now) and now < self.refreshed + ACCESS
+
+
+@dataclass(kw_only=True)
+class Ground:
+    """What one service has for all lives of the machine."""
+
+    bench: Bench
+    web: Relying
+    stranger: Relying
+    numbers: list[int] = field(default_factory=lambda: [3_000_000_000])
+
+    def next_person(self) -> User:
+        self.numbers[0] += 1
+        return self.bench.do(a_person(self.bench.service.house.storage, str(self.numbers[0])))
+
+
+class RefreshFamilies(RuleBasedStateMachine):
+    ground: Ground
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.people = [self.ground.next_person() for _ in range(PEOPLE)]
+        self.families: list[Family] = []
+
+    @property
+    def now(self) -> int:
+        return self.ground.bench.now()
+
+    def do(self, step: Any) -> Any:
+        return self.ground.bench.do(step)
+
+    def chosen(self, number: int) -> Family:
+        return self.families[number % len(self.families)]
+
+    @precondition(lambda self: len(self.families) < MOST)
+    @rule(person=st.integers(0, PEOPLE - 1))
+    def sign_in(self, person: int) -> None:
+        web = self.ground.web
+        tokens = self.do(web.tokens(self.do(web.granted(self.people[person]))))
+        family = Family(
+            person=person,
+            begun=self.now,
+            refreshed=self.now,
+            tokens=[tokens["refresh_token"]],
+            access=tokens["access_token"],
+        )
+        self.families.append(family)
+
+    @precondition(lambda self: self.families)
+    @rule(number=which_family)
+    def refresh(self, number: int) -> None:
+        family = self.chosen(number)
+        answer = self.do(self.ground.web.refresh(family.tokens[-1]))
+        if family.refreshes(self.now):
+            self.turned(family, told(answer))
+        else:
+            assert refused(answer) == GONE
+
+    def turned(self, family: Family, tokens: dict[str, Any]) -> None:
+        assert tokens["refresh_token"] not in family.tokens
+        assert tokens["access_token"] != family.access
+        family.tokens.append(tokens["refresh_token"])
+        family.access, family.refreshed = tokens["access_token"], self.now
+
+    @precondition(lambda self: any(len(family.tokens) > 1 for family in self.families))
+    @rule(number=which_family, back=st.integers(2, 4))
+    def steal(self, number: int, back: int) -> None:
+        """Whoever shows a token that was rotated ends the family, unless the token has ended by itself."""
+        family = self.chosen(number)
+        if len(family.tokens) < back:
+            return
+        stolen = family.tokens[-back]
+        has_ended = self.ends_of(stolen) <= self.now
+        assert refused(self.do(self.ground.web.refresh(stolen))) == GONE
+        family.dead = family.dead or not has_ended
+
+    def ends_of(self, token: str) -> int:
+        end: int = claims_of(token)["exp"]
+        return end
+
+    @precondition(lambda self: self.families)
+    @rule(number=which_family)
+    def race(self, number: int) -> None:
+        """Three at once with the good one: one of them gets tokens, and they are worth nothing."""
+        family = self.chosen(number)
+        answers = self.do(at_once(self.ground.web, family.tokens[-1]))
+        won = [answer for answer in answers if answer.status_code == 200]
+        assert len(won) == family.refreshes(self.now)
+        if won:
+            self.turned(family, told(won[0]))
+            family.dead = True
+
+    @precondition(lambda self: self.families)
+    @rule(number=which_family)
+    def show_to_a_stranger(self, number: int) -> None:
+        """Another client gets nothing for it, and spends nothing."""
+        answer = self.do(self.ground.stranger.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
+        assert refused(answer) == GONE
+
+    @precondition(lambda self: self.families)
+    @rule(number=which_family, by_access_token=st.booleans())
+    def revoke(self, number: int, by_access_token: bool) -> None:  # noqa: FBT001 - drawn
+        family = self.chosen(number)
+        token = family.access if by_access_token else family.tokens[-1]
+        answer = self.do(self.ask("/proxy/oauth/revoke", token))
+        assert (answer.status_code, answer.content) == (200, b"")
+        family.dead = family.dead or (family.opens(self.now) if by_access_token else family.refreshes(self.now))
+
+    @rule(person=st.integers(0, PEOPLE - 1))
+    def sign_out_everywhere(self, person: int) -> None:
+        house, user_id = self.ground.bench.service.house, self.people[person].user_id
+        self.do(house.storage.sessions.revoke(user_id, a_record(), keep=None, now=self.now))
+        self.people[person] = self.do(house.storage.accounts.user(user_id))
+        for family in self.families:
+            family.dead = family.dead or family.person == person
+
+    @rule(seconds=st.sampled_from(PAUSES))
+    def wait(self, seconds: int) -> None:
+        self.ground.bench.wait(seconds)
+
+    async def ask(self, path: str, token: str) -> httpx2.Response:
+        web = self.ground.web
+        headers = {"Authorization": basic(web.client.client_id, web.secret)}
+        return await self.ground.bench.service.client.post(path, data={"token": token}, headers=headers)
+
+    def is_active(self, token: str) -> bool:
+        told_of: dict[str, Any] = told(self.do(self.ask("/proxy/oauth/introspect", token)))
+        return bool(told_of["active"])
+
+    @invariant()
+    def only_the_newest_tokens_of_living_families_are_good(self) -> None:
+        for family in self.families:
+            assert self.is_active(family.tokens[-1]) == family.refreshes(self.now)
+            assert self.is_active(family.access) == family.opens(self.now)
+            if len(family.tokens) > 1:
+                assert not self.is_active(family.tokens[-2])
+
+
+async def at_once(web: Relying, token: str) -> list[httpx2.Response]:
+    return await asyncio.gather(*(web.refresh(token) for _ in range(3)))
+
+
+def test_tk_11_a_refresh_family_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
+    with a_bench(fuzzed_url, tmp_path) as bench:
+        ground = Ground(
+            bench=bench,
+            web=bench.do(a_native_client(bench.service)),
+            stranger=bench.do(an_oidc_client(bench.service)),
+        )
+        machine = type("Families", (RefreshFamilies,), {"ground": ground})
+        run_machine(machine, short=12, steps=15)

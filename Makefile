@@ -85,7 +85,7 @@ build: $(DEVELOPMENT) ## source archive and wheel, in dist/
 	$(BIN)/hatchling build -d dist
 
 clean: ## remove everything made here except data/
-	rm -rf $(VENV) .test-deps dist screenshots .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .test-deps dist screenshots .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip is the last thing a new virtual environment gets: without it the environment is only half made.

@@ -39,6 +39,7 @@ def project_screens(house: House, desk: ConsoleDesk) -> list[Screen]:
             store=storage.projects, people=storage.permissions, recorder=house.recorder, clock=house.clock
         ),
         lists=lists,
+        names=NameStorage(storage.runner),
         desk=desk,
         clock=house.clock,
     )

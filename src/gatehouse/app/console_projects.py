@@ -39,6 +39,7 @@ def project_screens(house: House, desk: ConsoleDesk) -> list[Screen]:
             store=storage.projects, people=storage.permissions, recorder=house.recorder, clock=house.clock
         ),
         lists=lists,
+        names=NameStorage(storage.runner),
         desk=desk,
         clock=house.clock,
     )
@@ -70,9 +71,15 @@ def member_screens(house: House, desk: ConsoleDesk, door: ProjectDoor, lists: Pr
         recorder=house.recorder,
         clock=house.clock,
     )
-    groups = ListScreens(door=door, memberships=memberships, foresight=foresight(house, desk), desk=desk)
+    ahead = foresight(house, desk)
+    groups = ListScreens(door=door, memberships=memberships, foresight=ahead, desk=desk)
     people = MemberScreens(
-        door=door, memberships=memberships, lists=lists, names=NameStorage(storage.runner), desk=desk
+        door=door,
+        memberships=memberships,
+        lists=lists,
+        names=NameStorage(storage.runner),
+        foresight=ahead,
+        desk=desk,
     )
     return [*groups.screens(), *people.screens()]
 

@@ -242,3 +242,18 @@ async def test_a_new_application_stands_in_the_project(inside: Visitors) -> None
     page = await olga.post(f"{PAGE}/applications", name="Forum")
     assert page.status_code == 409
     assert 'value="Forum"' in page.text
+
+
+async def test_who_administers_sees_what_a_member_gains_before_it_is_saved(inside: Visitors) -> None:
+    ada, path = await inside(ADA), f"{PAGE}/members/{PIA}"
+    await ada.get(path)
+    typed = {"place": f"applications:{SHOP}", "role": "app_developer", "until": ""}
+    page = await send(ada, path, **typed)
+    assert "1 person gains" in page.text
+    assert "app_developer" in page.text
+    again = await send(ada, path, **typed, do="edit")
+    assert '<option value="app_developer" selected>' in again.text
+    assert "Pia" not in (await ada.get(f"{PAGE}/members")).text  # nothing is saved before it is applied
+    await ada.get(path)
+    await send(ada, path, **typed, do="apply")
+    assert "Pia" in (await ada.follow()).text

@@ -32,6 +32,7 @@ class Amounts:
     administrators_with_factor: int
     projects: int
     applications: int  # beside application 1
+    roles: int  # of those applications
     clients: int
     waiting_games: int
 

@@ -48,6 +48,7 @@ AMOUNTS = Statement(
             select(func.count()).where(applications.c.removed.is_(False), applications.c.application_id != CENTRAL),
             "applications",
         ),
+        _count(select(func.count()).where(roles.c.application_id != CENTRAL), "roles"),
         _count(select(func.count()).where(clients.c.removed.is_(False)), "clients"),
         _count(
             select(func.count()).where(game_sessions.c.state == State.PENDING.value, game_sessions.c.ends_at > _NOW),

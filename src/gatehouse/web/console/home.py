@@ -147,5 +147,6 @@ def tasks(amounts: Amounts, *, sends_mail: bool) -> tuple[Task, ...]:
         Task(name="mail", address=f"{Entry.SETTINGS.path}/email", done=sends_mail),
         Task(name="project", address=f"{Entry.PROJECTS.path}/new", done=amounts.projects > 0),
         Task(name="application", address=Entry.APPLICATIONS.path, done=amounts.applications > 0),
+        Task(name="roles", address=Entry.ROLES.path, done=amounts.roles > 0),
         Task(name="client", address=Entry.APPLICATIONS.path, done=amounts.clients > 0),
     )

@@ -20,7 +20,6 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.pages.words import LANGUAGES
 from gatehouse.web.parse import read_query
 
 HERE: Final = Entry.PEOPLE
@@ -75,7 +74,6 @@ class NewPersonContext(PageContext):
     template = "console/people/new.html"
 
     form: "NewPersonForm"
-    languages: Sequence[str] = LANGUAGES
     entrances: Sequence[Entrance] = tuple(Entrance)
     problem: Problem | None = None
 

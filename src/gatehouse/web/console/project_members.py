@@ -13,13 +13,16 @@ from gatehouse.admin.model.projects import ProjectListStore
 from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import PersonNotFound
+from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings
+from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import About, Operation, require
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.finding import Finder
+from gatehouse.web.console.forecast import Foreseen, Foresight
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.holdings import (
     Held,
@@ -44,6 +47,7 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.project_door import ProjectDoor, may, page_of
 from gatehouse.web.console.project_lists import ListedGroup, listed_groups
 from gatehouse.web.console.projects import ProjectHead, head
+from gatehouse.web.console.review import is_nothing, review
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
@@ -135,6 +139,7 @@ class MemberScreens:
         memberships: Memberships,
         lists: ProjectListStore,
         names: NameStore,
+        foresight: Foresight,
         desk: ConsoleDesk,
     ) -> None:
         self._door = door
@@ -142,6 +147,7 @@ class MemberScreens:
         self._lists = lists
         self._names = names
         self._finder = Finder(names)
+        self._foresight = foresight
         self._desk = desk
 
     async def list(self, request: Request, guest: Guest) -> Response:
@@ -180,8 +186,8 @@ class MemberScreens:
     async def save(self, request: Request, guest: Guest, form: MemberForm) -> Response:
         model = await self._door.enter(request, guest)
         member, rows = await self._member(request, guest, model), typed_rows(form)
-        if is_about_rows(form.do):
-            rows = changed_rows(rows, form.do, role=NEW_ROLE)
+        if is_about_rows(form.do) or form.do == "edit":
+            rows = changed_rows(rows, form.do, role=NEW_ROLE) if form.do != "edit" else rows
             return self._editor(request, guest, model, member, rows, version=form.version)
         project_id, central = model.project.project_id, guest.standing.central
         scopes = scopes_of(rows, member.scopes, member.places)
@@ -190,8 +196,19 @@ class MemberScreens:
             users={member.person.user_id: document_of(scopes, project_id, central)},
             version=form.version,
         )
+        home = f"{HERE.path}/{project_id}/members"
+        foreseen = () if form.do == "apply" else await self._foreseen(guest, draft)
+        if not is_nothing(foreseen):
+            back = f"{home}/{member.person.user_id}"
+            context = review(form, foreseen, name=member.person.nick, back=back, trail=[(model.project.title, home)])
+            return self._desk.show(request, guest, HERE, context)
         await self._memberships.save(guest.actor, central, draft)
-        return self._desk.done(f"{HERE.path}/{project_id}/members", "saved")
+        return self._desk.done(home, "saved")
+
+    async def _foreseen(self, guest: Guest, draft: MembershipDraft) -> Sequence[Foreseen]:
+        """What he gains and loses of application 1, for whoever may see what people hold there."""
+        found = await self._foresight.of(guest, CENTRAL_ID, MembershipProposal(data=draft))
+        return () if found.hidden else (found,)
 
     async def show_again(self, request: Request, guest: Guest, form: MemberForm, problem: Problem) -> Response:
         model = await self._door.enter(request, guest)

@@ -7,6 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.model.names import NameStore
 from gatehouse.admin.model.paging import Page
 from gatehouse.admin.model.projects import GroupLine, ProjectBreaks, ProjectLine, ProjectListStore
 from gatehouse.kernel.clock import Clock
@@ -51,6 +52,7 @@ class ProjectsContext(PageContext):
 class NewProjectContext(PageContext):
     template = "console/projects/new.html"
 
+    lacks_factor: bool  # so that he cannot administer it himself
     title: str = ""
     user_id: str = ""
     problem: Problem | None = None
@@ -83,6 +85,7 @@ class ProjectContext(PageContext):
 
     head: ProjectHead
     project: Project
+    author: str  # his nick, or his id when he is gone
     form: "ProjectForm"
     call: ApiCall
     problem: Problem | None = None
@@ -125,12 +128,14 @@ class ProjectScreens:
         projects: Projects,
         publishing: Publishing,
         lists: ProjectListStore,
+        names: NameStore,
         desk: ConsoleDesk,
         clock: Clock,
     ) -> None:
         self._projects = projects
         self._publishing = publishing
         self._lists = lists
+        self._names = names
         self._desk = desk
         self._clock = clock
 
@@ -150,7 +155,7 @@ class ProjectScreens:
 
     async def new(self, request: Request, guest: Guest) -> Response:
         require(guest.rights, Operation.PUBLISH)
-        return self._desk.show(request, guest, HERE, NewProjectContext())
+        return self._desk.show(request, guest, HERE, NewProjectContext(lacks_factor=lacks_factor(guest)))
 
     async def publish(self, request: Request, guest: Guest, form: NewProjectForm) -> Response:  # noqa: ARG002
         project = await self._publishing.publish(
@@ -159,12 +164,14 @@ class ProjectScreens:
         return self._desk.done(f"{HERE.path}/{project.project_id}", "project_published")
 
     async def new_again(self, request: Request, guest: Guest, form: NewProjectForm, problem: Problem) -> Response:
-        context = NewProjectContext(title=form.title, user_id=form.user_id, problem=problem)
+        context = NewProjectContext(
+            lacks_factor=lacks_factor(guest), title=form.title, user_id=form.user_id, problem=problem
+        )
         return self._desk.show(request, guest, HERE, context, status=problem.status)
 
     async def show(self, request: Request, guest: Guest) -> Response:
         project = await self._project(request, guest)
-        return self._overview(request, guest, project, form_of(project))
+        return await self._overview(request, guest, project, form_of(project))
 
     async def save(self, request: Request, guest: Guest, form: ProjectForm) -> Response:
         project = await self._project(request, guest)
@@ -188,7 +195,7 @@ class ProjectScreens:
         project = await self._project(request, guest)
         stored = form_of(project)
         theirs = clashes(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return self._overview(request, guest, project, form, problem=problem, theirs=theirs)
+        return await self._overview(request, guest, project, form, problem=problem, theirs=theirs)
 
     async def ask_removal(self, request: Request, guest: Guest) -> Response:
         return await self._removal(request, guest)
@@ -213,7 +220,7 @@ class ProjectScreens:
     async def _project(self, request: Request, guest: Guest) -> Project:
         return await self._projects.get(guest.actor, request.path_params["project_id"])
 
-    def _overview(
+    async def _overview(
         self,
         request: Request,
         guest: Guest,
@@ -223,9 +230,11 @@ class ProjectScreens:
         problem: Problem | None = None,
         theirs: tuple[Clash, ...] = (),
     ) -> Response:
+        named = await self._names.people([project.author])
         context = ProjectContext(
             head=head(guest, project, "overview"),
             project=project,
+            author=named[project.author].nick if project.author in named else project.author,
             form=form,
             call=ApiCall(
                 path="project",
@@ -261,6 +270,10 @@ def head(guest: Guest, project: Project, tab: str) -> ProjectHead:
         may_remove=is_open(guest.rights, Operation.PROJECT_DELETE, about) and not project.removed,
         may_erase=is_open(guest.rights, Operation.ADMINISTER) and project.removed,
     )
+
+
+def lacks_factor(guest: Guest) -> bool:
+    return not guest.standing.case.facts.has_strong_factor
 
 
 def form_of(project: Project) -> ProjectForm:

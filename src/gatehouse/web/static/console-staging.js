@@ -8,7 +8,8 @@
 const MOST = 60000; // characters of what is sent: a form's text may have 65,536 bytes
 const CYCLE = ["true", "false", "default"];
 
-const place = document.querySelector("[data-staging]").dataset.staging;
+// An empty list has no table yet; searching brings one.
+const place = document.querySelector("[data-staging]")?.dataset.staging ?? location.pathname;
 const key = `staging:${place}`;
 const foldKey = `folded:${place}`;
 const table = () => document.querySelector("table[data-staging]");

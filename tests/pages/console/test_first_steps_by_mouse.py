@@ -1,0 +1,174 @@
+"""Somebody who has only the README makes, gives, explains and takes away what a game needs, by mouse alone.
+
+He follows what the screens offer: every step is a click on something he can see, from the setup link on.
+"""
+
+from pathlib import Path
+
+import pyotp
+import pytest
+from playwright.async_api import Browser, Locator, Page, expect
+
+from gatehouse.audit.model import Origin
+from tests.support.axe import violations
+from tests.support.service import Service, running_service
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LOGIN = "anna@studio.example"
+PASSWORD = "correct horse battery"
+
+
+class Hand:
+    """What a mouse and a keyboard can do; `complaints` is what the browser's console says meanwhile."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        page.set_default_timeout(8_000)
+        self.complaints: list[str] = []
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+
+    async def click(self, name: str) -> None:
+        await self._named(name).click()
+
+    async def open(self, name: str, *, tab: str = "") -> None:
+        """An entry at the side, and one of the tabs behind it."""
+        await self.page.locator("header.side nav").get_by_role("link", name=name, exact=True).click()
+        if tab:
+            await self.click(tab)
+
+    async def tab(self, name: str) -> None:
+        await self.page.locator("nav.tabs").get_by_role("link", name=name, exact=True).click()
+
+    async def fill(self, label: str, text: str) -> None:
+        await self.page.get_by_label(label).first.fill(text)
+
+    async def sees(self, words: str) -> None:
+        await expect(self.page.get_by_text(words).first).to_be_visible()
+
+    def _named(self, name: str) -> Locator:
+        button = self.page.get_by_role("button", name=name, exact=True)
+        return button.or_(self.page.get_by_role("link", name=name, exact=True)).first
+
+
+async def test_a_newcomer_gives_explains_and_revokes_by_mouse(
+    sqlite_url: str, tmp_path: Path, browser: Browser
+) -> None:
+    context = await browser.new_context(locale="en-GB")
+    async with running_service(sqlite_url, tmp_path) as service:
+        hand = Hand(await context.new_page())
+        await comes_in(hand, service)
+        await makes_a_project(hand, service)
+        await makes_a_rule_and_a_role(hand)
+        await gives_it_to_noor(hand)
+        await gives_it_to_a_group(hand)
+        await asks_why(hand, "Yes: Noor has user.kick in Sky Raiders", "Role referee says yes")
+        await takes_it_away(hand)
+        await asks_why(hand, "No: Noor does not have user.kick in Sky Raiders")
+        assert await violations(hand.page) == []
+        assert hand.complaints == []
+    await context.close()
+
+
+async def comes_in(hand: Hand, service: Service) -> None:
+    secret = await service.house.setup.new_link(Origin(actor="test"))
+    await hand.page.goto(f"{service.base_url}/setup?token={secret}")
+    await hand.fill("E-mail", LOGIN)
+    await hand.fill("Name shown", "Anna")
+    await hand.fill("Password", PASSWORD)
+    await hand.fill("Password again", PASSWORD)
+    await hand.click("Create administrator")
+    await hand.click("Open the console")
+    await hand.fill("E-mail", LOGIN)
+    await hand.fill("Password", PASSWORD)
+    await hand.click("Sign in")
+    await hand.sees("Good to see you, Anna")
+
+
+async def makes_a_project(hand: Hand, service: Service) -> None:
+    """Who lacks a second factor is led to one and back."""
+    await hand.click("Create a project")
+    await hand.click("an authenticator app")
+    secret = await hand.page.locator(".secret").text_content() or ""
+    code = pyotp.TOTP("".join(secret.split())).at(service.clock.now())
+    await hand.page.locator("[name=otp]").fill(code)
+    async with hand.page.expect_navigation():
+        await hand.click("Switch on")
+    await hand.page.goto(f"{service.base_url}/console")
+    await hand.click("Create a project")
+    await hand.fill("Title", "Sky Raiders")
+    await hand.click("Create project")
+    await hand.sees("The project is there, with an application of its name.")
+
+
+async def makes_a_rule_and_a_role(hand: Hand) -> None:
+    await hand.open("Applications", tab="Sky Raiders")
+    await hand.tab("Permissions")
+    await hand.click("New rule")
+    await hand.fill("Rule", "user.kick")
+    await hand.click("Save")
+    await hand.tab("Permissions")
+    await hand.click("New role")
+    await hand.fill("Name", "referee")
+    await hand.click("Create role")
+    await hand.click("Edit in the matrix")
+    await hand.page.locator("table[role=grid] tbody td button").first.click()
+    await hand.click("Review 1 change")
+    await hand.click("Apply 1 change")
+    await hand.sees("1 change is applied.")
+
+
+async def gives_it_to_noor(hand: Hand) -> None:
+    await hand.open("People", tab="New person")
+    await hand.fill("E-mail", "noor@players.example")
+    await hand.fill("Nick", "Noor")
+    await hand.page.get_by_label("Not yet").check()
+    await hand.click("Create account")
+    await hand.open("Roles", tab="referee")
+    await hand.tab("Who has it")
+    await hand.click("Give or take it in the table of users")
+    await hand.page.locator("select[name=who]").select_option(label="Everyone")
+    await hand.page.locator("tr", has_text="Noor").locator("td button").first.click()
+    await hand.click("Review 1 change")
+    await hand.sees("People who gain")
+    await hand.click("Apply 1 change")
+    await hand.sees("given without end")
+
+
+async def gives_it_to_a_group(hand: Hand) -> None:
+    await hand.open("Projects", tab="Sky Raiders")
+    await hand.tab("Groups")
+    await hand.page.get_by_role("textbox", name="Title", exact=True).fill("Staff")
+    await hand.click("Create group")
+    await hand.click("New condition")
+    await hand.fill("Title", "At the studio")
+    await hand.click("Add condition")
+    await hand.page.get_by_placeholder("studio.example").fill("studio.example")
+    await hand.sees("verified e-mail at studio.example")
+    await hand.click("Save")
+    await hand.page.locator("main p.hint").get_by_role("link", name="Services").click()
+    await hand.click("Go on")
+    await hand.click("Add a group")
+    await hand.click("Connect")
+    await hand.sees("Staff get referee")
+
+
+async def asks_why(hand: Hand, *answer: str) -> None:
+    await hand.open("Access")
+    await hand.fill("Person", "noor")
+    await hand.fill("Application", "50001")
+    await hand.fill("Permission", "user.kick")
+    await hand.page.get_by_role("button", name="Check", exact=True).click()
+    for words in answer:
+        await hand.sees(words)
+
+
+async def takes_it_away(hand: Hand) -> None:
+    await hand.open("Applications", tab="Sky Raiders")
+    await hand.tab("Users")
+    await hand.page.locator("tr", has_text="Noor").locator("td button").first.click()
+    await hand.click("Review 1 change")
+    await hand.sees("People who lose")
+    await hand.click("Apply 1 change")
+    await hand.sees("1 change is applied.")

@@ -167,6 +167,7 @@ async def held_out(game: Game) -> httpx2.Response:
         waiting = asyncio.create_task(held(game.service))
         await asyncio.wait({poll, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
+        await game.service.game.pulse.flush()  # which it does by itself within a second
         await game.service.clock.advance(HOLD)
         await asyncio.wait({poll}, timeout=A_MOMENT)
     answer = await poll

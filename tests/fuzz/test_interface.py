@@ -33,6 +33,7 @@ CONFIGURATION: Final = """\
 continue-on-failure = true
 request-timeout = 20.0
 hooks = "tests.fuzz.leaks"
+cache.enabled = false
 
 [dictionaries]
 applications = {{ values = {applications} }}

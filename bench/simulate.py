@@ -1,6 +1,6 @@
 """A day of many players: how many games wait, how much the database is written to, how many nodes it takes.
 
-    python -m bench.simulate [--users 1000000 …] [--seed 7]
+    python -m bench.simulate [--users 1000000 …] [--seed 7] [--page docs/operations/scaling.md]
 
 Sign-ins come by a curve of the day. Each game waits for its player: by polls that are held, told RETRY and come
 again, or by a WebSocket with heartbeats. Of a large number a sample is simulated, each standing for many. What one of
@@ -11,13 +11,13 @@ simulation counts events; nodes, memory and disk are computed from them.
 import argparse
 import random  # noqa: TID251 - the same seed, the same day
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from math import ceil, cos, pi
 from pathlib import Path
 from typing import Final
 
-from bench.costs import OURS, Costs
+from bench.costs import ASSUMED, OURS, Costs
 from bench.plots import Line, lines
 from bench.report import RESULTS, newest
 
@@ -26,6 +26,9 @@ SLOT: Final = 600  # seconds that are counted together
 SLOTS: Final = DAY // SLOT
 NIGHT: Final = 0.2  # of the mean
 SAMPLE: Final = 100_000  # sign-ins simulated; more only make it slower
+PLANNED: Final = (1_000_000, 10_000_000, 100_000_000)
+BEGIN: Final = "<!-- simulated -->"
+END: Final = "<!-- /simulated -->"
 GIGABYTE: Final = 1e9
 REQUESTS: Final = 8  # of one sign-in from a game, the pages of the player included
 WRITES: Final = 4  # transactions of it: registered, opened, confirmed, taken
@@ -245,14 +248,40 @@ class Plan:
         )
 
 
+def write_plans(page: Path, habits: Habits, costs: Costs) -> None:
+    """Between the marks of the page."""
+    plans = [Plan(one, costs, simulate(one)) for one in (replace(habits, users=users) for users in PLANNED)]
+    rows = [f"| {' | '.join(row)} |" for row in zip_tables(plans)]
+    rows.insert(1, f"|---|{'---:|' * len(plans)}")
+    used = [name for name in ASSUMED if name not in costs.assumed]
+    rows += ["", f"Measured: {listed(used)}.", "", f"Assumed: {listed(costs.assumed)}."]
+    before, mark, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    page.write_text(before + mark + "\n" + "\n".join(rows) + "\n" + end + after)
+
+
+def zip_tables(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
+    for cells in zip(*(plan.table() for plan in plans), strict=True):
+        yield (cells[0][0], *(value for _, value in cells))
+
+
+def listed(names: Sequence[str]) -> str:
+    return "; ".join(names) or "nothing"
+
+
 def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.simulate", description=(__doc__ or "").partition("\n")[0])
     for one in fields(Habits):
         parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
     parser.add_argument("--plot", type=Path, default=RESULTS / "simulate.svg")
+    parser.add_argument("--page", type=Path, help="write the plans for 1, 10 and 100 million users into this page")
     given = vars(parser.parse_args(words))
     place: Path = given.pop("plot")
+    page: Path | None = given.pop("page")
     habits, costs = Habits(**given), Costs(newest())
+    if page is not None:
+        write_plans(page, habits, costs)
+        return
     plan = Plan(habits, costs, simulate(habits))
     for name, value in plan.table():
         print(f"{name:<46} {value:>16}")

@@ -83,10 +83,13 @@ class Day:
         return [polls + sat / habits.heartbeat for polls, sat in zip(self.polls, self.sockets, strict=True)]
 
     def writes(self, nodes: int) -> list[float]:
-        """Transactions of games a second: those of sign-ins, and a pulse or two of each node."""
+        """Transactions of games a second: of sign-ins, of polls that come to another node than before, of pulses.
+
+        A pulse is at most one a second of each node for polls, and one for heartbeats.
+        """
         return [
-            one * WRITES + min(2.0 * nodes, one * WRITES + waiting)
-            for one, waiting in zip(self.registered, self.held, strict=True)
+            began * WRITES + polls * (nodes - 1) / nodes + min(nodes, polls) + min(nodes, sat)
+            for began, polls, sat in zip(self.registered, self.polls, self.sockets, strict=True)
         ]
 
 

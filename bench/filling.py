@@ -23,6 +23,7 @@ from gatehouse.storage.tables.oauth import grants
 from gatehouse.storage.tables.user_records import role_assignments
 
 CLIENT: Final = "web"
+NODE: Final = "node"  # that registered the games
 ROLES: Final = 20  # of the application; each person holds one of them
 ODD: Final = 2_654_435_761  # prime to 2**32: no two numbers below that are scattered to the same place
 PLACES: Final = 2**32
@@ -159,6 +160,7 @@ class Rows:
                 "code": "'42'",
                 "options": f"CAST({key} || {key} || {key} AS {words.blob})",
                 "state": "'pending'",
+                "holder": f"'{NODE}'",
             },
             role_assignments: {
                 **whose,

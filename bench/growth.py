@@ -17,7 +17,7 @@ from typing import Final
 
 import uvloop
 from bench.figures import Figure
-from bench.filling import CLIENT, DAY, ROLES, digest_of, fill, gsid_of, key_of, login_of, user_of
+from bench.filling import CLIENT, DAY, NODE, ROLES, digest_of, fill, gsid_of, key_of, login_of, user_of
 from bench.permissions import RULES
 from tests.support.builders import NOW, a_client, a_game_session, a_record
 from tests.support.oauth import a_grant
@@ -43,7 +43,6 @@ ASKED: Final = 100  # people of one round; the smallest house has enough for all
 GOAL: Final = 1.5  # times as slow at most
 STRIDE: Final = 7_919  # a prime: one walks through the whole house, whatever its size
 LATER: Final = NOW + 60
-NODE: Final = "node"
 PENDING_MOST: Final = Game().pending_most  # what a service counts up to
 
 Operation = Callable[["House", "Case"], Awaitable[object]]

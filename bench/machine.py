@@ -1,17 +1,21 @@
 """Where it was measured: figures of two machines, or of a busy one, cannot be compared."""
 
+import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import apsw
 from cryptography.hazmat.backends.openssl import backend
+from tests.interop.toolchains import PEER_LOCK, PYTHON_PEER_LOCK
 from tests.support.finding import find_postgres, version_of
 
 PACKAGES: Final = ("gatehouse", "uvicorn", "starlette", "asyncpg", "cryptography")
@@ -52,6 +56,19 @@ def versions() -> dict[str, str]:
         "SQLite": apsw.sqlite_lib_version(),
         "OpenSSL": backend.openssl_version_text(),
         "PostgreSQL": "" if postgres is None else version_of(postgres / "postgres"),
+        **peers(),
+    }
+
+
+def peers() -> dict[str, str]:
+    """Whom we are compared with, as their locks name them."""
+    packages = json.loads(PEER_LOCK.read_text())["packages"]
+    pinned = re.findall(r"^(django-oauth-toolkit|gunicorn)==(\S+)", PYTHON_PEER_LOCK.read_text(), re.MULTILINE)
+    compared = [name for name in ("casbin", "cedarpy") if find_spec(name) is not None]
+    return {
+        "oidc-provider": packages["node_modules/oidc-provider"]["version"],
+        **dict(pinned),
+        **{name: version(name) for name in compared},
     }
 
 

@@ -87,7 +87,7 @@ def small_multiples(title: str, panels: Mapping[str, Sequence[Line]], *, mark: f
     every = [point for lines in panels.values() for line in lines for point in line.points]
     most = max([y for _, y in every] + ([mark * 4 / 3] if mark else []))
     if mark:
-        most = min(most, mark * 4)  # what is far above is cut off: that it is above is what counts
+        most = min(most, mark * 2)  # what is far above is cut off: that it is above is what counts
     drawn = []
     for number, (name, lines) in enumerate(panels.items()):
         x, y = number % COLUMNS * PANEL[0], HEAD + number // COLUMNS * PANEL[1]
@@ -98,16 +98,16 @@ def small_multiples(title: str, panels: Mapping[str, Sequence[Line]], *, mark: f
 
 
 def lines(title: str, panels: Mapping[str, Sequence[Line]]) -> str:
-    """One plot below the other, each on its own scale; the x axis is plain."""
+    """One plot below the other, each on its own scale and with its own legend; the x axis is plain."""
     drawn = []
-    size = (WIDTH, PANEL[1])
+    tall = PANEL[1] + 20
     for number, (name, curves) in enumerate(panels.items()):
         most = max(y for curve in curves for _, y in curve.points) or 1.0
-        drawn.append(f'<g transform="translate(0 {HEAD + number * PANEL[1]})">')
-        drawn.append(f"{panel(name, curves, most, None, size=size)}</g>")
-    labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
-    height = HEAD + len(panels) * PANEL[1]
-    return sheet(WIDTH, height + 24, title, [*drawn, legend(labels, height + 12)])
+        told = panel(name, curves, most, None, size=(WIDTH, PANEL[1])) + legend(
+            [one.label for one in curves], tall - 8
+        )
+        drawn.append(f'<g transform="translate(0 {HEAD + number * tall})">{told}</g>')
+    return sheet(WIDTH, HEAD + len(panels) * tall + 8, title, drawn)
 
 
 def panel(

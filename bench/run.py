@@ -8,6 +8,7 @@ Without a name everything is measured, in this order.
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -174,28 +175,33 @@ def main(wanted: Sequence[str]) -> None:
     machine = this_machine()
     if not machine.is_quiet:
         print(f"This machine is busy (load {machine.load:.1f} on {machine.cores} cores): only ratios mean anything.")
+    found: dict[str, list[Figure]] = {}
     with ExitStack() as stack:
         place = Place(stack)
-        found = {name: measured(name, place) for name in wanted or PARTS}
-    limit = list(single_sign_on.share_of_the_limit([one for figures in found.values() for one in figures]))
-    if limit:
-        found["limit"] = limit
+        broken = [name for name in wanted or PARTS if not measure(name, place, found.setdefault(name, []))]
+    found["limit"] = list(single_sign_on.share_of_the_limit([one for figures in found.values() for one in figures]))
+    found = {name: figures for name, figures in found.items() if figures}
     print("\nRatios")
-    print(table(one for figures in found.values() for one in figures if one.unit == RATIO))
-    print(table(limit))
+    print(table(one for figures in found.values() for one in figures if one.unit in {RATIO, ""}))
     print(f"\n{machine.processor}, {machine.cores} cores, Python {machine.python}")
     print(f"Kept in {keep(found, machine, SystemClock().now())}")
+    if broken:
+        raise SystemExit(f"not measured to the end: {', '.join(broken)}")
 
 
-def measured(name: str, place: Place) -> list[Figure]:
+def measure(name: str, place: Place, figures: list[Figure]) -> bool:
+    """Add what is found; False, and the others go on, when it cannot be measured to its end."""
     begin = time.perf_counter()
     print(f"\n{name}", flush=True)
-    figures = []
-    for figure in PARTS[name](place):
-        print(table([figure]), flush=True)
-        figures.append(figure)
+    try:
+        for figure in PARTS[name](place):
+            print(table([figure]), flush=True)
+            figures.append(figure)
+    except Exception:  # noqa: BLE001 - whatever it is, what was measured is kept
+        traceback.print_exc()
+        return False
     print(f"({name}: {time.perf_counter() - begin:.0f} seconds)", flush=True)
-    return figures
+    return True
 
 
 if __name__ == "__main__":

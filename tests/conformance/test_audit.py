@@ -16,6 +16,7 @@ from gatehouse.audit.model import Record, Seal
 from gatehouse.audit.sealer import Sealer
 from gatehouse.audit.verification import Verdict, Verification
 from gatehouse.kernel.errors import Conflict
+from gatehouse.storage import audit
 from gatehouse.storage.audit import AuditStorage
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.statements import Ask, Statement, Verb
@@ -169,10 +170,15 @@ async def test_erasing_deletes_the_personal_part_and_the_chain_still_verifies(st
     assert (await verify(storage)).problems == ()
 
 
-async def test_retention_forgets_whole_batches_and_the_rest_still_verifies(storage: Storage) -> None:
+@pytest.mark.parametrize("at_once", [1, 3, 1_000], ids=["less than a batch", "one or two", "all"])
+async def test_retention_forgets_whole_batches_and_the_rest_still_verifies(
+    storage: Storage, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "FORGOTTEN_AT_ONCE", at_once)
     clock = MovableClock(NOW)
-    await record(storage, 3)
-    await sealer(storage, clock).seal_all()
+    for number in (1, 2):
+        await record(storage, number)
+        await sealer(storage, clock).seal_all()
     await clock.advance(100)
     await record(storage, 2)
     await sealer(storage, clock).seal_all()

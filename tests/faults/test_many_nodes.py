@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.capabilities import NGINX, require
 from tests.support.game import GET_GSID
-from tests.support.namespaces import network
+from tests.support.namespaces import Machine, Network, network
 from tests.support.nginx import Proxy, proxy_address, proxying
 from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_of
 from tests.support.processes import GATEHOUSE, LOOPBACK, Node, run_command
@@ -25,6 +25,7 @@ from tests.support.standby import DeployedStandby
 from tests.support.visitor import PASSWORD, form_to, hidden_fields
 
 NODES: Final = 3
+HERE: Final = Network(here=LOOPBACK, machines=(Machine(address=LOOPBACK, command=()),) * NODES)
 ANNA: Final = "anna@studio.example"
 RESULT: Final = "/proxy/api/gameSession/getGsidResult"
 CONFIRM: Final = "/sign-in/confirm"
@@ -52,47 +53,43 @@ class Town:
 @contextmanager
 def town(data: Path, where: str) -> Iterator[Town]:
     with ExitStack() as stack:
-        machines = stack.enter_context(network(NODES)) if where == "namespaces" else None
-        here = LOOPBACK if machines is None else machines.here
-        primary = stack.enter_context(PostgresCluster(address=here))
+        machines = stack.enter_context(network(NODES)) if where == "namespaces" else HERE
+        primary = stack.enter_context(PostgresCluster(address=machines.here))
         database = database_of(primary.create_database_now())
-        standby = stack.enter_context(DeployedStandby(primary, address=here))
+        standby = stack.enter_context(DeployedStandby(primary, address=machines.here))
         base_url, port = proxy_address()
+        hosts = ",".join(f"{machines.here}:{server.port}" for server in (primary, standby))
         environment = {
             **QUICK,
             "GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS": "true",
             "GATEHOUSE__DATABASE__URL": (
-                f"postgresql://{ADMINISTRATOR}@{here}:{primary.port},{here}:{standby.port}/{database}"
-                "?target_session_attrs=read-write"
+                f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
             ),
             "GATEHOUSE__SECURITY__MASTER_KEY": token_hex(),
             "GATEHOUSE__SERVER__BASE_URL": base_url,
-            "GATEHOUSE__SERVER__TRUSTED_PROXIES": here,
+            "GATEHOUSE__SERVER__TRUSTED_PROXIES": machines.here,
         }
         run_command("migrate", "--data", data / "commands", environment=environment)
         add_anna(data, environment)
-        places = [(LOOPBACK, ())] * NODES
-        if machines is not None:
-            places = [(machine.address, machine.command) for machine in machines.machines]
-        nodes = [
-            Node(
-                data=data / f"node{number}",
-                flags=("--host", address),
-                environment=environment,
-                program=(*prefix, *GATEHOUSE),
-            )
-            for number, (address, prefix) in enumerate(places)
-        ]
-        with ThreadPoolExecutor() as starting:
-            list(starting.map(stack.enter_context, nodes))
-        addresses = [f"{address}:{node.port}" for (address, _), node in zip(places, nodes, strict=True)]
-        yield Town(
-            nodes=dict(zip(addresses, nodes, strict=True)),
-            proxy=stack.enter_context(proxying(port, addresses)),
-            primary=primary,
-            standby=standby,
-            database=database,
+        nodes = started(stack, machines, data, environment)
+        proxy = stack.enter_context(proxying(port, list(nodes)))
+        yield Town(nodes=nodes, proxy=proxy, primary=primary, standby=standby, database=database)
+
+
+def started(stack: ExitStack, machines: Network, data: Path, environment: dict[str, str]) -> dict[str, Node]:
+    """By address and port; each has a data directory of its own, and so nothing that another one has not."""
+    nodes = {}
+    for number, machine in enumerate(machines.machines):
+        node = Node(
+            data=data / f"node{number}",
+            flags=("--host", machine.address),
+            environment=environment,
+            program=(*machine.command, *GATEHOUSE),
         )
+        nodes[f"{machine.address}:{node.port}"] = node
+    with ThreadPoolExecutor() as starting:
+        list(starting.map(stack.enter_context, nodes.values()))
+    return nodes
 
 
 def add_anna(data: Path, environment: dict[str, str]) -> None:

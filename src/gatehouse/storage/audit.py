@@ -1,14 +1,17 @@
 """Keeps the audit log (audit/store.py)."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from sqlalchemy import bindparam, delete, func, insert, null, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, null, or_, select, update
 
 from gatehouse.audit.errors import SealedMeanwhile
 from gatehouse.audit.model import Record, Refusal, Seal
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
 from gatehouse.storage.tables.audit import audit_events, audit_refusals, audit_seals
+
+FORGOTTEN_AT_ONCE: Final = 1_000  # records, where no sealed batch has more
 
 INSERT_EVENT = Statement(insert(audit_events))
 UNSEALED = Statement(
@@ -71,8 +74,16 @@ ERASE_PERSONAL = Statement(
     .values(personal=null(), salt=null())
     .returning(audit_events.c.record_id)
 )
-LAST_SEAL_BEFORE = Statement(
-    select(func.max(audit_seals.c.place).label("place")).where(audit_seals.c.at < bindparam("at"))
+OLDEST = Statement(select(func.min(audit_events.c.place).label("place")))
+_OLD_SEAL = and_(audit_seals.c.place >= bindparam("oldest"), audit_seals.c.at < bindparam("at"))
+LAST_SEAL_WITHIN = Statement(
+    select(func.max(audit_seals.c.place).label("place")).where(_OLD_SEAL, audit_seals.c.place < bindparam("end"))
+)
+NEXT_SEAL = Statement(
+    select(audit_seals.c.place, audit_seals.c.at)
+    .where(audit_seals.c.place >= bindparam("oldest"))
+    .order_by(audit_seals.c.place)
+    .limit(1)
 )
 FORGET_UP_TO = Statement(
     delete(audit_events).where(audit_events.c.place <= bindparam("last")).returning(audit_events.c.record_id)
@@ -161,12 +172,18 @@ def erase_personal(subject: str, entry: Record) -> Verb[int]:
     return len(rows)
 
 
-def forget_before(at: int) -> Verb[int]:
-    found = yield LAST_SEAL_BEFORE(at=at)
-    if found[0].place is None:
+def forget_some(at: int) -> Verb[int]:
+    """From one seal to another, so that what is left begins behind one; as few at a time as that allows."""
+    oldest = (yield OLDEST())[0].place
+    if oldest is None:
         return 0
-    rows = yield FORGET_UP_TO(last=found[0].place)
-    return len(rows)
+    last = (yield LAST_SEAL_WITHIN(oldest=oldest, at=at, end=oldest + FORGOTTEN_AT_ONCE))[0].place
+    if last is None:
+        seals = yield NEXT_SEAL(oldest=oldest)
+        if not seals or seals[0].at >= at:
+            return 0
+        last = seals[0].place
+    return len((yield FORGET_UP_TO(last=last)))
 
 
 class AuditStorage(Stored):
@@ -179,7 +196,13 @@ class AuditStorage(Stored):
     seals_from = survey(seals_from)
     newest = survey(newest)
     erase_personal = act(erase_personal)
-    forget_before = act(forget_before)
+    _forget_some = act(forget_some)
+
+    async def forget_before(self, at: int) -> int:
+        forgotten = 0
+        while some := await self._forget_some(at):
+            forgotten += some
+        return forgotten
 
 
 def _record(row: Row) -> Record:

@@ -1,0 +1,53 @@
+"""What one of each thing costs: as the newest runs under bench/results/ measured it, or as assumed where none did."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+OURS: Final = "Gatehouse on PostgreSQL"
+# Stand-ins, rough ones: rates as a prototype reached them on one core, Argon2id at 28 ms, memory of those that wait
+# as in docs/decisions/0021-holding-a-poll.md, rows as measured on PostgreSQL 15 with 100,000 of each.
+ASSUMED: Final = {
+    f"flow RS256, {OURS}": 550.0,  # a second, of one core
+    f"refresh RS256, {OURS}": 850.0,
+    f"userinfo, {OURS}": 3_500.0,
+    "POST meta/data, list of 1000 rules, PostgreSQL": 1_500.0,
+    "GET /healthz, 16 connections": 9_000.0,
+    "passwords checked in the storm, SQLite": 60.0,  # a second, two at a time
+    "10,000 held polls, SQLite, memory of each": 17.0,  # KB
+    "10,000 held polls, SQLite, of a core at rest": 0.5,  # %
+    "5,000 WebSockets with heartbeats, memory of each": 20.0,  # KB
+    "5,000 WebSockets with heartbeats, of a core": 7.0,  # %
+    "memory when idle, PostgreSQL": 90.0,  # MB
+    "the same, 64 callers, PostgreSQL": 1_500.0,  # durable, audited writes a second
+    **{
+        f"row of {table}, PostgreSQL, with its indexes": size
+        for table, size in {
+            "user_ids": 93.0,
+            "users": 604.0,
+            "user_tags": 151.0,
+            "sessions": 540.0,
+            "login_tokens": 215.0,
+            "grants": 685.0,
+            "game_sessions": 486.0,
+            "role_assignments": 298.0,
+            "audit_events": 486.0,
+        }.items()
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    measured: Mapping[str, float]
+
+    def __getitem__(self, name: str) -> float:
+        return self.measured.get(name, ASSUMED[name])
+
+    def row(self, table: str) -> float:
+        """Bytes on the disk, its part of every index included."""
+        return self[f"row of {table}, PostgreSQL, with its indexes"]
+
+    @property
+    def assumed(self) -> list[str]:
+        return [name for name in ASSUMED if name not in self.measured]

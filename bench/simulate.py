@@ -1,0 +1,298 @@
+"""A day of many players: how many games wait, how much the database is written to, how many nodes it takes.
+
+    python -m bench.simulate [--users 1000000 …] [--seed 7] [--page docs/operations/scaling.md]
+
+Sign-ins come by a curve of the day. Each game waits for its player: by polls that are held, told RETRY and come
+again, or by a WebSocket with heartbeats. Of a large number a sample is simulated, each standing for many. What one of
+each costs is read from the newest runs under bench/results/, or assumed where there is none (bench/costs.py). The
+simulation counts events; nodes, memory and disk are computed from them.
+"""
+
+import argparse
+import random  # noqa: TID251 - the same seed, the same day
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from math import ceil, cos, pi
+from pathlib import Path
+from typing import Final
+
+from bench.costs import ASSUMED, OURS, Costs
+from bench.plots import Line, lines
+from bench.report import RESULTS, newest
+
+DAY: Final = 86_400
+SLOT: Final = 600  # seconds that are counted together
+SLOTS: Final = DAY // SLOT
+NIGHT: Final = 0.2  # of the mean
+SAMPLE: Final = 100_000  # sign-ins simulated; more only make it slower
+PLANNED: Final = (1_000_000, 10_000_000, 100_000_000)
+BEGIN: Final = "<!-- simulated -->"
+END: Final = "<!-- /simulated -->"
+GIGABYTE: Final = 1e9
+REQUESTS: Final = 8  # of one sign-in from a game, the pages of the player included
+WRITES: Final = 4  # transactions of it: registered, opened, confirmed, taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What is assumed of people; each is a flag."""
+
+    users: int = 1_000_000
+    active: float = 0.1  # of the users, on one day
+    game_sign_ins: float = 1.0  # a day, of somebody active
+    flows: float = 2.0  # sign-ins to applications that need no page
+    refreshes: float = 10.0
+    userinfo: float = 5.0
+    lists: float = 20.0  # permission lists asked for
+    passwords: float = 0.3  # of the sign-ins that need a password; the others have a session
+    sockets: float = 0.5  # of the games that wait by WebSocket, the others poll
+    wait: float = 25.0  # seconds until the player has said yes, the median
+    spread: float = 0.8  # of the logarithm of it
+    leaving: float = 0.1  # of the players never say yes
+    patience: float = 120.0  # seconds after which such a game gives up
+    peak: float = 2.5  # times the mean, at the busiest moment
+    hold: float = 30.0  # seconds that a poll is held
+    delay: float = 1.0  # seconds after RETRY
+    heartbeat: float = 5.0  # seconds
+    audit_days: int = 365  # that audit records are kept
+    grants: float = 3.0  # of each user, alive
+    sessions: float = 1.2
+    roles: float = 2.0
+    busy: float = 0.5  # of a core that is planned with
+    memory: float = 1_000.0  # MB of a node
+    seed: int = 7
+
+    @property
+    def sign_ins(self) -> float:
+        """From games, on one day."""
+        return self.users * self.active * self.game_sign_ins
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """Means of each ten minutes."""
+
+    registered: list[float]  # a second
+    polls: list[float]  # that begin, a second
+    held: list[float]
+    sockets: list[float]
+
+    def rows(self, habits: Habits) -> list[float]:
+        """Of game sessions that the pulse moves on, a second: it writes each node's in one transaction."""
+        return [polls + sat / habits.heartbeat for polls, sat in zip(self.polls, self.sockets, strict=True)]
+
+    def writes(self, nodes: int) -> list[float]:
+        """Transactions of games a second: of sign-ins, of polls that come to another node than before, of pulses.
+
+        A pulse is at most one a second of each node for polls, and one for heartbeats.
+        """
+        return [
+            began * WRITES + polls * (nodes - 1) / nodes + min(nodes, polls) + min(nodes, sat)
+            for began, polls, sat in zip(self.registered, self.polls, self.sockets, strict=True)
+        ]
+
+
+def simulate(habits: Habits) -> Day:
+    dice = random.Random(habits.seed)  # noqa: S311 - no secret
+    number = max(1, round(min(SAMPLE, habits.sign_ins)))
+    weight = habits.sign_ins / number
+    day = Day(*([0.0] * SLOTS for _ in range(4)))
+    for _ in range(number):
+        begin = moment(dice, habits.peak)
+        leaves = dice.random() < habits.leaving
+        waits = habits.patience if leaves else min(dice.lognormvariate(0, habits.spread) * habits.wait, 1_200.0)
+        day.registered[slot(begin)] += weight / SLOT
+        if dice.random() < habits.sockets:
+            spend(day.sockets, begin, waits, weight)
+        else:
+            poll(day, habits, begin, waits, weight)
+    return day
+
+
+def moment(dice: random.Random, peak: float) -> float:
+    """A second of the day: a cosine around the evening, and some who never sleep."""
+    while True:
+        second = dice.random() * DAY
+        height = max(NIGHT, 1 + (peak - 1) * cos(2 * pi * (second / DAY - 20 / 24)))
+        if dice.random() * peak < height:
+            return second
+
+
+def poll(day: Day, habits: Habits, begin: float, waits: float, weight: float) -> None:
+    since = 0.0
+    while since < waits:
+        day.polls[slot(begin + since)] += weight / SLOT
+        spend(day.held, begin + since, min(habits.hold, waits - since), weight)
+        since += habits.hold + habits.delay
+
+
+def spend(counts: list[float], begin: float, seconds: float, weight: float) -> None:
+    """So many are there for so long: each slot gets its share of the time."""
+    while seconds > 0:
+        here = min(seconds, SLOT - begin % SLOT)
+        counts[slot(begin)] += weight * here / SLOT
+        begin, seconds = begin + here, seconds - here
+
+
+def slot(second: float) -> int:
+    return int(second // SLOT) % SLOTS
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    habits: Habits
+    costs: Costs
+    day: Day
+
+    def at_peak(self, each: float) -> float:
+        """A second, at the busiest moment, of what each active user does so often a day."""
+        return self.habits.users * self.habits.active * each / DAY * self.habits.peak
+
+    @property
+    def cores(self) -> float:
+        """Of nodes, at the busiest moment, all of them busy to the end."""
+        costs, habits = self.costs, self.habits
+        games = max(self.day.registered)
+        return (
+            self.at_peak(habits.flows) / costs[f"flow RS256, {OURS}"]
+            + self.at_peak(habits.refreshes) / costs[f"refresh RS256, {OURS}"]
+            + self.at_peak(habits.userinfo) / costs[f"userinfo, {OURS}"]
+            + self.at_peak(habits.lists) / costs["POST meta/data, list of 1000 rules, PostgreSQL"]
+            + games * habits.passwords * 2 / costs["passwords checked in the storm, SQLite"]
+            + games * (REQUESTS / costs["GET /healthz, 16 connections"] + WRITES / costs[f"refresh RS256, {OURS}"])
+            + max(self.day.polls) / costs[f"userinfo, {OURS}"]
+            + max(self.day.held) / 10_000 * costs["10,000 held polls, SQLite, of a core at rest"] / 100
+            + max(self.day.sockets) / 5_000 * costs["5,000 WebSockets with heartbeats, of a core"] / 100
+        )
+
+    @property
+    def waiting_megabytes(self) -> float:
+        held = max(self.day.held) * self.costs["10,000 held polls, SQLite, memory of each"]
+        return (held + max(self.day.sockets) * self.costs["5,000 WebSockets with heartbeats, memory of each"]) / 1_024
+
+    @property
+    def nodes(self) -> int:
+        """Processes, one more than needed: one may be away."""
+        room = self.habits.memory * 0.7 - self.costs["memory when idle, PostgreSQL"]
+        return max(1, ceil(self.cores / self.habits.busy), ceil(self.waiting_megabytes / room)) + 1
+
+    @property
+    def transactions(self) -> float:
+        """That write, a second, at the busiest moment."""
+        return max(self.day.writes(self.nodes)) + self.at_peak(2 * self.habits.flows + self.habits.refreshes)
+
+    @property
+    def reads(self) -> float:
+        each = self.habits.flows + self.habits.refreshes + self.habits.userinfo + self.habits.lists
+        return self.at_peak(each) + max(self.day.registered) * REQUESTS + max(self.day.polls)
+
+    def disk(self) -> dict[str, float]:
+        """Bytes of each kind of row, as many as there are of it when the installation has grown up."""
+        costs, habits, users = self.costs, self.habits, self.habits.users
+        events = users * habits.active * (2 * habits.game_sign_ins + habits.flows) * habits.audit_days
+        return {
+            "accounts": users * (costs.row("users") + costs.row("user_ids") + costs.row("user_tags")),
+            "role assignments": users * habits.roles * costs.row("role_assignments"),
+            "browser sessions": users * habits.sessions * costs.row("sessions"),
+            "grants": users * habits.grants * costs.row("grants"),
+            "login tokens": habits.sign_ins * 30 * costs.row("login_tokens"),
+            "game sessions": max(self.day.registered) * 1_200 * costs.row("game_sessions"),
+            "audit records": events * costs.row("audit_events"),
+        }
+
+    def table(self) -> list[tuple[str, str]]:
+        day = self.day
+        disk = self.disk()
+        return [
+            ("users", f"{self.habits.users:,}"),
+            ("sign-ins from games, a day", f"{self.habits.sign_ins:,.0f}"),
+            ("the same, a second, at the peak", f"{max(day.registered):,.1f}"),
+            ("polls held, at the peak", f"{max(day.held):,.0f}"),
+            ("polls that begin, a second", f"{max(day.polls):,.1f}"),
+            ("WebSockets, at the peak", f"{max(day.sockets):,.0f}"),
+            ("memory of those that wait", f"{self.waiting_megabytes:,.0f} MB"),
+            ("requests of applications, a second", f"{self.application_requests:,.0f}"),
+            ("cores of nodes, fully busy", f"{self.cores:,.1f}"),
+            ("node processes, one spare", f"{self.nodes:,}"),
+            ("connections, pools of 10 and one to listen", f"{self.nodes * 11:,}"),
+            ("writing transactions, a second", f"{self.transactions:,.0f}"),
+            (
+                "of what one PostgreSQL here commits",
+                f"{self.transactions / self.costs['the same, 64 callers, PostgreSQL']:,.2f}",
+            ),
+            ("rows the pulses move, a second", f"{max(day.rows(self.habits)):,.0f}"),
+            ("reads, a second", f"{self.reads:,.0f}"),
+            *((f"disk, {name}", f"{size / GIGABYTE:,.1f} GB") for name, size in disk.items()),
+            ("disk, all", f"{sum(disk.values()) / GIGABYTE:,.1f} GB"),
+        ]
+
+    @property
+    def application_requests(self) -> float:
+        habits = self.habits
+        return self.at_peak(2 * habits.flows + habits.refreshes + habits.userinfo + habits.lists)
+
+    def plot(self) -> str:
+        hours = [place * SLOT / 3_600 for place in range(SLOTS)]
+
+        def curve(label: str, values: Sequence[float]) -> Line:
+            return Line(label=label, points=list(zip(hours, values, strict=True)))
+
+        return lines(
+            f"A day of {self.habits.users:,} users",
+            {
+                "waiting": [curve("polls held", self.day.held), curve("WebSockets", self.day.sockets)],
+                "a second": [
+                    curve("sign-ins", self.day.registered),
+                    curve("polls begun", self.day.polls),
+                    curve("transactions of games", self.day.writes(self.nodes)),
+                ],
+            },
+        )
+
+
+def write_plans(page: Path, habits: Habits, costs: Costs) -> None:
+    """Between the marks of the page."""
+    plans = [Plan(one, costs, simulate(one)) for one in (replace(habits, users=users) for users in PLANNED)]
+    rows = [f"| {' | '.join(row)} |" for row in zip_tables(plans)]
+    rows.insert(1, f"|---|{'---:|' * len(plans)}")
+    used = [name for name in ASSUMED if name not in costs.assumed]
+    rows += ["", f"Measured: {listed(used)}.", "", f"Assumed: {listed(costs.assumed)}."]
+    before, mark, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    page.write_text(before + mark + "\n" + "\n".join(rows) + "\n" + end + after)
+
+
+def zip_tables(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
+    for cells in zip(*(plan.table() for plan in plans), strict=True):
+        yield (cells[0][0], *(value for _, value in cells))
+
+
+def listed(names: Sequence[str]) -> str:
+    return "; ".join(names) or "nothing"
+
+
+def main(words: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.simulate", description=(__doc__ or "").partition("\n")[0])
+    for one in fields(Habits):
+        parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
+    parser.add_argument("--plot", type=Path, default=RESULTS / "simulate.svg")
+    parser.add_argument("--page", type=Path, help="write the plans for 1, 10 and 100 million users into this page")
+    given = vars(parser.parse_args(words))
+    place: Path = given.pop("plot")
+    page: Path | None = given.pop("page")
+    habits, costs = Habits(**given), Costs(newest())
+    if page is not None:
+        write_plans(page, habits, costs)
+        return
+    plan = Plan(habits, costs, simulate(habits))
+    for name, value in plan.table():
+        print(f"{name:<46} {value:>16}")
+    place.write_text(plan.plot())
+    print(f"\nPlotted in {place}")
+    if costs.assumed:
+        print(f"Assumed, for want of a measurement here: {'; '.join(costs.assumed)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,13 @@
+"""The large houses of the benchmark: what fills them knows every column, and every operation that is timed works."""
+
+import pytest
+from bench import growth
+
+
+async def test_every_operation_finds_what_was_filled_in(migrated_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "ASKED", 3)
+    monkeypatch.setattr(growth, "ROUNDS", 1)
+    figures = await growth.measure([migrated_url], "here", 0.0, [20])
+    assert {figure.curve for figure in figures if figure.curve} == {
+        f"{name}, here" for name in (*growth.OPERATIONS, *growth.DUTIES)
+    }

@@ -1,0 +1,83 @@
+"""The benchmark's own arithmetic: a measurement that is kept wrongly is worse than none."""
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from bench import simulate as simulation
+from bench.costs import ASSUMED, Costs
+from bench.figures import Figure
+from bench.machine import Machine
+from bench.report import keep, newest
+from bench.simulate import Habits, Plan, simulate, write_plans
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation, "SAMPLE", 20_000)
+
+
+MACHINE = Machine(
+    processor="a processor", cores=2, system="Linux", python="3.11", versions={"SQLite": "3"}, commit="c", load=0.1
+)
+HABITS = Habits(users=20_000, sockets=0.0, leaving=0.0, spread=0.0, wait=62.0)
+FIGURES = [
+    Figure(name="flow, us", value=900.0, unit="/s"),
+    Figure(name="flow: times others <&>", value=3.0, unit="x", least=2.3),
+    *(Figure(name=f"poll {n}", value=float(n), unit="µs", curve="poll, SQLite", at=n) for n in (1_000, 2_000)),
+]
+
+
+def test_a_run_is_kept_with_ratios_first_and_plots_that_are_xml(tmp_path: Path) -> None:
+    place = keep({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
+    page = (place / "table.md").read_text()
+    assert page.index("times others") < page.index("flow, us")
+    assert "over 2.3" in page
+    assert "a processor, 2 cores" in page
+    drawn = {file.stem: ET.fromstring(file.read_text()) for file in place.glob("*.svg")}  # noqa: S314 - our own
+    assert drawn.keys() == {"peers", "growth"}
+    assert newest(tmp_path)["flow, us"] == 900.0
+
+
+def test_a_later_run_of_one_part_leaves_the_others_known(tmp_path: Path) -> None:
+    keep({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
+    keep({"sign-on": [replace(FIGURES[0], value=1_000.0)]}, MACHINE, 1_800_000_100, tmp_path)
+    assert newest(tmp_path)["flow, us"] == 1_000.0
+    assert newest(tmp_path)["flow: times others <&>"] == 3.0
+
+
+def test_every_second_of_waiting_is_counted_once() -> None:
+    """Each game waits for 62 seconds: twice 30 held, two pauses of one second, and nobody comes a third time."""
+    day = simulate(HABITS)
+    sign_ins = HABITS.sign_ins
+    assert sum(day.registered) * simulation.SLOT == pytest.approx(sign_ins)
+    assert sum(day.polls) * simulation.SLOT == pytest.approx(sign_ins * 2)
+    assert sum(day.held) * simulation.SLOT == pytest.approx(sign_ins * 60)
+    assert sum(day.sockets) == 0
+
+
+def test_the_same_seed_is_the_same_day_and_the_evening_is_its_peak() -> None:
+    assert simulate(HABITS) == simulate(HABITS)
+    assert simulate(HABITS) != simulate(replace(HABITS, seed=8))
+    registered = simulate(replace(HABITS, users=300_000)).registered
+    mean = sum(registered) / len(registered)
+    assert 2 < max(registered) / mean < 2.6
+    assert 18 < registered.index(max(registered)) * simulation.SLOT / 3_600 < 22
+
+
+def test_ten_times_the_users_need_ten_times_the_disk_and_more_nodes() -> None:
+    few, many = (Plan(one, Costs({}), simulate(one)) for one in (HABITS, replace(HABITS, users=20_000_000)))
+    assert sum(many.disk().values()) == pytest.approx(sum(few.disk().values()) * 1_000, rel=0.01)
+    assert many.nodes > few.nodes == 2
+
+
+def test_a_plan_says_what_was_measured_and_what_was_not(tmp_path: Path) -> None:
+    page = tmp_path / "scaling.md"
+    page.write_text(f"before\n{simulation.BEGIN}\nold\n{simulation.END}\nafter\n")
+    write_plans(page, HABITS, Costs({"memory when idle, PostgreSQL": 80.0}))
+    text = page.read_text()
+    assert "\nold\n" not in text
+    assert "Measured: memory when idle, PostgreSQL." in text
+    assert all(name in text for name in ASSUMED)
+    assert (text.partition("\n")[0], text.splitlines()[-1]) == ("before", "after")

@@ -9,7 +9,9 @@ LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --pytho
 WORKERS ?= 2
 ROUNDS ?= 20
 FACTOR ?= 50
-SEED ?= $(shell date +%s)
+LASTING ?= 300
+RACES ?= 10000
+SEED ?=
 
 # Stamps: what is installed in the virtual environment, so that a second call is quick.
 RUNTIME := $(VENV)/.runtime
@@ -45,11 +47,12 @@ test-fast: $(DEVELOPMENT) ## unit tests only: no database, no browser
 test-deps: $(BIN)/pip ## install what the tests drive where it is missing: PostgreSQL, Chromium, OAuth clients
 	@$(BIN)/python -m tools.test_deps
 
-faults: test-deps ## the fault tests with many more rounds of killing (ROUNDS=20)
-	FAULT_ROUNDS=$(ROUNDS) $(BIN)/pytest tests/faults
+faults: test-deps ## the fault tests for long: LASTING=300 seconds and ROUNDS=20 each, RACES=10000; SEED= repeats a run
+	FAULT_ROUNDS=$(ROUNDS) FAULT_SECONDS=$(LASTING) FAULT_RACES=$(RACES) FAULT_SEED=$(SEED) \
+		$(BIN)/pytest tests/faults --timeout 7200
 
 fuzz: test-deps ## input nobody thought of, for hours: 50 times what the tests try, new each time (FACTOR=50, SEED=…)
-	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(SEED) $(BIN)/pytest tests/fuzz
+	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(BIN)/pytest tests/fuzz
 
 adversarial: test-deps ## whether the time of an answer tells known accounts, or a secret (minutes, on a quiet machine)
 	$(BIN)/pytest tests/adversarial/timing.py

@@ -15,6 +15,7 @@ from tests.support.postgres import PostgresCluster
 pytest_plugins = ["tests.support.databases"]
 
 CALL_FAILED: Final = pytest.StashKey[bool]()
+TOLD_AT_THE_END: Final = "told_at_the_end"  # a property of a test: a line for whoever reads the outcome of the run
 PATIENCE: Final = 10_000  # milliseconds a page may take before a browser test gives up
 
 
@@ -80,3 +81,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     for line in closing_lines(report.longrepr[2] for report in skipped):  # place, line number, reason
         terminalreporter.write_line(line, yellow=True)
+    for report in (one for reports in terminalreporter.stats.values() for one in reports):
+        if getattr(report, "when", "") == "teardown":
+            for name, line in report.user_properties:
+                if name == TOLD_AT_THE_END:
+                    terminalreporter.write_line(line)

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from gatehouse.kernel.errors import Conflict
 from gatehouse.oauth.model import SCOPES, Consent, Grant
 from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.promotion import note_timeline
 from tests.conformance.test_sessions import a_session
 from tests.support import racers
 from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
@@ -253,7 +255,8 @@ async def promote(storage: Storage) -> None:
     """Nobody touches the grants themselves: the epoch alone has to do it."""
     for timeline in ("1", "2"):
         record = a_record(Event.PROMOTED)
-        await storage.promotion.note_timeline(timeline, lossless=False, epoch=NOW * 1_000, entry=record)
+        noted = partial(note_timeline, timeline, lossless=False, epoch=NOW * 1_000, entry=record)
+        await storage.runner.act(noted)
 
 
 async def block(storage: Storage) -> None:

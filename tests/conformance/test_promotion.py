@@ -1,9 +1,11 @@
 """A promoted database ends every token once, whoever notices (R3)."""
 
 import asyncio
+from functools import partial
 
 from gatehouse.audit.events import Event
 from gatehouse.storage.opening import Storage
+from gatehouse.storage.promotion import note_timeline
 from tests.support.builders import NOW, a_record, a_setup_link, a_user
 
 EPOCH = NOW * 1_000
@@ -11,7 +13,8 @@ EPOCH = NOW * 1_000
 
 async def notice(storage: Storage, timeline: str, *, lossless: bool = False) -> bool:
     entry = a_record(Event.PROMOTED, subject="installation")
-    return await storage.promotion.note_timeline(timeline, lossless=lossless, epoch=EPOCH, entry=entry)
+    noted = partial(note_timeline, timeline, lossless=lossless, epoch=EPOCH, entry=entry)
+    return await storage.runner.act(noted)
 
 
 async def test_the_first_and_the_same_timeline_change_nothing(storage: Storage) -> None:

@@ -1,16 +1,21 @@
 """Things get killed, filled and cut off here, and nothing acknowledged may be lost.
 
-`make test` runs each fault a few times, `make faults` the same tests with many more rounds.
+`make test` runs each fault a few times, `make faults` the same tests with many more rounds. Which ways a run takes
+is a matter of its seed, which is told at the end; `FAULT_SEED` gives a run the seed of another.
 """
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from gatehouse.storage.opening import Storage, open_storage
+from tests.conftest import CALL_FAILED, TOLD_AT_THE_END
 from tests.faults.disk import Disk
+from tests.faults.history import Recorder
+from tests.faults.ledger import SECONDS, Ledger, a_seed
 
 ROUNDS: Final = int(os.environ.get("FAULT_ROUNDS", "2"))  # noqa: TID251 - said to the tests, not to the service
 
@@ -36,3 +41,19 @@ async def storage(disk: Disk, migrated_sqlite_url: str) -> AsyncIterator[Storage
         await opened.installation.state("begun", "yes")
         disk.done.clear()
         yield opened
+
+
+@pytest.fixture
+def ledger(
+    request: pytest.FixtureRequest, tmp_path: Path, rounds: int, record_property: Callable[[str, object], None]
+) -> Iterator[Ledger]:
+    """The history of this test's run, kept if it fails."""
+    recorder = Recorder(tmp_path / "history.jsonl")
+    ledger = Ledger(seed=a_seed(), recorder=recorder, rounds=rounds, seconds=SECONDS)
+    print(f"FAULT_SEED={ledger.seed}")  # noqa: T201 - shown when the test fails
+    yield ledger
+    recorder.close()
+    told = f"{request.node.name}: seed {ledger.seed}, {len(recorder.operations):,} operations"
+    if request.node.stash.get(CALL_FAILED, False):
+        told += f"; its history is {ledger.keep(request.node.nodeid)}"
+    record_property(TOLD_AT_THE_END, told)

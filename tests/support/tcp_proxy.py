@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from tests.support.processes import LOOPBACK
@@ -54,3 +54,57 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     while data := await reader.read(CHUNK):
         writer.write(data)
         await writer.drain()
+
+
+class SlowRoad:
+    """Leads to a server; whatever a client says takes `delay` seconds to arrive."""
+
+    def __init__(self, server_port: int) -> None:
+        self.port = 0
+        self.delay = 0.0
+        self._server_port = server_port
+        self._ends: list[asyncio.StreamWriter] = []
+        self._carrying: set[asyncio.Task[None]] = set()
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
+        except OSError:
+            writer.close()
+            return
+        self._ends += [writer, there_writer]
+        self._carrying |= {
+            asyncio.create_task(self._bring(reader, there_writer)),
+            asyncio.create_task(self._bring_back(there_reader, writer)),
+        }
+
+    async def _bring(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(CHUNK):
+                await asyncio.sleep(self.delay)
+                writer.write(data)
+        writer.close()
+
+    async def _bring_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await pump(reader, writer)
+        writer.close()
+
+    async def close(self) -> None:
+        for end in self._ends:
+            end.close()
+        for one in self._carrying:
+            one.cancel()
+        await asyncio.gather(*self._carrying, return_exceptions=True)
+
+
+@asynccontextmanager
+async def slow_road(server_port: int) -> AsyncIterator[SlowRoad]:
+    road = SlowRoad(server_port)
+    proxy = await asyncio.start_server(road.carry, LOOPBACK, 0)
+    road.port = proxy.sockets[0].getsockname()[1]
+    try:
+        yield road
+    finally:
+        proxy.close()
+        await road.close()

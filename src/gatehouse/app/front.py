@@ -60,7 +60,9 @@ def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMP
     assets = our_assets()
     look = branding(settings)
     pages = Pages(assets, https=settings.server.base_url.startswith("https:"), demo=demo, brand=look.brand)
-    readiness = Readiness(checks(house.storage, house.keyring, house.clock), clock=house.clock)
+    readiness = Readiness(
+        checks(house.storage, house.keyring, house.clock), clock=house.clock, leaving=lambda: stopping.leaving
+    )
     them = people(house)
     table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping, samples=samples)
     metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])

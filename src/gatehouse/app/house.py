@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Final
 
@@ -41,6 +42,8 @@ from gatehouse.settings import Loaded, Settings
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.opening import Storage, connected
 from gatehouse.storage.pool_limits import PoolLimits
+from gatehouse.storage.promotion import note_timeline
+from gatehouse.storage.statements import Verb
 from gatehouse.tokens.signing import Signer
 from gatehouse.webhooks.delivering import Deliveries
 
@@ -219,11 +222,19 @@ async def move_in(house: House) -> None:
 
 
 async def notice_promotion(house: House) -> None:
-    """After every (re)connect: a database that was promoted meanwhile may have lost revocations (R3)."""
-    timeline = await house.storage.runner.timeline()
-    if timeline is None:
-        return
-    await house.storage.promotion.note_timeline(
+    """A database that was promoted meanwhile may have lost revocations (R3).
+
+    Asked at the start and whenever notices were missed; each new connection is looked at by the runner itself.
+    """
+    runner = house.storage.runner
+    timeline = await runner.timeline()
+    if timeline:
+        await runner.act(partial(promotion_noted, house, timeline))
+        runner.when_promoted(timeline, partial(promotion_noted, house))
+
+
+def promotion_noted(house: House, timeline: str) -> Verb[bool]:
+    return note_timeline(
         timeline,
         lossless=house.settings.database.standby_synchronous,
         epoch=house.clock.now() * 1_000,

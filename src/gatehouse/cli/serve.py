@@ -84,6 +84,7 @@ async def run(loaded: Loaded, *, worker: int | None, demo: bool) -> None:
             stopping=stopping,
             ready=served.ready,
             when_ready=lambda: tell_ready(settings.server.base_url, clock),
+            leave_seconds=settings.server.leave_seconds,
         )
         await server.serve(None if worker is None else [shared_socket(server.config)])
         await attempt(partial(served.game.leave, house.storage.game_sessions))

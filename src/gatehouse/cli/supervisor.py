@@ -18,17 +18,19 @@ from gatehouse.settings import Loaded
 log = structlog.get_logger()
 
 RESTART_SECONDS: Final = 1.0
-STOP_SECONDS: Final = 40.0  # a worker ends within 35 by itself
+STOP_SECONDS: Final = 40.0  # a worker ends within 35 by itself, once it has left
 
 
 def supervise(loaded: Loaded) -> int:
     """Run until told to stop; the exit code. A first worker that cannot start ends everything."""
-    return asyncio.run(Supervisor(sys.argv[1:], loaded.settings.server.workers).run())
+    server = loaded.settings.server
+    return asyncio.run(Supervisor(sys.argv[1:], server.workers, STOP_SECONDS + server.leave_seconds).run())
 
 
 class Supervisor:
-    def __init__(self, arguments: Sequence[str], workers: int) -> None:
+    def __init__(self, arguments: Sequence[str], workers: int, stop_seconds: float) -> None:
         self._arguments = arguments
+        self._stop_seconds = stop_seconds
         self._workers = workers
         self._stopping = asyncio.Event()
         self._running: dict[int, asyncio.subprocess.Process] = {}
@@ -80,7 +82,7 @@ class Supervisor:
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(STOP_SECONDS):
+            async with asyncio.timeout(self._stop_seconds):
                 await asyncio.gather(*(process.wait() for process in self._running.values()))
         except TimeoutError:
             for process in self._running.values():

@@ -37,6 +37,10 @@ class Server:
     host: Annotated[str, text("The address or name to listen on.", grammar.listen_host)] = "127.0.0.1"
     port: Annotated[int, number("The port to listen on.", 1, 65_535)] = 8080
     workers: Annotated[int, number("Processes that serve; more than one needs PostgreSQL.", 1, 64)] = 1
+    leave_seconds: Annotated[
+        int,
+        seconds("How long a node told to stop still serves while `/readyz` says no, until its proxy knows.", 0, 60),
+    ] = 0
     trusted_proxies: Annotated[Networks, About("Networks of the proxies whose forwarding headers are believed.")] = ()
 
 

@@ -34,7 +34,6 @@ from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
 from gatehouse.storage.personal_data import PersonalDataStorage
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.profile import ProfileStorage
-from gatehouse.storage.promotion import PromotionStorage
 from gatehouse.storage.registration import RegistrationStorage
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.second_factors import SecondFactorStorage
@@ -75,7 +74,6 @@ class Storage:
     passkeys: PasskeyStorage
     profile: ProfileStorage
     projects: ProjectStorage
-    promotion: PromotionStorage
     registration: RegistrationStorage
     rehearsals: RehearsalStorage
     second_factors: SecondFactorStorage
@@ -146,7 +144,6 @@ def over(runner: Runner) -> Storage:
         passkeys=PasskeyStorage(runner),
         profile=ProfileStorage(runner),
         projects=ProjectStorage(runner),
-        promotion=PromotionStorage(runner),
         registration=RegistrationStorage(runner),
         rehearsals=RehearsalStorage(runner),
         second_factors=SecondFactorStorage(runner),

@@ -30,6 +30,10 @@ LISTEN_RETRY_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 1.0  # for a server that answers no more; then connections are cut
 LISTEN_CHECK_SECONDS: Final = 15.0  # a server that vanished without a word is noticed by asking
 
+TIMELINE: Final = (
+    "SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
+)
+
 AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 UNREACHABLE: Final = (
     asyncpg.PostgresConnectionError,
@@ -46,8 +50,9 @@ REFUSALS: Final = (asyncpg.IntegrityConstraintViolationError, *UNREACHABLE)
 
 
 class PostgresRunner:
-    def __init__(self, pool: asyncpg.Pool, limits: PoolLimits, listen_url: str) -> None:
+    def __init__(self, pool: asyncpg.Pool, limits: PoolLimits, listen_url: str, histories: "Histories") -> None:
         self._pool = pool
+        self._histories = histories
         self._limits = limits
         self._together = AskedTogether(
             self._connection, most=max(1, limits.most // 2), patience=limits.acquire_seconds
@@ -57,9 +62,11 @@ class PostgresRunner:
 
     @classmethod
     async def open(cls, url: str, limits: PoolLimits, listen_url: str = "") -> "PostgresRunner":
+        histories = Histories(url)
         try:
             pool = await asyncpg.create_pool(
                 url,
+                init=histories.meet,
                 min_size=limits.least,
                 max_size=limits.most,
                 command_timeout=COMMAND_SECONDS,
@@ -70,7 +77,7 @@ class PostgresRunner:
         except (*UNREACHABLE, asyncpg.PostgresError) as error:
             raise Unavailable(f"cannot reach PostgreSQL: {error}") from error
         await refuse_old_server(pool)
-        return cls(pool, limits, listen_url or url)
+        return cls(pool, limits, listen_url or url, histories)
 
     async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002 - every statement waits
         for _ in range(ATTEMPTS):
@@ -160,14 +167,64 @@ class PostgresRunner:
 
     async def timeline(self) -> str | None:
         async with self._connection() as connection:
-            return str(await connection.fetchval("SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)"))
+            return str(await connection.fetchval(TIMELINE))
+
+    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+        self._histories.watch(known, note)
 
     async def close(self) -> None:
         self._hearing.cancel()
         await asyncio.gather(self._hearing, return_exceptions=True)
+        await self._histories.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._pool.close()
+
+
+class Histories:
+    """Looks at the timeline of every new connection: a promoted database is used once that was noted (faults R-06).
+
+    Noting ends every token and may take longer than a request waits, so it has a connection of its own.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._known = ""
+        self._note: Callable[[str], Verb[object]] | None = None
+        self._noting: asyncio.Task[None] | None = None
+
+    def watch(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+        self._known, self._note = known, note
+
+    async def meet(self, connection: Any) -> None:  # noqa: ANN401 - asyncpg has no types
+        if self._note is None:
+            return
+        timeline = await connection.fetchval(TIMELINE)
+        if timeline in ("", self._known):  # "": a standby, which was asked for nothing it could have missed
+            return
+        if self._noting is None:
+            self._noting = asyncio.create_task(self._carry_out(self._note), name="postgres-promoted")
+        raise Unavailable(f"PostgreSQL was promoted to timeline {timeline}, and that is being noted")
+
+    async def _carry_out(self, note: Callable[[str], Verb[object]]) -> None:
+        try:
+            connection = await asyncpg.connect(self._url, server_settings={"application_name": "gatehouse"})
+            try:
+                timeline = await connection.fetchval(TIMELINE)
+                async with connection.transaction():
+                    await drive_async(note(timeline), partial(execute, connection))
+                self._known = timeline
+            finally:
+                await connection.close(timeout=CLOSE_SECONDS)
+        except (*UNREACHABLE, asyncpg.PostgresError) as error:
+            log.warning("storage.promotion_not_noted", reason=str(error))  # the next connection begins anew
+        finally:
+            self._noting = None
+
+    async def close(self) -> None:
+        if self._noting is not None:
+            self._noting.cancel()
+            await asyncio.gather(self._noting, return_exceptions=True)
 
 
 async def leave_as_it_is(connection: object) -> None:

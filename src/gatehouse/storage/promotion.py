@@ -12,7 +12,6 @@ from sqlalchemy import bindparam, case, update
 from gatehouse.audit.model import Record
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import EPOCH, fact, state, state_once
-from gatehouse.storage.runner import Stored, act
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import installation, once
@@ -48,7 +47,3 @@ def note_timeline(timeline: str, *, lossless: bool, epoch: int, entry: Record) -
     yield from state(EPOCH, str(epoch))
     yield from record(entry)
     return True
-
-
-class PromotionStorage(Stored):
-    note_timeline = act(note_timeline)

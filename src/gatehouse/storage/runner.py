@@ -61,6 +61,12 @@ class Runner(Protocol):
     async def timeline(self) -> str | None:
         """The history the database is on, another one after every promotion; None where there is only one."""
 
+    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+        """From now on nobody reads from a history other than `known` until `note` was carried out on it.
+
+        So that not one request sees what a promoted standby has missed. Until then everything is Unavailable.
+        """
+
     async def close(self) -> None:
         """Finish what is under way and let the database go."""
 

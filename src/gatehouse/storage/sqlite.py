@@ -99,6 +99,9 @@ class SQLiteRunner:
     async def timeline(self) -> str | None:
         return None
 
+    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+        """Never: there is one history."""
+
     async def close(self) -> None:
         self._closed = True
         self._surveyors.shutdown()

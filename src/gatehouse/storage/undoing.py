@@ -64,5 +64,8 @@ class UndoingRunner(Generic[A]):
     async def timeline(self) -> str | None:
         return await self._runner.timeline()
 
+    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+        """Whoever opened the runner has said so."""
+
     async def close(self) -> None:
         """Whoever opened the runner closes it."""

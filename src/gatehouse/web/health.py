@@ -53,17 +53,26 @@ Check = Callable[[], Awaitable[CheckResult]]
 Gate = Callable[[Request], bool]
 
 
+LEAVING: Final = Report(status="unavailable", checks={"leaving": CheckResult(ok=False, detail="it was told to stop")})
+
+
 class Readiness:
     """Runs the checks side by side, each within its time, and remembers the outcome for a moment."""
 
-    def __init__(self, checks: Mapping[str, Check], *, clock: Clock) -> None:
+    def __init__(
+        self, checks: Mapping[str, Check], *, clock: Clock, leaving: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`leaving`: told to stop, and so ready for nothing new, from that moment on."""
         self._checks = checks
         self._clock = clock
+        self._leaving = leaving
         self._one_at_a_time = asyncio.Lock()
         self._report: Report | None = None
         self._made_at = 0.0
 
     async def report(self) -> Report:
+        if self._leaving():
+            return LEAVING
         async with self._one_at_a_time:
             if self._report is None or self._clock.monotonic() - self._made_at >= REPORT_SECONDS:
                 self._report = await self._run()

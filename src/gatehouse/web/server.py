@@ -35,10 +35,12 @@ class Stopping:
     """Known to every request that waits: once it has begun, answer now what can be answered."""
 
     def __init__(self) -> None:
+        self.leaving = False  # told to stop: /readyz says no, and everything else is served as ever
         self._begun = asyncio.Event()
         self._told: list[Callable[[], object]] = []
 
     def begin(self) -> None:
+        self.leaving = True
         self._begun.set()
         for tell in self._told:
             tell()
@@ -55,10 +57,16 @@ class Stopping:
 
 class Server(uvicorn.Server):
     def __init__(
-        self, config: uvicorn.Config, *, stopping: Stopping, when_ready: Callable[[], object] | None
+        self,
+        config: uvicorn.Config,
+        *,
+        stopping: Stopping,
+        when_ready: Callable[[], object] | None,
+        leave_seconds: float,
     ) -> None:
         super().__init__(config)
         self._stopping = stopping
+        self._leave_seconds = leave_seconds
         self._when_ready = when_ready
 
     @property
@@ -75,6 +83,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """In uvicorn's order, but over as soon as everybody is answered: it pauses, and looks ten times a second."""
         log.info("Shutting down")
+        await self._leave()
         self._stopping.begin()
         self._close_listeners(sockets or [])
         for connection in list(self.server_state.connections):
@@ -86,6 +95,13 @@ class Server(uvicorn.Server):
                     await self.lifespan.shutdown()
         except TimeoutError:
             log.error("not everything was closed within %d seconds", DRAIN + CLOSING)  # noqa: TRY400
+
+    async def _leave(self) -> None:
+        """Whoever asks /readyz sends requests elsewhere before a connection could be cut under one (faults R-26)."""
+        self._stopping.leaving = True
+        ends = asyncio.get_running_loop().time() + self._leave_seconds
+        while not self.force_exit and asyncio.get_running_loop().time() < ends:  # noqa: ASYNC110 - as in _drain
+            await asyncio.sleep(LOOK_AGAIN)
 
     def _close_listeners(self, sockets: list[socket.socket]) -> None:
         for server in self.servers:
@@ -132,6 +148,7 @@ def make_server(
     ws: str | None = None,
     ready: ReadyAnswers | None = None,
     when_ready: Callable[[], object] | None = None,
+    leave_seconds: float = 0,
 ) -> Server:
     """A server for `run()`, which installs signal handlers and uses uvloop where there is one."""
     config = uvicorn.Config(
@@ -150,7 +167,7 @@ def make_server(
         log_config=None,
         timeout_graceful_shutdown=DRAIN,
     )
-    return Server(config, stopping=stopping, when_ready=when_ready)
+    return Server(config, stopping=stopping, when_ready=when_ready, leave_seconds=leave_seconds)
 
 
 @asynccontextmanager

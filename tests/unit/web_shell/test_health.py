@@ -50,6 +50,14 @@ async def test_everyone_learns_only_whether_it_is_ready() -> None:
     assert (not_ready.status, not_ready.json()) == (503, {"status": "unavailable"})
 
 
+async def test_whoever_is_told_to_stop_is_ready_for_nothing_from_that_moment_on() -> None:
+    told: list[bool] = []
+    readiness = Readiness({"database": fine}, clock=MovableClock(), leaving=lambda: bool(told))
+    assert (await readiness.report()).status == "ok"  # and would be for a second more
+    told.append(True)
+    assert (await readiness.report()).status == "unavailable"
+
+
 async def test_with_the_token_it_says_why() -> None:
     answer = await public("/readyz", {"database": fine, "clock": bad, "keys": broken}, sent=f"Bearer {TOKEN}")
     assert answer.status == 503

@@ -1,0 +1,114 @@
+"""A record is one register, whichever node is asked: what was saved is read from then on (I6)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+
+from tests.faults.history import Act, History, Operation, Result, by_key, of, told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """From when to when a value was certainly the record's, if `begins` is before `ends`; else it fits in between."""
+
+    value: str
+    begins: float  # the earliest end of its operations
+    ends: float  # the latest beginning of them
+    certain: bool
+
+
+def i6_every_record_is_linearizable(history: History) -> list[str]:
+    """Each record's saves and reads have an order that fits their times, on all nodes together.
+
+    Values are unique, so each read names its save. That makes it easy (Gibbons and Korach, 1997): two values that
+    were certainly there must not overlap, and none may have come and gone entirely while another was there.
+    """
+    return [
+        problem
+        for key, about in by_key(of(history, Act.WRITE, Act.READ)).items()
+        for problem in (*unknown_values(key, about), *overlaps(key, zones_of(about)))
+    ]
+
+
+def unknown_values(key: str, about: History) -> list[str]:
+    """A read of what nobody wrote, of what was refused, or of what nobody had begun to write yet."""
+    begun: dict[str, float] = {}
+    for one in of(about, Act.WRITE):
+        if one.maybe:
+            begun[one.value] = min(one.t0, begun.get(one.value, inf))
+    problems = []
+    for one in of(about, Act.READ):
+        if not one.ok or not one.value:  # an empty value: the record as it was before anything was saved
+            continue
+        if one.value not in begun:
+            problems.append(f"I6: {key!r}: read what was never saved: {told(one)}")
+        elif one.t1 < begun[one.value]:
+            problems.append(f"I6: {key!r}: read before anyone began to save it: {told(one)}")
+    return problems
+
+
+def zones_of(about: History) -> list[Zone]:
+    clusters: dict[str, list[Operation]] = {"": []}
+    for one in about:
+        if one.ok or (one.op is Act.WRITE and one.maybe):
+            clusters.setdefault(one.value, []).append(one)
+    seen = {one.value for one in of(about, Act.READ) if one.ok}
+    return [
+        zone_of(value, cluster)
+        for value, cluster in clusters.items()
+        if value in seen or any(one.ok for one in cluster)
+    ]
+
+
+def zone_of(value: str, cluster: Sequence[Operation]) -> Zone:
+    first = -inf if value == "" else min(one.over for one in cluster)
+    last = max((one.t0 for one in cluster), default=-inf)
+    return Zone(value=value, begins=min(first, last), ends=max(first, last), certain=first < last)
+
+
+def overlaps(key: str, zones: Sequence[Zone]) -> list[str]:
+    certain = sorted((zone for zone in zones if zone.certain), key=lambda zone: zone.begins)
+    problems = [
+        f"I6: {key!r}: {one.value!r} was read after {other.value!r} had replaced it"
+        for one, other in pairwise(certain)
+        if other.begins < one.ends
+    ]
+    loose = [zone for zone in zones if not zone.certain]
+    return problems + [
+        f"I6: {key!r}: {one.value!r} was saved and lost while {other.value!r} was there"
+        for one in loose
+        for other in certain
+        if other.begins < one.begins and one.ends < other.ends
+    ]
+
+
+def i6_versions_grow_by_one(history: History) -> list[str]:
+    """No two saves are told the same version, later ones higher ones, and in the end each has counted once."""
+    problems = []
+    for key, about in by_key(one for one in of(history, Act.WRITE, Act.FOUND) if one.version or not one.ok).items():
+        saved = sorted((one for one in of(about, Act.WRITE) if one.ok), key=lambda one: one.version)
+        problems += [
+            f"I6: {key!r}: version {one.version} twice: {told(one)}, {told(other)}"
+            for one, other in pairwise(saved)
+            if one.version == other.version
+        ]
+        problems += [
+            f"I6: {key!r}: {told(other)} had version {other.version} after {told(one)} had {one.version}"
+            for one, other in pairwise(saved)
+            if other.t1 < one.t0
+        ]
+        problems += counted(key, saved, about)
+    return problems
+
+
+def counted(key: str, saved: Sequence[Operation], about: History) -> list[str]:
+    """The record begins at the version that the `found` without a value tells, and ends at that of the other."""
+    ends = {bool(one.value): one.version for one in of(about, Act.FOUND) if one.ok}
+    if len(ends) < len((True, False)):
+        return []
+    maybe = [one for one in of(about, Act.WRITE) if one.result is Result.INFO]
+    grown = ends[True] - ends[False]
+    if len(saved) <= grown <= len(saved) + len(maybe):
+        return []
+    return [f"I6: {key!r}: version grew by {grown} with {len(saved)} saves and {len(maybe)} that may have been"]

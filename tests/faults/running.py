@@ -1,0 +1,208 @@
+"""A run: nodes on one database, clients that ask them, something that breaks, and the checks when all is over."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.faults.calling import PATIENCE as PATIENCE_OF_CLIENTS
+from tests.faults.calling import Crew, addresses
+from tests.faults.front import Front
+from tests.faults.history import NEMESIS, Act, Operation, Result
+from tests.faults.invariants.answers import (
+    Recorded,
+    every_lost_answer_was_asked_for_again,
+    i8_one_record_for_each_change,
+    i13_figures_stay_bounded,
+    i14_a_lost_answer_hides_no_half,
+    no_answer_blames_the_code,
+)
+from tests.faults.invariants.lasting import i12_nothing_succeeds_without_what_it_needs
+from tests.faults.ledger import Ledger
+from tests.faults.scene import DEV, a_scene, nodes_of
+from tests.faults.workloads.workload import Workload
+from tests.support.aftermath import audit_log, house_of
+from tests.support.processes import Node
+from tests.support.whole_database import whole_database
+
+PATIENCE: Final = 60.0  # seconds until clients that get no answers any more fail a run
+MEASURE_SECONDS: Final = 0.5
+MOSTS: Final = {"kilobytes": 300_000, "descriptors": 256, "threads": 64}  # of one process (I13)
+RETRIED: Final = (Act.REMOVE, Act.REDEEM, Act.REFRESH)  # what every client asks again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    nodes: Sequence[Node]
+    crew: Crew
+    ledger: Ledger
+    front: Front | None = None
+    starts: list[float] = field(default_factory=list)  # seconds of work a node took until it was ready
+
+    def rounds(self) -> "Rounds":
+        return Rounds(self.ledger)
+
+    async def progress(self, more: int = 60) -> None:
+        """Until so many more operations have succeeded; nodes that serve nobody fail the run."""
+        recorder = self.crew.recorder
+        wanted = recorder.succeeded + more
+        async with asyncio.timeout(PATIENCE):
+            while recorder.succeeded < wanted:  # noqa: ASYNC110 - it is the clients who work
+                await asyncio.sleep(0.02)
+
+    async def kill(self, *nodes: Node) -> None:
+        await asyncio.gather(*(asyncio.to_thread(node.kill) for node in nodes))
+
+    async def start(self, *nodes: Node) -> None:
+        await asyncio.gather(*(asyncio.to_thread(node.start) for node in nodes))
+        self.starts.extend(seconds_of_work(node.process.pid) for node in nodes)
+
+    @asynccontextmanager
+    async def gone(self, what: str) -> AsyncIterator[None]:
+        """The block is a time in which that was certainly gone (I12)."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        yield
+        one = Operation(
+            t0=began, t1=loop.time(), node=0, client=NEMESIS, op=Act.FAULT, key=what, value="", result=Result.OK
+        )
+        self.crew.recorder.write(one)
+
+
+class Rounds:
+    """As many as the ledger says, and for as long."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._number = 0
+        self._ends = asyncio.get_running_loop().time() + ledger.seconds
+
+    def __iter__(self) -> "Rounds":
+        return self
+
+    def __next__(self) -> int:
+        if self._number >= self._ledger.rounds and asyncio.get_running_loop().time() >= self._ends:
+            raise StopIteration
+        self._number += 1
+        return self._number
+
+
+Nemesis = Callable[[Run], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a run takes place."""
+
+    url: str
+    data: Path
+    nodes: int = 2
+    settings: dict[str, str] = field(default_factory=dict)
+    flags: Sequence[Sequence[str]] = ()  # of each node, where they differ
+    storm: bool = False
+    patience: float = PATIENCE_OF_CLIENTS
+    front: Callable[[Sequence[Node]], AbstractAsyncContextManager[Front]] | None = None  # a proxy clients ask
+    aftermath_url: str = ""  # where the database is when all is over, if it is elsewhere then
+
+
+async def under_load(
+    place: Place, workloads: Sequence[Workload], nemesis: Nemesis, ledger: Ledger, *, lossy: bool = False
+) -> Run:
+    """Everything of a run; AssertionError names all that is wrong. What may be lost is the caller's to check."""
+    nodes = nodes_of(place.url, place.data, flags=place.flags or [DEV] * place.nodes, **place.settings)
+    async with a_scene(place.url, place.data, nodes[0].base_url) as scene:
+        for workload in workloads:
+            await workload.prepare(scene)
+    async with AsyncExitStack() as stack:
+        front = None if place.front is None else await stack.enter_async_context(place.front(nodes))
+        asked = addresses(nodes) if front is None else [front.address]
+        crew = Crew(asked, ledger.recorder, ledger.seed, storm=place.storm, patience=place.patience)
+        stack.push_async_callback(crew.leave)
+        run = Run(nodes=nodes, crew=crew, ledger=ledger, front=front)
+        stack.push_async_callback(run.kill, *nodes)
+        await run.start(*nodes)
+        await work(run, workloads, nemesis)
+    problems = [] if lossy else await wrong(place, workloads, run)
+    assert not problems, f"seed {ledger.seed}: {len(problems)} problems\n" + "\n".join(problems[:40])
+    return run
+
+
+async def work(run: Run, workloads: Sequence[Workload], nemesis: Nemesis) -> None:
+    """Clients work while things break; when all is well again, what was lost is asked for, and what is there."""
+    async with asyncio.TaskGroup() as tasks:
+        for client in (client for workload in workloads for client in workload.clients(run.crew)):
+            tasks.create_task(client)
+        tasks.create_task(measure(run))
+        try:
+            await nemesis(run)
+        finally:
+            run.crew.over.set()
+    await run.crew.ask_again()
+    for workload in workloads:
+        await workload.last(run.crew)
+
+
+async def measure(run: Run) -> None:
+    """Figures of every node from the time it serves (I13)."""
+    while not run.crew.over.is_set():
+        for number, node in enumerate(run.nodes):
+            for pid in (node.process.pid, *workers_of(node)):
+                for what, figure in figures_of(pid).items():
+                    run.crew.recorder.write(measured(f"{what}:{number}", figure))
+        await asyncio.sleep(MEASURE_SECONDS)
+
+
+def workers_of(node: Node) -> list[int]:
+    """The children of a node, if it has any and is there."""
+    pid = node.process.pid
+    with suppress(OSError):
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def measured(key: str, figure: int) -> Operation:
+    now = asyncio.get_running_loop().time()
+    return Operation(
+        t0=now, t1=now, node=0, client="measure", op=Act.MEASURE, key=key, value=str(figure), result=Result.OK
+    )
+
+
+def figures_of(pid: int) -> dict[str, int]:
+    """Nothing of a process that has ended."""
+    place = Path(f"/proc/{pid}")
+    try:
+        status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines() if ":\t" in line)
+        descriptors = len(list((place / "fd").iterdir()))
+        return {
+            "kilobytes": int(status["VmRSS"].split()[0]),
+            "threads": int(status["Threads"]),
+            "descriptors": descriptors,
+        }
+    except (OSError, KeyError):
+        return {}
+
+
+def seconds_of_work(pid: int) -> float:
+    """What a process has had of a processor: on a busy machine the wall clock tells of its neighbours."""
+    used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def wrong(place: Place, workloads: Sequence[Workload], run: Run) -> list[str]:
+    history = run.crew.recorder.operations
+    async with house_of(place.aftermath_url or place.url, place.data) as house:
+        records = [Recorded(event=one.event, request_id=one.request_id) for one in await audit_log(house)]
+        rows = await whole_database(house.storage)
+        about_workloads = [problem for one in workloads for problem in await one.problems(history, house, rows)]
+    return [
+        *about_workloads,
+        *no_answer_blames_the_code(history),
+        *i8_one_record_for_each_change(history, records),
+        *i12_nothing_succeeds_without_what_it_needs(history),
+        *i13_figures_stay_bounded(history, MOSTS),
+        *i14_a_lost_answer_hides_no_half(history),
+        *every_lost_answer_was_asked_for_again(history, RETRIED),
+    ]

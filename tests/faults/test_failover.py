@@ -1,0 +1,137 @@
+"""The primary dies and a standby takes over (faults R-06).
+
+A synchronous one has everything. Another may miss the last seconds: then what was ended in them must not live again,
+so everything that was given out before ends (docs/decisions/0011-revocation-epoch.md).
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.faults.calling import Client, on_all_nodes
+from tests.faults.history import Act, Result
+from tests.faults.invariants.answers import no_answer_blames_the_code
+from tests.faults.invariants.lasting import i3_what_was_ended_stays_ended
+from tests.faults.invariants.once import (
+    i1_a_code_is_consumed_at_most_once,
+    i2_a_family_has_one_live_token_and_after_reuse_none,
+)
+from tests.faults.ledger import Ledger
+from tests.faults.running import Place, Run, under_load
+from tests.faults.workloads.all import usual
+from tests.faults.workloads.codes import Codes
+from tests.faults.workloads.revocations import Revocations, Thing
+from tests.faults.workloads.signing_in import sign_in
+from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_of
+from tests.support.processes import LOOPBACK
+from tests.support.sessions import session
+from tests.support.standby import Standby
+
+Pair = tuple[PostgresCluster, Standby]
+CUT = ("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+PROBES = 20  # rounds of questions about what was ended
+MOST = 6  # things that are ended unknown to the standby
+ADMINISTRATORS_LOGIN = "boss@studio.example"
+OF_PEOPLE = ("user:", "grant:", "service account:")  # what the epoch ends; keys of applications it cannot know
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with PostgresCluster() as primary, Standby(primary) as standby:
+        yield primary, standby
+
+
+async def place_on(pair: Pair, data: Path, **settings: str) -> Place:
+    primary, standby = pair
+    database = database_of(await primary.create_database())
+    async with session(standby.url()) as watcher:
+        while not await watcher.fetchval("SELECT count(*) FROM pg_database WHERE datname = $1", database):
+            pass
+    hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"
+    return Place(
+        url=f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write",
+        data=data,
+        settings=settings,
+        aftermath_url=standby.url(database),
+    )
+
+
+async def fail_over(run: Run, pair: Pair) -> None:
+    primary, standby = pair
+    await asyncio.to_thread(primary.stop, "immediate")
+    async with run.gone("database"):
+        await asyncio.sleep(0.5)
+    await standby.promote()
+
+
+async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_nobody_signs_in_again(
+    pair: Pair, tmp_path: Path, ledger: Ledger
+) -> None:
+    async def promote(run: Run) -> None:
+        await run.progress()
+        await fail_over(run, pair)
+        await run.progress()
+
+    await pair[1].follow_closely()
+    place = await place_on(pair, tmp_path, GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS="true")
+    await under_load(place, usual(), promote, ledger)
+
+
+async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
+    pair: Pair, tmp_path: Path, ledger: Ledger
+) -> None:
+    promoted: list[float] = []
+
+    async def promote(run: Run) -> None:
+        await run.progress(120)
+        client = run.crew.client("probes")
+        await sign_in(client, ADMINISTRATORS_LOGIN)
+        alive = still_alive(run, ends)
+        await cut_off(pair[1])
+        for thing in alive:  # the standby knows it, and not that it ends
+            await thing.end(client)
+        await run.progress(30)
+        probing = asyncio.create_task(keep_asking(client, alive))
+        await fail_over(run, pair)
+        promoted.append(asyncio.get_running_loop().time())
+        await run.progress()
+        await probing
+
+    place = await place_on(pair, tmp_path)
+    ends = Revocations()
+    run = await under_load(place, [Codes(), ends], promote, ledger, lossy=True)
+    history = run.crew.recorder.operations
+    about_people = [one for one in history if one.key.startswith(OF_PEOPLE)]
+    assert [
+        *no_answer_blames_the_code(history),
+        *i1_a_code_is_consumed_at_most_once(history),
+        *i2_a_family_has_one_live_token_and_after_reuse_none(history),
+        *i3_what_was_ended_stays_ended(about_people),
+    ] == []
+    lost = [one for one in about_people if one.op is Act.END and one.ok and one.client == "probes"]
+    assert lost  # else the run shows nothing
+    refused = {one.key for one in about_people if one.result is Result.FAIL and one.t0 > promoted[0]}
+    assert {one.key for one in lost} <= refused
+
+
+def still_alive(run: Run, ends: Revocations) -> list[Thing]:
+    ended = {one.key for one in run.crew.recorder.operations if one.op is Act.END}
+    return [one for one in ends.things if one.use.key not in ended and one.use.key.startswith(OF_PEOPLE)][-MOST:]
+
+
+async def keep_asking(client: Client, ended: Sequence[Thing]) -> None:
+    """From before the promotion until the dust has settled, at each node."""
+    for _ in range(PROBES):
+        for thing in ended:
+            await on_all_nodes(client, thing.use)
+
+
+async def cut_off(standby: Standby) -> None:
+    """It hears nothing more of its primary, and does not say so."""
+    async with session(standby.url()) as watcher:
+        for statement in CUT:
+            await watcher.execute(statement)
+        while await watcher.fetchval("SELECT count(*) FROM pg_stat_wal_receiver"):
+            pass

@@ -1,0 +1,53 @@
+"""Nodes are killed with -9 while clients work on them, and started again (faults R-01, R-02)."""
+
+import os
+import signal
+from pathlib import Path
+from statistics import median
+
+from tests.faults.ledger import Ledger
+from tests.faults.running import Place, Run, under_load, workers_of
+from tests.faults.workloads.all import every, usual
+
+READY_WITHIN = 5.0  # seconds of work until a node that was killed serves again
+
+
+async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
+    installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    """One node has a supervisor and two workers, of which one is killed; the other node is killed whole."""
+
+    async def kill_one(run: Run) -> None:
+        supervised, alone = run.nodes
+        for number in run.rounds():
+            await run.progress()
+            if number % 2:
+                os.kill(min(workers_of(supervised)), signal.SIGKILL)
+                await run.progress()
+            else:
+                await run.kill(alone)
+                await run.progress(10)  # by the other
+                await run.start(alone)
+        await run.progress()
+        assert len(workers_of(supervised)) == 2
+
+    place = Place(url=installed_postgres_url, data=tmp_path, flags=[("--dev", "--workers", "2"), ("--dev",)])
+    await under_load(place, every(), kill_one, ledger)
+
+
+async def test_r_02_kill_9_of_all_at_once_loses_nothing_acknowledged(
+    installed_url: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    async def kill_all(run: Run) -> None:
+        for _ in run.rounds():
+            await run.progress()
+            for node in run.nodes:
+                node.process.send(signal.SIGKILL)
+            for node in run.nodes:
+                await run.kill(node)
+            await run.start(*run.nodes)
+        await run.progress()
+
+    nodes = 1 if installed_url.startswith("sqlite") else 2
+    run = await under_load(Place(url=installed_url, data=tmp_path, nodes=nodes), usual(), kill_all, ledger)
+    assert median(run.starts[nodes:]) < READY_WITHIN

@@ -1,0 +1,60 @@
+"""Somebody else takes locks at random, and transactions fail to serialize: bounded repeats, nothing twice (R-07)."""
+
+import asyncio
+from pathlib import Path
+from random import Random  # noqa: TID251 - the run's seed
+from typing import Any, Final
+
+import asyncpg
+
+from gatehouse.storage.tables import metadata
+from tests.faults.ledger import Ledger
+from tests.faults.running import Place, Run, under_load
+from tests.faults.workloads.all import usual
+from tests.support.postgres import database_of
+from tests.support.sessions import session
+
+TAKEN_AT_ONCE: Final = 2  # tables, in any order: that is how deadlocks come about
+BITES: Final = 6  # of each round
+OTHERS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+
+async def bite(other: Any, chance: Random) -> None:
+    """Hold some rows or a whole table for a moment; of a deadlock with us we are as good a victim as they."""
+    tables = chance.sample([table.name for table in metadata.sorted_tables], TAKEN_AT_ONCE)
+    try:
+        async with other.transaction():
+            for table in tables:
+                if chance.random() < 0.3:
+                    await other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+                else:
+                    await other.execute(f"SELECT * FROM {table} ORDER BY random() LIMIT 50 FOR UPDATE")  # noqa: S608
+                await asyncio.sleep(chance.uniform(0.05, 0.4))
+    except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError):
+        return
+
+
+async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_double_nothing(
+    installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    chance = Random(ledger.seed)  # noqa: S311
+
+    async def lock(run: Run) -> None:
+        async with session(installed_postgres_url) as other:
+            await other.execute("SET deadlock_timeout = '200ms'")
+            await other.execute("SET lock_timeout = '3s'")
+            for number in run.rounds():
+                if number == 2:  # from then on
+                    await be_strict(other, database_of(installed_postgres_url))
+                await run.progress(40)
+                for _ in range(BITES):
+                    await bite(other, chance)
+                await run.progress(40)
+
+    await under_load(Place(url=installed_postgres_url, data=tmp_path), usual(), lock, ledger)
+
+
+async def be_strict(other: Any, database: str) -> None:
+    """Every transaction of every connection is serializable from here on."""
+    await other.execute(f"ALTER DATABASE {database} SET default_transaction_isolation = 'serializable'")
+    await other.execute(f"SELECT pg_terminate_backend(pid) {OTHERS}")

@@ -1,0 +1,40 @@
+"""PostgreSQL restarts under nodes at work: 503 for a moment, and nothing lost (faults R-04)."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.history import Act
+from tests.faults.ledger import Ledger
+from tests.faults.running import Place, Run, under_load
+from tests.faults.workloads.all import usual
+from tests.support.postgres import PostgresCluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[PostgresCluster]:
+    with PostgresCluster(durable=True) as cluster:
+        yield cluster
+
+
+async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
+    cluster: PostgresCluster, tmp_path: Path, ledger: Ledger
+) -> None:
+    async def restart(run: Run) -> None:
+        for number in run.rounds():
+            await run.progress()
+            await asyncio.to_thread(cluster.stop, "immediate" if number % 2 else "fast")
+            async with run.gone("database"):
+                await asyncio.sleep(1)  # clients come and are told
+            await asyncio.to_thread(cluster.start)
+            await run.progress(20)
+        await run.progress()
+
+    url = await cluster.create_database()
+    place = Place(url=url, data=tmp_path)
+    run = await under_load(place, usual(), restart, ledger)
+    answers = [one for one in run.crew.recorder.operations if one.op is not Act.MEASURE]
+    assert any(one.status == 503 for one in answers)
+    assert {one.status for one in answers if one.status >= 500} == {503}

@@ -1,0 +1,163 @@
+"""Two nodes race for whatever works once or is limited, with requests that start together (faults R-12)."""
+
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from gatehouse.app.house import House
+from tests.faults.calling import Ask, Client, Crew, addresses
+from tests.faults.gun import Gun
+from tests.faults.history import Act, Operation, Result
+from tests.faults.invariants.once import (
+    a_secret_is_spent_at_most_once,
+    i1_a_code_is_consumed_at_most_once,
+    i2_a_family_has_one_live_token_and_after_reuse_none,
+    i4_an_answer_is_delivered_once_and_never_lost,
+)
+from tests.faults.invariants.sets import i5_limits_are_never_exceeded
+from tests.faults.ledger import Ledger
+from tests.faults.scene import DEV, Person, Scene, a_scene, application, nodes_of, publishers, someone
+from tests.faults.workloads.games import approve, register
+from tests.faults.workloads.logins import FREE, GUESSES, Logins
+from tests.faults.workloads.signing_in import issue, redeeming, refreshing, sign_in
+from tests.faults.workloads.workload import permission
+from tests.support.permission_builders import a_role, with_roles
+from tests.support.studio import PROJECT
+
+RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - said to the tests
+EACH: Final = 2  # requests at each node
+TOGETHER: Final = 0.0001  # seconds from the first request to the last of a round; on a busy machine of the best
+KINDS: Final = 9
+
+
+class Arena:
+    """One race of each kind after the other."""
+
+    def __init__(self, scene: Scene, logins: Logins) -> None:
+        self.owner, self.relying, self.logins = scene.owner, scene.relying, logins
+        self.administrator = scene.administrator
+
+    async def furnish(self, house: House) -> None:
+        self.keyed, self.seated = await application(house, "Keyed"), await application(house, "Seated")
+        one = a_role("one", self.seated, user_limit=1)
+        await house.storage.applications.edit_schema(self.seated, with_roles(one))
+        self.people: Sequence[Person] = [await someone(house) for _ in range(2 * EACH)]
+        self.publishers = await publishers(house, RACES // KINDS + 1, 1)
+
+    async def code(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
+        code = await issue(client, self.relying)
+        assert code is not None
+        return await gun.fire(client, [redeeming(self.relying, code)] * 2 * EACH)
+
+    async def token(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
+        code = await issue(client, self.relying)
+        assert code is not None
+        reply = await client.ask(redeeming(self.relying, code))
+        return await gun.fire(client, [refreshing(self.relying, reply.json["refresh_token"])] * 2 * EACH)
+
+    async def answer(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
+        registered = await register(client)
+        assert registered is not None
+        gsid, ask = registered
+        assert await approve(client, gsid)
+        return await gun.fire(client, [ask] * 2 * EACH)
+
+    async def key(self, client: Client, gun: Gun, n: int) -> list[Operation]:
+        """One is there; of the others one more may come."""
+        await client.ask(self._adding_key(f"{n} before"))
+        fired = await gun.fire(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
+        about = {"application_id": self.keyed}
+        listed = await client.ask(permission(Act.READ, "", "accessKey", {"action": "get", **about}, self.owner))
+        assert len(listed.json["data"]) == 2
+        for one in listed.json["data"]:
+            gone = {"action": "delete", **about, "data": {"id": one["id"]}}
+            await client.ask(
+                permission(*(Act.REMOVE, f"keys:{self.keyed}", "accessKey", gone, self.owner), value=one["comment"])
+            )
+        return fired
+
+    def _adding_key(self, comment: str) -> Ask:
+        body = {"action": "save", "application_id": self.keyed, "data": {"comment": comment}}
+        return permission(*(Act.ADD, f"keys:{self.keyed}", "accessKey", body, self.owner), value=comment)
+
+    async def seat(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
+        fired = await gun.fire(client, [self._sitting(who, "one") for who in self.people])
+        for who in self.people:
+            await client.ask(self._sitting(who))
+        return fired
+
+    def _sitting(self, who: Person, *roles: str) -> Ask:
+        body = {
+            "action": "save",
+            "application_id": self.seated,
+            "data": {"user_id": who.user_id, "roles": list(roles)},
+        }
+        act = Act.ADD if roles else Act.REMOVE
+        return permission(*(act, f"seats:{self.seated}", "meta/data", body, self.owner), value=who.user_id)
+
+    async def project(self, client: Client, gun: Gun, n: int) -> list[Operation]:
+        who = self.publishers[n // KINDS]
+        asks = [
+            permission(*(Act.ADD, f"projects:{who.user_id}", "publish", {"project": title}, who), value=title)
+            for title in (f"p {n} {one}" for one in range(2 * EACH))
+        ]
+        return await gun.fire(client, asks)
+
+    async def name(self, client: Client, gun: Gun, n: int) -> list[Operation]:
+        body = {"action": "save", "data": {"name": f"Wanted {n}", "project_id": PROJECT}}
+        asks = [
+            permission(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(one))
+            for one in range(2 * EACH)
+        ]
+        return await gun.fire(client, asks)
+
+    async def password(self, client: Client, gun: Gun, n: int) -> list[Operation]:
+        login = sorted(self.logins.people)[n // KINDS % len(self.logins.people)]
+        return await gun.fire(client, [self.logins.logging_in(login)] * 2 * EACH)
+
+    async def guess(self, client: Client, gun: Gun, _n: int) -> list[Operation]:
+        return await gun.fire(client, [self.logins.guessing() for _ in range(2 * EACH)])
+
+    @property
+    def races(self) -> list[tuple[Callable[[Client, Gun, int], Awaitable[list[Operation]]], bool]]:
+        """Each with whether exactly one must win; else at most so many as the checkers say."""
+        surely = (self.code, self.token, self.answer, self.key, self.seat, self.project, self.name)
+        return [*((race, True) for race in surely), (self.password, False), (self.guess, False)]
+
+
+async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_may(
+    installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    nodes = nodes_of(installed_postgres_url, tmp_path, flags=[DEV, DEV])
+    logins = Logins()
+    async with a_scene(installed_postgres_url, tmp_path, nodes[0].base_url) as scene:
+        await logins.prepare(scene)
+        arena = Arena(scene, logins)
+        await arena.furnish(scene.house)
+    crew = Crew(addresses(nodes), ledger.recorder, ledger.seed)
+    lost: Counter[str] = Counter()
+    with nodes[0], nodes[1]:
+        async with Gun(crew, nodes, each=EACH) as gun:
+            client = crew.client("races")
+            await sign_in(client, arena.administrator)
+            for number in range(RACES):
+                race, surely = arena.races[number % KINDS]
+                fired = await race(client, gun, number)
+                if surely and sum(one.ok for one in fired) != 1:
+                    lost[race.__name__] += 1
+        await crew.leave()
+    history = ledger.recorder.operations
+    assert lost == {}
+    limits = {"keys": 2, "seats": 1, "projects": 1, "name": 1, GUESSES: FREE}
+    assert [
+        *i1_a_code_is_consumed_at_most_once(history),
+        *i2_a_family_has_one_live_token_and_after_reuse_none(history),
+        *i4_an_answer_is_delivered_once_and_never_lost(history),
+        *a_secret_is_spent_at_most_once(history),
+        *i5_limits_are_never_exceeded(history, limits),
+    ] == []
+    assert any(one.op is Act.SPEND and one.ok for one in history)
+    assert {one.result for one in history if one.op is Act.ADD and one.key.startswith(GUESSES)} >= {Result.OK}
+    assert min(gun.spreads) < TOGETHER

@@ -1,0 +1,88 @@
+"""A slow database: load is shed with 503 in bounded time, and what needs no database is there (faults R-08)."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Final
+
+from gatehouse.app.house import House
+from tests.faults.calling import Ask, Client, Crew
+from tests.faults.history import Act, History
+from tests.faults.invariants.answers import answers_come_within
+from tests.faults.invariants.lasting import open_doors_stay_open
+from tests.faults.ledger import Ledger
+from tests.faults.running import Place, Run, under_load
+from tests.faults.scene import Scene
+from tests.faults.workloads.all import usual
+from tests.faults.workloads.games import register
+from tests.support.postgres import PostgresCluster, database_of
+from tests.support.processes import LOOPBACK
+from tests.support.tcp_proxy import slow_road
+from tests.support.whole_database import Rows
+
+SLOW, SLOWEST = 0.3, 5.0  # seconds for each statement
+ANSWERED_WITHIN: Final = 40.0  # seconds, whatever the database does
+DOORS: Final = ("/proxy/oauth/keys", "/.well-known/openid-configuration", "/healthz")
+OPEN_WITHIN: Final = 3.0  # seconds
+HELD: Final = 20  # polls, on three connections to the database
+
+
+class Doors:
+    """Asks for what needs no database, and holds polls all the while."""
+
+    async def prepare(self, scene: Scene) -> None:
+        """Nothing is needed."""
+
+    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+        return [self._knock(crew.client("doors")), self._hold(crew.client("polls"))]
+
+    async def _knock(self, client: Client) -> None:
+        while not client.is_over():
+            for path in DOORS:
+                await client.ask(Ask(op=Act.OPEN, key=path, path=path, method="GET", request={}))
+            await client.pause(0.1)
+
+    async def _hold(self, client: Client) -> None:
+        polls = []
+        while len(polls) < HELD and not client.is_over():
+            registered = await register(client)
+            if registered is not None:
+                polls.append(asyncio.create_task(client.ask(registered[1])))
+        await client.crew.over.wait()
+        for poll in polls:
+            poll.cancel()
+        await asyncio.gather(*polls, return_exceptions=True)
+
+    async def last(self, crew: Crew) -> None:
+        """Nothing is left."""
+
+    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+        knocks = [one for one in history if one.op is Act.OPEN]
+        asked = [one for one in history if one.op is not Act.DELIVER]
+        return [
+            *open_doors_stay_open(history),
+            *answers_come_within(knocks, OPEN_WITHIN),
+            *answers_come_within(asked, ANSWERED_WITHIN),
+        ]
+
+
+async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
+    postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    async with slow_road(postgres_cluster.port) as road:
+
+        async def slow_down(run: Run) -> None:
+            for number in run.rounds():
+                await run.progress()
+                road.delay = SLOW if number % 2 else SLOWEST
+                await asyncio.sleep(2 if number % 2 else 8)
+                road.delay = 0.0
+                await run.progress()
+
+        url = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_of(installed_postgres_url)}"
+        few = {"GATEHOUSE__DATABASE__POOL_MAX": "3", "GATEHOUSE__DATABASE__POOL_MIN": "1"}
+        place = Place(url=url, data=tmp_path, settings=few, patience=60.0)
+        run = await under_load(place, [*usual(), Doors()], slow_down, ledger)
+    shed = [one for one in run.crew.recorder.operations if one.status == 503]
+    assert shed
+    assert all(one.patient for one in shed)

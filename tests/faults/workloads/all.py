@@ -1,0 +1,21 @@
+"""The workloads by the number they have in docs/operations/faults.md."""
+
+from tests.faults.ledger import SECONDS
+from tests.faults.workloads.codes import Codes
+from tests.faults.workloads.games import Games
+from tests.faults.workloads.limits import Limits
+from tests.faults.workloads.logins import Logins
+from tests.faults.workloads.queries import Queries
+from tests.faults.workloads.registers import Registers
+from tests.faults.workloads.revocations import Revocations
+from tests.faults.workloads.workload import Workload
+
+
+def usual() -> list[Workload]:
+    """W1, W3, W4, W5: what every fault is survived with. Who is used up has to last for the run."""
+    return [Codes(), Limits(6 + int(SECONDS / 5)), Registers(), Revocations(60 + int(SECONDS * 4))]
+
+
+def every() -> list[Workload]:
+    """And W2, W6, W7."""
+    return [*usual(), Games(), Logins(), Queries()]

@@ -1,0 +1,102 @@
+"""W2: games that wait for their players; each answer is given once, and none is lost."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Final
+
+import httpx2
+
+from gatehouse.app.house import House
+from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
+from tests.faults.history import Act, History, Result
+from tests.faults.invariants.once import i4_an_answer_is_delivered_once_and_never_lost
+from tests.faults.scene import Scene, with_password
+from tests.faults.workloads.signing_in import sign_in
+from tests.support.game import GET_GSID
+from tests.support.visitor import hidden_fields
+from tests.support.whole_database import Rows
+
+CLIENTS: Final = 2
+POLLS: Final = 3  # of one game at a time, at whichever node
+CONFIRM: Final = "/sign-in/confirm"
+STEPS_MOST: Final = 5
+TRIES: Final = 4
+
+
+class Games:
+    async def prepare(self, scene: Scene) -> None:
+        self._logins = [(await with_password(scene.house, f"plays{n}")).login or "" for n in range(CLIENTS)]
+
+    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+        return [self._work(crew.client(f"games {n}"), login) for n, login in enumerate(self._logins)]
+
+    async def _work(self, client: Client, login: str) -> None:
+        await sign_in(client, login)
+        await until_over(client, self._play)
+
+    async def _play(self, client: Client) -> None:
+        """Polls are held, the player says yes, one of them has the answer; else the next poll has."""
+        registered = await register(client)
+        if registered is None:
+            return
+        gsid, ask = registered
+        polls = [asyncio.create_task(client.ask(ask)) for _ in range(POLLS)]
+        approved = await approve(client, gsid)
+        if not approved:
+            for poll in polls:
+                poll.cancel()  # they would be held for half a minute
+            await asyncio.gather(*polls, return_exceptions=True)
+            return
+        replies = list(await asyncio.gather(*polls))
+        for _ in range(TRIES):
+            if any(reply.ok for reply in replies):
+                return
+            replies.append(await client.ask(ask))
+
+    async def last(self, crew: Crew) -> None:
+        """Nothing: a session lives for two minutes, and each game asked until it was told."""
+
+    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+        return i4_an_answer_is_delivered_once_and_never_lost(history)
+
+
+async def register(client: Client) -> tuple[str, Ask] | None:
+    """The gsid, and the poll that asks for its answer."""
+    made = await client.ask(Ask(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
+    if not made.ok or made.answer is None:
+        return None
+    gsid, place = str(made.json["gsid"]), made.answer.headers["location"]
+    return gsid, polling(gsid, place)
+
+
+def polling(gsid: str, place: str) -> Ask:
+    request = {"json": {"gsid": gsid}, "timeout": 60}
+    return Ask(op=Act.DELIVER, key=gsid, path=place, request=request, judge=delivered)
+
+
+def delivered(answer: httpx2.Response) -> Heard:
+    if answer.is_success and answer.json()["status"] == "OK":
+        return Heard(result=Result.OK)
+    return Heard(result=Result.FAIL, note=answer.json()["status"] if answer.is_success else error_of(answer))
+
+
+async def approve(client: Client, gsid: str) -> bool:
+    """By the pages: the link, and the form that it leads a person to who has signed in."""
+    page = await client.ask(Ask(op=Act.READ, key="", path=f"/?gsid={gsid}", method="GET", request={}))
+    for _ in range(STEPS_MOST):
+        if page.answer is None or not page.answer.is_redirect:
+            break
+        path = page.answer.headers["location"]
+        page = await client.ask(Ask(op=Act.READ, key="", path=path, method="GET", request={}))
+    if page.answer is None or page.answer.url.path != CONFIRM or not page.answer.is_success:
+        return False
+    fields = {**hidden_fields(page.answer.text), "decision": "confirm"}
+    ask = Ask(
+        op=Act.APPROVE,
+        key=gsid,
+        path=CONFIRM,
+        event="game.confirmed",
+        request={"data": fields},
+        repeatable=False,  # the page's way has moved on
+    )
+    return (await client.ask(ask)).ok

@@ -1,0 +1,241 @@
+"""W3: two keys, a hundred members, three seats, three projects, and names that only one may have."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from itertools import count
+from typing import Any, Final
+
+import httpx2
+
+from gatehouse.app.house import House
+from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
+from tests.faults.history import Act, History, Result, of
+from tests.faults.invariants.registers import i6_every_record_is_linearizable
+from tests.faults.invariants.sets import (
+    i5_limits_are_never_exceeded,
+    i5_names_are_unique,
+    i7_every_acknowledged_element_is_there,
+)
+from tests.faults.scene import Person, Scene, application, publishers, someone
+from tests.faults.workloads.signing_in import short
+from tests.faults.workloads.workload import permission
+from tests.support.builders import a_record
+from tests.support.permission_builders import GROUP, a_group, a_role, with_roles
+from tests.support.studio import PROJECT
+from tests.support.whole_database import Rows
+
+CLIENTS: Final = 3
+KEYS, MEMBERS, SEATS, PROJECTS, NAME = "keys", "members", "seats", "projects", "name"
+MOST: Final = {KEYS: 2, MEMBERS: 100, SEATS: 3, PROJECTS: 3, NAME: 1}
+SEATED: Final = 12  # people who want one of the seats
+SAMPLE_SECONDS: Final = 0.05
+UNKNOWN: Final = "?"
+
+
+class Limits:
+    def __init__(self, publishers: int = 6) -> None:
+        self._publishers_wanted = publishers
+        self._names = count()
+
+    async def prepare(self, scene: Scene) -> None:
+        house = scene.house
+        self._owner = scene.owner
+        self._keyed = await application(house, "Keyed")
+        self._seated = await application(house, "Seated")
+        few = a_role("few", self._seated, user_limit=MOST[SEATS])
+        await house.storage.applications.edit_schema(self._seated, with_roles(few))
+        self._people = [await someone(house) for _ in range(MOST[MEMBERS] + 1)]
+        self._publishers: Sequence[Person] = await publishers(house, self._publishers_wanted, MOST[PROJECTS])
+        await house.storage.groups.create_group(a_group(), [a_record()])
+
+    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+        workers = [self._work(crew.client(f"limits {n}"), n) for n in range(CLIENTS)]
+        return [*workers, *(self._sample(crew.client(f"sampler {n}"), n) for n in range(len(crew.nodes)))]
+
+    async def _work(self, client: Client, number: int) -> None:
+        seated = self._people[number * SEATED // CLIENTS : (number + 1) * SEATED // CLIENTS]
+
+        async def sit(client: Client) -> None:
+            await self._sit(client, client.chance.choice(seated))
+
+        await until_over(client, self._key, self._key, sit, sit, self._publish, self._take_name, self._gather)
+
+    # -- what is limited ------------------------------------------------------------------------------
+
+    async def _key(self, client: Client) -> None:
+        """A new one; where two are there, one of them goes."""
+        ask = self._about_keys("save", comment=client.name)
+        reply = await client.ask(
+            permission(
+                *(Act.ADD, f"{KEYS}:{self._keyed}", "accessKey", ask, self._owner),
+                value=UNKNOWN,
+                event="access_key.made",
+                judge=made_key,
+            )
+        )
+        if reply.operation.result is Result.FAIL:
+            await self._drop_key(client)
+
+    async def _drop_key(self, client: Client) -> None:
+        listed = await client.ask(self._listed_keys())
+        keys = listed.json["data"] if listed.ok else []
+        if keys:
+            gone = client.chance.choice(keys)["id"]
+            await client.ask(
+                permission(
+                    *(
+                        Act.REMOVE,
+                        f"{KEYS}:{self._keyed}",
+                        "accessKey",
+                        self._about_keys("delete", id=gone),
+                        self._owner,
+                    ),
+                    value=str(gone),
+                    event="access_key.removed",
+                )
+            )
+
+    def _about_keys(self, action: str, **data: Any) -> dict[str, Any]:
+        return {"action": action, "application_id": self._keyed, "data": data}
+
+    def _listed_keys(self) -> Ask:
+        return permission(
+            *(Act.COUNT, f"{KEYS}:{self._keyed}", "accessKey", self._about_keys("get"), self._owner),
+            judge=lambda answer: counted(answer, lambda told: len(told["data"])),
+        )
+
+    async def _sit(self, client: Client, who: Person) -> None:
+        takes = client.chance.random() < 0.6
+        data = {"user_id": who.user_id, "roles": ["few"] if takes else []}
+        await client.ask(
+            permission(
+                *(Act.ADD if takes else Act.REMOVE, f"{SEATS}:{self._seated}", "meta/data"),
+                *({"action": "save", "application_id": self._seated, "data": data}, self._owner),
+                value=who.user_id,
+                event="user_schema.saved",
+            )
+        )
+
+    async def _publish(self, client: Client) -> None:
+        who = client.chance.choice(self._publishers)
+        title = f"p {short(f'{client.name} {next(self._names)}')}"
+        await client.ask(
+            permission(
+                *(Act.ADD, f"{PROJECTS}:{who.user_id}", "publish", {"project": title}, who),
+                value=title.replace(" ", "_"),
+                event="project.published",
+            )
+        )
+
+    async def _take_name(self, client: Client) -> None:
+        """Everyone wants the next name at once, each for an application of his own."""
+        name = f"Name {next(self._names) // 3}"
+        data = {"name": name, "project_id": PROJECT, "description": client.name}
+        await client.ask(
+            permission(
+                *(Act.ADD, f"{NAME}:{name}", "application", {"action": "save", "data": data}, self._owner),
+                value=client.name,
+                event="application.created",
+            )
+        )
+
+    async def _gather(self, client: Client) -> None:
+        """A list of people that nobody else makes; a hundred and one are too many."""
+        size = client.chance.choice((40, 99, 100, 101))
+        users = [one.user_id for one in client.chance.sample(self._people, size)]
+        await client.ask(
+            permission(
+                *(Act.WRITE, f"{MEMBERS}:{GROUP}", "group/access", {"group_id": GROUP, "data": {"users": users}}),
+                self._owner,
+                value=short(",".join(users)),
+                event="group.access_saved",
+                repeatable=False,  # it would undo what others saved meanwhile
+            )
+        )
+
+    # -- what is counted ------------------------------------------------------------------------------
+
+    async def _sample(self, client: Client, node: int) -> None:
+        asks = (self._listed_keys, self._listed_members, self._listed_seats, self._listed_projects)
+        number = 0
+        while not client.is_over():
+            await client.ask(asks[number % len(asks)](), node=node)
+            number += 1
+            await asyncio.sleep(SAMPLE_SECONDS)
+
+    def _listed_members(self) -> Ask:
+        ask = {"action": "get", "data": {"project_id": PROJECT}}
+        return permission(
+            *(Act.COUNT, f"{MEMBERS}:{GROUP}", "group", ask, self._owner),
+            judge=lambda answer: counted(answer, lambda told: len(told["data"]["groups"][0]["users"])),
+        )
+
+    def _listed_seats(self) -> Ask:
+        ask = {"action": "get", "application_id": self._seated, "data": {"name": "few"}}
+        return permission(
+            *(Act.COUNT, f"{SEATS}:{self._seated}", "roles", ask, self._owner),
+            judge=lambda answer: counted(answer, lambda told: told["data"]["users_count"]),
+        )
+
+    def _listed_projects(self) -> Ask:
+        who = self._publishers[next(self._names) % len(self._publishers)]
+        return permission(
+            *(Act.COUNT, f"{PROJECTS}:{who.user_id}", "user/info", {}, who),
+            judge=lambda answer: counted(answer, lambda told: told["projects"]),
+        )
+
+    # -- when all is over -----------------------------------------------------------------------------
+
+    async def last(self, crew: Crew) -> None:
+        client = crew.client("limits, at the end")
+        ask = {"action": "get", "data": {"project_id": PROJECT}}
+        for node in range(len(crew.nodes)):
+            await client.ask(
+                permission(*(Act.READ, f"{MEMBERS}:{GROUP}", "group", ask, self._owner), judge=members_read),
+                node=node,
+            )
+
+    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - rows have it all
+        keys = [str(row.key_id) for row in rows["access_keys"] if row.application_id == self._keyed]
+        found = {f"{KEYS}:{self._keyed}": keys}
+        for who in self._publishers:
+            owned = [row.project_id for row in rows["projects"] if row.author == who.user_id]
+            found[f"{PROJECTS}:{who.user_id}"] = owned
+        seats = [row for row in rows["role_assignments"] if row.application_id == self._seated]
+        counts = {KEYS: len(keys), SEATS: len({row.user_id for row in seats})}
+        counts |= {f"{PROJECTS} of {who}": len(owned) for who, owned in found.items() if who.startswith(PROJECTS)}
+        made = [row.name for row in rows["applications"] if row.name.startswith("Name ")]
+        about = [one for one in history if one.key.partition(":")[0] in (KEYS, PROJECTS)]
+        return [
+            *i5_limits_are_never_exceeded(history, MOST),
+            *(
+                f"I5: {number} {what} in the database"
+                for what, number in counts.items()
+                if number > MOST[what.split()[0]]
+            ),
+            *i5_names_are_unique(made),
+            *(f"I7: {name!r} is nowhere" for name in names_acknowledged(history) - set(made)),
+            *i7_every_acknowledged_element_is_there(about, found),
+            *i6_every_record_is_linearizable([one for one in history if one.key.startswith(MEMBERS)]),
+        ]
+
+
+def names_acknowledged(history: History) -> set[str]:
+    return {one.key.partition(":")[2] for one in of(history, Act.ADD) if one.ok and one.key.startswith(f"{NAME}:")}
+
+
+def made_key(answer: httpx2.Response) -> Heard:
+    if not answer.is_success:
+        return Heard(result=Result.FAIL, note=error_of(answer))
+    return Heard(result=Result.OK, value=str(answer.json()["data"]["id"]))
+
+
+def counted(answer: httpx2.Response, number: Any) -> Heard:
+    if not answer.is_success:
+        return Heard(result=Result.FAIL, note=error_of(answer))
+    return Heard(result=Result.OK, value=str(number(answer.json())))
+
+
+def members_read(answer: httpx2.Response) -> Heard:
+    (group,) = answer.json()["data"]["groups"]
+    return Heard(result=Result.OK, value=short(",".join(group["users"])) if group["users"] else "")

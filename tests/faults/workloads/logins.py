@@ -1,0 +1,98 @@
+"""W6: logins with one-time passwords, each good once, and guesses that are counted to the last one."""
+
+from collections.abc import Awaitable, Sequence
+from itertools import count
+from typing import Final
+
+import httpx2
+import pyotp
+
+from gatehouse.app.house import House
+from gatehouse.app.people import people
+from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
+from tests.faults.history import Act, History, Result
+from tests.faults.invariants.once import a_secret_is_spent_at_most_once
+from tests.faults.invariants.sets import i5_limits_are_never_exceeded
+from tests.faults.scene import Scene, with_password
+from tests.support.builders import ORIGIN
+from tests.support.visitor import PASSWORD
+from tests.support.whole_database import Rows
+
+PEOPLE: Final = 2
+LOGIN: Final = "/proxy/api/login"
+GUESSES: Final = "guesses"
+FREE: Final = 10  # guesses at one login until the door closes
+AT_ONE: Final = 13  # guesses are made at one login, and then at the next
+STEP: Final = 30  # seconds of a one-time password
+
+
+class Logins:
+    def __init__(self) -> None:
+        self._guesses = count()
+
+    async def prepare(self, scene: Scene) -> None:
+        house = scene.house
+        self._clock = house.clock
+        them = people(house)
+        self._apps: dict[str, pyotp.TOTP] = {}
+        for number in range(PEOPLE):
+            user = await with_password(house, f"codes with {number}".replace(" ", "."))
+            enrolment = await them.totp.begin(user)
+            app = pyotp.TOTP(enrolment.secret)
+            # A code of the step before: that of now is for the run.
+            await them.totp.confirm(user, app.at(house.clock.now() - STEP), origin=ORIGIN)
+            self._apps[user.login or ""] = app
+
+    @property
+    def people(self) -> Sequence[str]:
+        """Their logins."""
+        return list(self._apps)
+
+    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+        return [until_over(crew.client(f"logins {n}"), self._log_in, self._guess) for n in range(PEOPLE)]
+
+    async def _log_in(self, client: Client) -> None:
+        """Everybody uses the same few codes."""
+        await client.ask(self.logging_in(client.chance.choice(list(self._apps))))
+
+    def logging_in(self, login: str) -> Ask:
+        code = self._apps[login].at(self._clock.now())
+        body = {"login": login, "password": PASSWORD, "otp": code}
+        return Ask(op=Act.SPEND, key=f"{login} {code}", path=LOGIN, request={"json": body}, judge=logged_in)
+
+    async def _guess(self, client: Client) -> None:
+        await client.ask(self.guessing())
+
+    def guessing(self) -> Ask:
+        number = next(self._guesses)
+        login = f"nobody{number // AT_ONE}@studio.example"
+        body = {"login": login, "password": "wrong"}
+        return Ask(
+            op=Act.ADD,
+            key=f"{GUESSES}:{login}",
+            value=str(number),
+            path=LOGIN,
+            request={"json": body},
+            judge=was_guessed,
+            repeatable=False,
+        )
+
+    async def last(self, crew: Crew) -> None:
+        """Nothing: what was spent and counted is in the history."""
+
+    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+        return [*a_secret_is_spent_at_most_once(history), *i5_limits_are_never_exceeded(history, {GUESSES: FREE})]
+
+
+def logged_in(answer: httpx2.Response) -> Heard:
+    status = answer.json()["status"] if answer.is_success else error_of(answer)
+    if status == "OK":
+        return Heard(result=Result.OK)
+    # What was spent is refused as what never was one: to whoever asks again that is the end of his grant.
+    return Heard(result=Result.FAIL, note=f"invalid_grant (told as {status})" if status == "2STEPERROR" else status)
+
+
+def was_guessed(answer: httpx2.Response) -> Heard:
+    """A wrong password that was tried counts; one that was not let in does not."""
+    status = answer.json()["status"] if answer.status_code in (200, 429) else error_of(answer)
+    return Heard(result=Result.OK if status == "LOGINERROR" else Result.FAIL, note=status)

@@ -1,0 +1,164 @@
+"""W4: records that several save and read at once, each with a value that nobody else saves."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx2
+
+from gatehouse.app.house import House
+from tests.faults.calling import Ask, Client, Crew, Heard, both, error_of
+from tests.faults.history import Act, History, Operation, Result
+from tests.faults.invariants.registers import i6_every_record_is_linearizable, i6_versions_grow_by_one
+from tests.faults.scene import Person, Scene, application
+from tests.faults.workloads.signing_in import short
+from tests.faults.workloads.workload import permission
+from tests.support.permission_builders import a_role, with_roles
+from tests.support.studio import PROJECT
+from tests.support.whole_database import Rows, whole_database
+
+CLIENTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record: how it is saved with a value, and where the value stands in what is read."""
+
+    key: str
+    path: str
+    event: str
+    about: Mapping[str, Any]  # of every request
+    saved: Callable[[str], dict[str, Any]]
+    named: Mapping[str, Any]  # within data
+    value_in: Callable[[Any], str]
+
+    def saving(self, who: Person, value: str, version: int | None) -> Ask:
+        data = {**self.named, **self.saved(value), **({} if version is None else {"version": version})}
+        return permission(
+            *(Act.WRITE, self.key, self.path, {"action": "save", **self.about, "data": data}, who),
+            value=value,
+            event=self.event,
+            judge=self._saved_as(value),
+            repeatable=version is not None,  # else it could undo what others saved meanwhile
+        )
+
+    def reading(self, who: Person, op: Act = Act.READ) -> Ask:
+        body = {"action": "get", **self.about, "data": self.named}
+        return permission(op, self.key, self.path, body, who, judge=self._read)
+
+    def _saved_as(self, value: str) -> Callable[[httpx2.Response], Heard]:
+        def judge(answer: httpx2.Response) -> Heard:
+            if not answer.is_success:
+                return Heard(result=Result.FAIL, note=error_of(answer))
+            told = answer.json()["data"]
+            assert self.value_in(told) == value, told
+            return Heard(result=Result.OK, version=told["version"])
+
+        return judge
+
+    def _read(self, answer: httpx2.Response) -> Heard:
+        if not answer.is_success:
+            return Heard(result=Result.FAIL, note=error_of(answer))
+        told = answer.json()["data"]
+        return Heard(result=Result.OK, value=self.value_in(told), version=told["version"])
+
+
+class Registers:
+    async def prepare(self, scene: Scene) -> None:
+        house, self._owner = scene.house, scene.owner
+        roled, schemed = await application(house, "Roled"), await application(house, "Schemed")
+        names = ("one", "two")
+        await house.storage.applications.edit_schema(roled, with_roles(*(a_role(name, roled) for name in names)))
+        self._versions = await versions_now(house)
+        self._records = [
+            *(a_role_record(roled, name) for name in names),
+            a_schema_record(schemed),
+            a_project_record(),
+        ]
+
+    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+        for record in self._records:
+            crew.recorder.write(found(record.key, "", self._versions[record.key]))
+        return [self._work(crew.client(f"registers {n}")) for n in range(CLIENTS)]
+
+    async def _work(self, client: Client) -> None:
+        number = 0
+        while not client.is_over():
+            number += 1
+            await self._turn(client, client.chance.choice(self._records), short(f"{client.name} {number}"))
+            await client.pause()
+
+    async def _turn(self, client: Client, record: Record, value: str) -> None:
+        """Read, save on top of that or blindly, and read what is there on every node."""
+        read = await client.ask(record.reading(self._owner))
+        if client.chance.random() < 0.5:
+            await both(client, record.reading(self._owner))
+            return
+        careful = client.crew.storm or client.chance.random() < 0.5
+        if read.ok or not careful:
+            version = read.operation.version if careful else None
+            await client.ask(record.saving(self._owner, value, version))
+            await both(client, record.reading(self._owner))
+
+    async def last(self, crew: Crew) -> None:
+        client = crew.client("registers, at the end")
+        for record in self._records:
+            for reply in await both(client, record.reading(self._owner)):
+                crew.recorder.write(found(record.key, "in the end", reply.operation.version))
+
+    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+        keys = {record.key for record in self._records}
+        about = [one for one in history if one.key in keys]
+        return [*i6_every_record_is_linearizable(about), *i6_versions_grow_by_one(about)]
+
+
+def found(key: str, value: str, version: int) -> Operation:
+    return Operation(
+        t0=0, t1=0, node=0, client="", op=Act.FOUND, key=key, value=value, result=Result.OK, version=version
+    )
+
+
+async def versions_now(house: House) -> dict[str, int]:
+    """Before anybody saves anything."""
+    rows = await whole_database(house.storage)
+    return {
+        **{f"role:{row.role_key}": row.version for row in rows["roles"]},
+        **{f"schema:{row.application_id}": row.version for row in rows["application_schemas"]},
+        **{f"project:{row.project_id}": row.version for row in rows["projects"]},
+    }
+
+
+def a_role_record(application_id: int, name: str) -> Record:
+    return Record(
+        key=f"role:{name}",
+        path="roles",
+        event="role.saved",
+        about={"application_id": application_id},
+        named={"name": name},
+        saved=lambda value: {"description": value},
+        value_in=lambda told: told["description"],
+    )
+
+
+def a_schema_record(application_id: int) -> Record:
+    return Record(
+        key=f"schema:{application_id}",
+        path="meta/schema",
+        event="schema.saved",
+        about={"application_id": application_id},
+        named={},
+        saved=lambda value: {"public_data": {f"v{value}": {"value": True}}},
+        value_in=lambda told: "".join(told["public_data"])[1:],
+    )
+
+
+def a_project_record() -> Record:
+    return Record(
+        key=f"project:{PROJECT}",
+        path="project",
+        event="project.changed",
+        about={},
+        named={"id": PROJECT},
+        saved=lambda value: {"description": value},
+        value_in=lambda told: told["description"],
+    )

@@ -1,0 +1,103 @@
+"""A browser that signs in once and then gets codes without being asked; and what its application does with them."""
+
+from contextlib import suppress
+from hashlib import sha256
+from typing import Final
+from urllib.parse import urlencode
+
+import httpx2
+
+from tests.faults.calling import Ask, Client, Heard, Reply, error_of
+from tests.faults.history import Act, Result
+from tests.faults.scene import Relying
+from tests.support.oauth import AUTHORIZE, REDIRECT, TOKEN, answer_in
+from tests.support.visitor import PASSWORD, hidden_fields
+
+SIGN_IN: Final = "/sign-in"
+REVOKE: Final = "/proxy/oauth/token/revoke"
+USERINFO: Final = "/proxy/oauth/userinfo"
+
+
+def short(secret: str) -> str:
+    """How a history names a secret."""
+    return sha256(secret.encode()).hexdigest()[:16]
+
+
+async def sign_in(client: Client, login: str) -> None:
+    """Wherever a node listens, until it is done; the session is good at all of them."""
+    client.login = login
+    while not client.is_over():
+        for node in client.crew.nodes:
+            with suppress(httpx2.TransportError):
+                if await has_signed_in(client, node, login):
+                    return
+        await client.pause()
+
+
+async def has_signed_in(client: Client, node: str, login: str) -> bool:
+    page = await client.http.get(node + SIGN_IN)
+    fields = {**hidden_fields(page.text), "login": login, "password": PASSWORD}
+    answer = await client.http.post(node + SIGN_IN, data=fields)
+    assert answer.status_code in (303, 503) or page.status_code == 503, answer.text
+    return answer.status_code == 303
+
+
+async def issue(client: Client, relying: Relying) -> str | None:
+    """A code, or None."""
+    fields = {
+        "response_type": "code",
+        "client_id": relying.client_id,
+        "redirect_uri": REDIRECT,
+        "scope": "openid offline_access email",
+        "state": "st",
+    }
+    asked = Ask(
+        op=Act.ISSUE,
+        key=client.name,
+        path=f"{AUTHORIZE}?{urlencode(fields)}",
+        method="GET",
+        event="grant.made",
+        judge=code_told,
+        request={},
+    )
+    reply = await client.ask(asked)
+    if reply.operation.result is Result.FAIL:  # its session has ended
+        await sign_in(client, client.login)
+    return code_in(reply.answer)
+
+
+def code_told(answer: httpx2.Response) -> Heard:
+    code = code_in(answer)
+    if code is None:
+        return Heard(result=Result.FAIL, note=f"{answer.status_code} {answer.headers.get('location', '')}"[:80])
+    return Heard(result=Result.OK, value=short(code))
+
+
+def code_in(answer: httpx2.Response | None) -> str | None:
+    location = "" if answer is None else answer.headers.get("location", "")
+    return answer_in(location).get("code") if location.startswith(REDIRECT) else None
+
+
+def redeeming(relying: Relying, code: str, *, op: Act = Act.REDEEM, **more: object) -> Ask:
+    fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": REDIRECT}
+    return token_ask(relying, fields, op=op, key=short(code), **more)
+
+
+def refreshing(relying: Relying, token: str, *, op: Act = Act.REFRESH) -> Ask:
+    fields = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": REDIRECT}
+    return token_ask(relying, fields, op=op, key=short(token))
+
+
+def token_ask(relying: Relying, fields: dict[str, str], *, op: Act, key: str, **more: object) -> Ask:
+    request = {"data": fields, "headers": relying.headers}
+    return Ask(op=op, key=key, path=TOKEN, judge=tokens_told, request=request, **more)  # type: ignore[arg-type]
+
+
+def tokens_told(answer: httpx2.Response) -> Heard:
+    if not answer.is_success:
+        return Heard(result=Result.FAIL, note=error_of(answer))
+    return Heard(result=Result.OK, value=short(answer.json()["refresh_token"]))
+
+
+def refresh_token_in(reply: Reply) -> str | None:
+    return reply.json["refresh_token"] if reply.ok else None

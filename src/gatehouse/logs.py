@@ -5,12 +5,14 @@ a secret handed to the log by mistake does not get into it. What is printed is b
 colour the line (checklist HT-15, S-25).
 """
 
+import io
 import logging
 import sys
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 import msgspec
 
@@ -96,6 +98,22 @@ class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
     level: str = "info"
 
 
+class Forgiving(io.BufferedIOBase):
+    """A log that cannot be written ends nothing that it tells about: what has no room is not told (faults R-09)."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def write(self, line: bytes) -> int:  # type: ignore[override]
+        with suppress(OSError):
+            return self._out.write(line)
+        return 0
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._out.flush()
+
+
 class RequestLines:
     """The one line there is for every request, written past the processors: they cost a quarter of a small answer."""
 
@@ -120,7 +138,8 @@ request_lines: Final = RequestLines()
 
 def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None = None) -> None:
     """Send all logs of this process to the stream (stderr): JSON, or with `dev` lines for a person."""
-    out = stream or sys.stderr.buffer
+    stderr = stream or sys.stderr.buffer
+    out = cast("BinaryIO", Forgiving(stderr))
     told = logging.getLevelNamesMapping()[level.upper()] <= logging.INFO
     request_lines.write_to(out if told and not dev else None)
     structlog.configure(
@@ -131,7 +150,7 @@ def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             exception_text,
             redact,
-            *_renderers(dev=dev, colours=out.isatty()),
+            *_renderers(dev=dev, colours=stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.BytesLoggerFactory(out),

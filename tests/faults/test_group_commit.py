@@ -16,6 +16,7 @@ from sqlalchemy import text
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.accounts.model import User
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage import sqlite_file
 from gatehouse.storage.accounts import create
 from gatehouse.storage.audit import record
 from gatehouse.storage.opening import Storage, open_storage
@@ -241,6 +242,28 @@ async def test_r14_fifty_writers_in_five_processes_and_a_long_reader_never_meet_
     outcomes = await asyncio.to_thread(race, racers.guess, migrated_sqlite_url, racers=5, each=10)
     reader.close()
     assert outcomes == {WON: 50}
+
+
+async def test_r14_the_log_beside_the_database_shrinks_again_once_a_long_reader_has_left(
+    migrated_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "WAL_KEPT_BYTES", 2**20)
+    path = path_of(migrated_sqlite_url)
+    async with open_storage(migrated_sqlite_url, migrate=False) as storage:
+        reader = connect(path, read_only=True)
+        reader.execute("BEGIN; SELECT count(*) FROM attempts").fetchall()
+        long = [log_size(path)]
+        while long[-1] < 4 * 2**20:
+            await asyncio.gather(*(storage.accounts.create(a_user(), a_record()) for _ in range(100)))
+            long.append(log_size(path))
+        reader.close()
+        for _ in range(3):
+            await storage.accounts.create(a_user(), a_record())
+        assert log_size(path) <= 2**20
+
+
+def log_size(path: str) -> int:
+    return Path(f"{path}-wal").stat().st_size
 
 
 async def test_a_closed_database_is_one_whole_file(migrated_sqlite_url: str, tmp_path: Path) -> None:

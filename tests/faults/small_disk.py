@@ -1,0 +1,54 @@
+"""A disk with next to no room, which a test fills and frees; only root may mount one."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.capabilities import SKIPPED_FOR
+
+BLOCK: Final = b"\0" * 65_536
+SPARE: Final = 4_096
+
+
+class SmallDisk:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._ballast = root / "ballast"
+
+    def fill(self) -> None:
+        """To the last byte that anybody could write."""
+        with self._ballast.open("ab", buffering=0) as file:
+            for size in (len(BLOCK), SPARE, 1):
+                try:
+                    while file.write(BLOCK[:size]) == size:
+                        pass
+                except OSError:
+                    continue
+
+    def free(self) -> None:
+        self._ballast.unlink(missing_ok=True)
+
+
+@contextmanager
+def small_disk(root: Path, *, megabytes: int) -> Iterator[SmallDisk]:
+    """In memory, which is as full as any disk once it is."""
+    root.mkdir(exist_ok=True)
+    if os.geteuid() != 0 or not mounted(root, megabytes):
+        pytest.skip(f"{SKIPPED_FOR}right to mount a small disk")
+    try:
+        yield SmallDisk(root)
+    finally:
+        subprocess.run(["umount", "--lazy", root], check=True)
+
+
+def mounted(root: Path, megabytes: int) -> bool:
+    if shutil.which("mount") is None:
+        return False
+    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "small", str(root)]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0

@@ -1,0 +1,115 @@
+"""Real disks that are really full, one by one: of SQLite, of PostgreSQL, of the log, of a backup (faults R-09).
+
+There is no audit file and no temporary file of a request: records are rows, and bodies are small.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import httpx2
+import pytest
+
+from tests.faults.small_disk import SmallDisk, small_disk
+from tests.faults.test_full_disk import JWKS, only_reading_works
+from tests.support.aftermath import administrators, audit_log, house_of
+from tests.support.command_line import Place
+from tests.support.postgres import PostgresCluster, database_of, own_directory
+from tests.support.processes import Node
+from tests.support.service import QUICK
+from tests.support.sessions import session
+from tests.support.setup_link import FORM, setup_token
+from tests.support.trust import NOBODY
+
+LOGGING: Final = {**QUICK, "GATEHOUSE__LOG__LEVEL": "info"}
+INTO_FILE: Final = 'log=$1; shift; exec "$0" -m gatehouse "$@" 2>>"$log"'
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "small", megabytes=8) as disk:
+        yield disk
+
+
+async def test_r09_sqlite_on_a_full_disk_reads_and_recovers_when_there_is_room(
+    sqlite_template: Path, disk: SmallDisk
+) -> None:
+    file = disk.root / "gatehouse.db"
+    shutil.copy(sqlite_template, file)
+    await is_survived(f"sqlite:///{file}", disk.root, disk)
+
+
+async def test_r09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_room(
+    postgres_cluster: PostgresCluster, postgres_template: str, tmp_path: Path
+) -> None:
+    place = own_directory()
+    with small_disk(place, megabytes=96) as disk:
+        tables = disk.root / "tables"
+        tables.mkdir(mode=0o777)
+        tables.chmod(0o777)
+        hand_over(tables, postgres_cluster)
+        async with session(postgres_cluster.url()) as server:
+            await server.execute(f"CREATE TABLESPACE small LOCATION '{tables}'")
+            await server.execute(
+                f"CREATE DATABASE full_disk TEMPLATE {database_of(postgres_template)} TABLESPACE small"
+            )
+        try:
+            await is_survived(postgres_cluster.url("full_disk"), tmp_path, disk)
+        finally:
+            async with session(postgres_cluster.url()) as server:
+                await server.execute("DROP DATABASE full_disk WITH (FORCE)")
+                await server.execute("DROP TABLESPACE small")
+    place.rmdir()
+
+
+def hand_over(directory: Path, cluster: PostgresCluster) -> None:
+    """To whom PostgreSQL runs as."""
+    owner = cluster.data.stat()
+    os.chown(directory, owner.st_uid, owner.st_gid)
+
+
+async def is_survived(url: str, data: Path, disk: SmallDisk) -> None:
+    with Node(data=data, database_url=url, environment=QUICK) as node:
+        token = setup_token(node)
+        async with httpx2.AsyncClient(base_url=node.address, timeout=20, verify=NOBODY) as client:
+            disk.fill()
+            await only_reading_works(client, token)
+            disk.free()
+            assert (await client.post("/setup", data={**FORM, "token": token})).status_code == 200
+        assert node.terminate() == 0
+    async with house_of(url, data) as house:
+        assert await administrators(house) == [FORM["login"]]
+        assert [one.event for one in await audit_log(house)].count("setup.closed") == 1
+
+
+async def test_r09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
+    migrated_sqlite_url: str, tmp_path: Path, disk: SmallDisk
+) -> None:
+    log = disk.root / "log"
+    into_file = ("/bin/sh", "-c", INTO_FILE, sys.executable, str(log))
+    with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=LOGGING, program=into_file) as node:
+        async with httpx2.AsyncClient(base_url=node.address, timeout=20, verify=NOBODY) as client:
+            assert (await client.get(JWKS)).status_code == 200
+            disk.fill()
+            size = log.stat().st_size
+            answers = [(await client.get(path)).status_code for path in (JWKS, "/healthz", "/setup?token=x") * 100]
+            assert set(answers) == {200, 403, 429}
+            assert log.stat().st_size < size + 4_096
+            disk.free()
+            await client.get("/setup?token=y")
+            assert log.stat().st_size > size  # and it is written again
+        assert node.terminate() == 0
+
+
+def test_r09_a_backup_that_finds_no_room_says_so_and_leaves_nothing(
+    installed_sqlite_url: str, tmp_path: Path, disk: SmallDisk
+) -> None:
+    gatehouse = Place(data=tmp_path, url=installed_sqlite_url).commands()
+    disk.fill()
+    assert "No space left" in gatehouse.refused("backup", disk.root / "backup.gz")
+    disk.free()
+    assert list(disk.root.iterdir()) == []
+    gatehouse("backup", disk.root / "backup.gz")

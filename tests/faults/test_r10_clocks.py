@@ -1,0 +1,143 @@
+"""Clocks jump and differ: a node that is wrong says so, and nothing that ended comes back with the time (R-10, I16).
+
+Clocks that jump in the middle of everything are the simulation's (test_r30_simulation.py).
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from gatehouse.audit.model import Origin
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.model import Client, Profile
+from tests.support.aftermath import house_of
+from tests.support.builders import a_record
+from tests.support.capabilities import FAKETIME, require
+from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, proof
+from tests.support.processes import Node
+from tests.support.service import QUICK
+from tests.support.visitor import PASSWORD
+
+PATIENCE: Final = 30.0  # seconds
+TEST: Final = Origin(actor="test")
+RIGHT: Final = "+0"
+JUMPS: Final = ("+300", "-3600", "+2592000", "-300")  # five minutes, an hour, thirty days
+
+
+class Clock:
+    """What a node that is started with `environment` takes for the time; durations are not touched."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.set(RIGHT)
+        self.environment = {
+            "LD_PRELOAD": str(require(FAKETIME)),
+            "FAKETIME_TIMESTAMP_FILE": str(file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def set(self, offset: str) -> None:
+        self._file.write_text(f"{offset}\n")
+
+
+@contextmanager
+def a_right_and_a_wrong_node(url: str, data: Path) -> Iterator[tuple[Node, Node, Clock]]:
+    clock = Clock(data / "faketime")
+    right = Node(data=data, database_url=url, environment=QUICK)
+    address = {"GATEHOUSE__SERVER__BASE_URL": right.address}
+    wrong = Node(data=data, database_url=url, environment={**QUICK, **address, **clock.environment})
+    with right, wrong:
+        yield right, wrong, clock
+
+
+def ready(node: Node) -> int:
+    return httpx2.get(f"{node.address}/readyz", timeout=PATIENCE).status_code
+
+
+async def until_readiness_is(status: int, node: Node) -> None:
+    """A report answers everyone for a second."""
+    async with asyncio.timeout(PATIENCE):
+        while await asyncio.to_thread(ready, node) != status:
+            pass
+
+
+def guess(node: Node) -> int:
+    return httpx2.get(f"{node.address}/setup?token=guess", timeout=PATIENCE).status_code
+
+
+class Shop:
+    """A client that two people signed in to."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    def redeem(self, node: Node, code: str) -> Any:
+        return self._ask(node, grant_type="authorization_code", code=code)
+
+    def refresh(self, node: Node, token: str) -> Any:
+        return self._ask(node, grant_type="refresh_token", refresh_token=token)
+
+    def _ask(self, node: Node, **fields: str) -> Any:
+        headers = {"Authorization": f"Bearer {proof(REDIRECT, self._secret)}"}
+        body = {**fields, "redirect_uri": REDIRECT}
+        return httpx2.post(f"{node.address}{TOKEN}", data=body, headers=headers, timeout=PATIENCE).json()
+
+
+async def a_shop(url: str, data: Path) -> Shop:
+    async with house_of(url, data) as house:
+        now = house.clock.now()
+        anna = await house.administration.create(login="anna@x.example", nick="A", password=PASSWORD, origin=TEST)
+        bob = await house.administration.create(login="bob@x.example", nick="B", password=PASSWORD, origin=TEST)
+        client = Client(
+            client_id="web", name="Web", profile=Profile.NATIVE, redirect_hosts=("shop.example",), created_at=now
+        )
+        secret = await house.clients.create(client, TEST)
+        for code, user in (("spent", anna), ("blocked", bob)):
+            grant = a_grant(
+                grant_id=sha256(code).hex()[:32],
+                user_id=user.user_id,
+                code=sha256(code),
+                created_at=now,
+                auth_time=now,
+                code_ends_at=now + 60,
+                ends_at=now + 90 * DAY,
+            )
+            assert await house.storage.grants.begin(grant, a_record())
+        return Shop(secret or "")
+
+
+async def block_bob(url: str, data: Path) -> None:
+    async with house_of(url, data) as house:
+        [bob] = [user for user in await house.storage.accounts.all_users() if user.nick == "B"]
+        await house.administration.block(bob.user_id, TEST)
+
+
+async def test_r10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives_nothing(
+    installed_postgres_url: str, tmp_path: Path
+) -> None:
+    url = installed_postgres_url
+    shop = await a_shop(url, tmp_path)
+    with a_right_and_a_wrong_node(url, tmp_path) as (right, wrong, clock):
+        assert [ready(right), ready(wrong)] == [200, 200]
+        spent, blocked = (shop.redeem(right, code)["refresh_token"] for code in ("spent", "blocked"))
+        assert shop.redeem(right, "spent")["error"] == "invalid_grant"  # once more: and the family ends
+        await block_bob(url, tmp_path)
+        assert [guess(right) for _ in range(11)] == [403] * 10 + [429]
+        for jump in JUMPS:
+            clock.set(jump)
+            await until_readiness_is(503, wrong)
+            assert ready(right) == 200
+            refused = [shop.redeem(wrong, "spent"), shop.refresh(wrong, spent), shop.refresh(wrong, blocked)]
+            assert [answer["error"] for answer in refused] == ["invalid_grant"] * 3, jump
+            body = {"login": "bob@x.example", "password": PASSWORD, "factor": "f"}
+            login = httpx2.post(f"{wrong.address}/proxy/api/login", json=body, timeout=PATIENCE)
+            assert login.json()["status"] == "LOGINERROR", jump
+        assert guess(wrong) == 429  # a door that guessing closed stays closed when the clock goes back
+        clock.set(RIGHT)
+        await until_readiness_is(200, wrong)
+        assert shop.refresh(wrong, spent)["error"] == "invalid_grant"

@@ -1,0 +1,41 @@
+"""A migration is killed at each of its statements, and what it leaves is nothing: the next start does it (R-22).
+
+There is no release yet, so no older schema to come from and no node of the version before: those come with the second.
+A destructive step does not exist either: docs/operations/upgrade.md asks for a backup before any.
+"""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conformance.test_migrations import differences, on, revision_of
+from tests.faults.extent import WHOLE
+from tests.support.finding import ROOT
+from tests.support.processes import Node, inherited_environment
+from tests.support.service import QUICK
+
+STEP = 1 if WHOLE else 23  # statements from one kill to the next
+LEAST = 100  # statements there are
+
+
+async def test_r22_a_migration_killed_at_any_statement_leaves_nothing_and_the_next_one_does_it(
+    database_url: str, tmp_path: Path
+) -> None:
+    program = [sys.executable, "-m", "tests.faults.migrating", str(STEP)]
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        program,
+        cwd=ROOT,
+        env=inherited_environment({}),
+        input=database_url,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert int(ended.stdout) >= LEAST
+    assert await on(database_url, differences) == []
+    assert await revision_of(database_url) == "0001"
+    with Node(data=tmp_path, database_url=database_url, environment=QUICK) as node:
+        assert node.terminate() == 0

@@ -1,6 +1,6 @@
 """A migration is killed at each of its statements, and what it leaves is nothing: the next start does it (R-22).
 
-There is no release yet, so no older schema to come from and no node of the version before: those come with the second.
+There is no release yet, so no older schema to come from and no node of the version before; those come later.
 A destructive step does not exist either: docs/operations/upgrade.md asks for a backup before any.
 """
 

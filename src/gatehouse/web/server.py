@@ -6,6 +6,7 @@ keep its connection from draining. So the held requests hear of the end first (c
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
@@ -27,6 +28,13 @@ DRAIN: Final = 30  # seconds that requests in flight may take to finish after a 
 CLOSING: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
 LOOK_AGAIN: Final = 0.005  # seconds between two looks whether the last answer has gone out
 DEFAULT_LIMITS: Final = ProtocolLimits()
+# Half a minute of silence, then two questions; and what we said is to be acknowledged within half a minute.
+VANISHED: Final = {
+    "TCP_KEEPIDLE": 30,  # seconds
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 2,
+    "TCP_USER_TIMEOUT": 30_000,  # milliseconds
+}
 
 log = logging.getLogger("gatehouse.web.server")
 
@@ -77,6 +85,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in (one for server in self.servers for one in server.sockets):
+            notice_the_vanished(listener.fileno())
         if self._when_ready is not None:
             self._when_ready()
 
@@ -135,6 +145,17 @@ class Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def notice_the_vanished(listener: int) -> None:
+    """Connections it accepts inherit this: a peer that is gone without a word is noticed within a minute (R-18)."""
+    with socket.socket(fileno=os.dup(listener)) as door:
+        if door.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in VANISHED.items():
+            if hasattr(socket, name):  # not all of them everywhere
+                door.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def make_server(

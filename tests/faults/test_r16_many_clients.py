@@ -1,0 +1,138 @@
+"""Many clients that are held, flap, or vanish: what each of them costs (faults R-16, R-17, R-18).
+
+How many there may be, and how much memory each takes, is measured by `make bench`.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from websockets.asyncio.client import ClientConnection
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.web.server import VANISHED, notice_the_vanished
+from tests.support.echo import until
+from tests.support.game import ANNA, approve, held, register, written
+from tests.support.service import Service, running_service
+from tests.support.sessions import session
+from tests.support.visitor import PASSWORD
+from tests.support.websockets import present, settled, socket_of
+
+MANY: Final = 60
+BUSY: Final = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gatehouse' AND state <> 'idle'"
+UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__GAME__SOCKETS_PER_SOURCE": "1000"}
+SPREAD: Final = 0.5  # seconds in which polls that began together end
+STEP: Final = 0.05
+
+
+@pytest.fixture
+async def service(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(installed_postgres_url, tmp_path, environment=UNLIMITED) as running:
+        yield running
+
+
+@pytest.fixture
+async def anna(service: Service) -> User:
+    return await service.house.administration.create(
+        login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+    )
+
+
+async def test_r16_a_held_poll_takes_no_thread_and_no_connection_and_one_approval_wakes_one(
+    service: Service, anna: User, installed_postgres_url: str
+) -> None:
+    games = [await register(service) for _ in range(MANY)]
+    async with session(installed_postgres_url) as watcher:
+        before = threading.active_count()
+        polls = [game.polling() for game in games]
+        await held(service, MANY)
+        looked = looks_of(service)
+        await service.clock.advance(20)
+        await written(games[-1])
+        assert looked == []  # nobody asks the database while he waits
+        assert (threading.active_count(), await watcher.fetchval(BUSY)) == (before, 0)
+        await approve(games[7], anna)
+        assert (await polls[7]).json()["status"] == "OK"
+        assert len(service.game.waiters) == MANY - 1
+        assert len(looked) <= 2  # his own
+    await service.clock.advance(10 - SPREAD)
+    ended = []
+    for _ in range(round(SPREAD / STEP) + 1):
+        await service.clock.advance(STEP)
+        await until(lambda: len(service.game.waiters) == sum(not poll.done() for poll in polls))
+        ended.append(sum(poll.done() for poll in polls))
+    assert ended[-1] == MANY
+    assert {(await poll).json()["status"] for poll in polls} == {"OK", "RETRY"}
+    steps = [after - earlier for earlier, after in zip([1, *ended], ended, strict=False)]
+    assert max(steps) < MANY / 2, steps  # no herd
+
+
+def looks_of(service: Service) -> list[object]:
+    """Every question to the database about a game session from now on."""
+    made: list[object] = []
+    store: Any = service.house.storage.game_sessions
+    find = type(store).find
+
+    async def noted(gsid: str, now: int) -> Any:
+        made.append(gsid)
+        return await find(store, gsid, now)
+
+    store.find = noted
+    return made
+
+
+async def test_r17_sockets_that_flap_write_next_to_nothing_and_leave_no_descriptor(
+    installed_sqlite_url: str, tmp_path: Path
+) -> None:
+    async with running_service(installed_sqlite_url, tmp_path, environment=UNLIMITED) as service:
+        games = [await register(service) for _ in range(10)]
+        await flap(service, games)
+        before, writes = descriptors(), writes_of(service)
+        for _ in range(5):
+            await flap(service, games)
+        await until(lambda: descriptors() <= before)
+        assert len(writes) <= 3 * len(games)  # of fifty comings and fifty goings
+        assert len(service.game.presence) == 0
+
+
+async def flap(service: Service, games: list[Any]) -> None:
+    async with AsyncExitStack() as stack:
+        sockets: list[ClientConnection] = [await stack.enter_async_context(socket_of(game)) for game in games]
+        await present(service, len(sockets))
+    await present(service, 0)
+    await settled(service)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+def writes_of(service: Service) -> list[object]:
+    made: list[object] = []
+    runner: Any = service.house.storage.runner
+    act = runner.act
+
+    async def noted(make: object, **options: object) -> Any:
+        made.append(make)
+        return await act(make, **options)
+
+    runner.act = noted
+    return made
+
+
+def test_r18_whoever_vanishes_without_a_word_is_noticed_within_a_minute() -> None:
+    """The kernel asks, on every connection that is accepted; slow clients are HT-03's (tests/adversarial)."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        notice_the_vanished(door.fileno())
+        with socket.create_connection(door.getsockname()), door.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            told = {name: accepted.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in VANISHED}
+    assert told == VANISHED
+    assert told["TCP_KEEPIDLE"] + told["TCP_KEEPINTVL"] * told["TCP_KEEPCNT"] <= 60
+    assert told["TCP_USER_TIMEOUT"] <= 60_000

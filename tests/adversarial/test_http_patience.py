@@ -95,7 +95,7 @@ async def test_ht_07_a_compressed_body_is_refused_unread(house: House, encoding:
     assert house.echo.started == []
 
 
-async def test_ht_03_a_hundred_clients_dripping_header_bytes_are_all_dropped(house: House) -> None:
+async def test_ht_03_r_18_a_hundred_clients_dripping_header_bytes_are_all_dropped(house: House) -> None:
     async with AsyncExitStack() as stack:
         slow = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(100)]
         for byte in b"GET ":
@@ -111,7 +111,7 @@ async def test_ht_03_a_hundred_clients_dripping_header_bytes_are_all_dropped(hou
 
 
 @pytest.mark.parametrize("nothing", [b"", b"\r\n\r\n\r\n"])
-async def test_ht_03_a_connection_that_never_begins_a_request_is_closed_silently(
+async def test_ht_03_r_18_a_connection_that_never_begins_a_request_is_closed_silently(
     house: House, nothing: bytes
 ) -> None:
     async with raw_connection(house.port) as connection:
@@ -122,7 +122,7 @@ async def test_ht_03_a_connection_that_never_begins_a_request_is_closed_silently
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"])
-async def test_ht_03_a_body_that_drips_is_dropped_and_the_application_told(house: House, framing: bytes) -> None:
+async def test_ht_03_r_18_a_body_that_drips_is_dropped_and_the_application_told(house: House, framing: bytes) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(POST + framing)
         for _ in range(3):
@@ -195,7 +195,7 @@ def is_stuck(house: House) -> bool:
     return any(connection.flow.write_paused for connection in house.server.server_state.connections)  # type: ignore[union-attr]
 
 
-async def test_ht_03_a_client_that_does_not_read_a_big_answer_is_dropped(house: House) -> None:
+async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(house: House) -> None:
     client = await deaf_client(house.port, b"GET /big HTTP/1.1\r\n" + HOST + b"\r\n")
     try:
         await until(lambda: is_stuck(house))

@@ -138,7 +138,7 @@ async def backed_up_while_busy(place: Place, file: Path, loads: Sequence[Load]) 
     raise AssertionError("nobody got a code while a backup was made")
 
 
-async def test_op_05_nothing_that_clients_held_before_a_restore_works_after_it(
+async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after_it(
     place: Place, restored: Place, tmp_path: Path
 ) -> None:
     file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())

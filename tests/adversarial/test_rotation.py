@@ -34,7 +34,7 @@ async def log_in_and_verify(service: Service, user: User) -> str:
     return kid
 
 
-async def test_op_06_signing_keys_rotate_under_load_without_one_token_that_fails(
+async def test_op_06_r_24_signing_keys_rotate_under_load_without_one_token_that_fails(
     migrated_url: str, tmp_path: Path
 ) -> None:
     async with running_service(migrated_url, tmp_path) as service, housekeeping(service.house):

@@ -145,14 +145,16 @@ async def test_an_older_schema_is_left_alone_by_whoever_may_not_migrate(database
     assert await on(database_url, tables) == set()
 
 
-async def test_op_09_a_failing_migration_leaves_an_empty_database_empty(database_url: str, tmp_path: Path) -> None:
+async def test_op_09_r_22_a_failing_migration_leaves_an_empty_database_empty(
+    database_url: str, tmp_path: Path
+) -> None:
     with pytest.raises(DBAPIError, match="this is no SQL"):
         await asyncio.to_thread(upgrade, database_url, versions=broken_history(tmp_path))
     assert await on(database_url, tables) == set()
     assert await revision_of(database_url) == ""
 
 
-async def test_op_09_a_failing_migration_leaves_the_schema_before_it(migrated_url: str, tmp_path: Path) -> None:
+async def test_op_09_r_22_a_failing_migration_leaves_the_schema_before_it(migrated_url: str, tmp_path: Path) -> None:
     with pytest.raises(DBAPIError, match="this is no SQL"):
         await asyncio.to_thread(upgrade, migrated_url, versions=broken_history(tmp_path))
     assert await on(migrated_url, differences) == []

@@ -45,7 +45,7 @@ async def only_reading_works(client: httpx2.AsyncClient, token: str) -> None:
         assert (await client.get(path)).status_code == 200
 
 
-async def test_r09_a_full_disk_is_survived_without_a_restart(migrated_sqlite_url: str, tmp_path: Path) -> None:
+async def test_r_09_a_full_disk_is_survived_without_a_restart(migrated_sqlite_url: str, tmp_path: Path) -> None:
     log = tmp_path / "gatehouse.db-wal"
     with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=QUICK) as node:
         token = setup_token(node)
@@ -60,7 +60,7 @@ async def test_r09_a_full_disk_is_survived_without_a_restart(migrated_sqlite_url
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])
-async def test_r09_whatever_the_disk_says_it_is_503_and_ends_with_its_cause(
+async def test_r_09_whatever_the_disk_says_it_is_503_and_ends_with_its_cause(
     disk: Disk, migrated_sqlite_url: str, tmp_path: Path, failure: type[apsw.Error]
 ) -> None:
     async with running_service(migrated_sqlite_url, tmp_path) as service:

@@ -233,7 +233,7 @@ async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_write
         await storage.accounts.create(a_user(), a_record())
 
 
-async def test_r14_fifty_writers_in_five_processes_and_a_long_reader_never_meet_a_locked_database(
+async def test_r_14_fifty_writers_in_five_processes_and_a_long_reader_never_meet_a_locked_database(
     migrated_sqlite_url: str,
 ) -> None:
     connect(path_of(migrated_sqlite_url)).close()  # from now on the file is in WAL mode
@@ -244,7 +244,7 @@ async def test_r14_fifty_writers_in_five_processes_and_a_long_reader_never_meet_
     assert outcomes == {WON: 50}
 
 
-async def test_r14_the_log_beside_the_database_shrinks_again_once_a_long_reader_has_left(
+async def test_r_14_the_log_beside_the_database_shrinks_again_once_a_long_reader_has_left(
     migrated_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_file, "WAL_KEPT_BYTES", 2**20)

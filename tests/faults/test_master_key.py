@@ -14,7 +14,7 @@ def node_with(key: str, url: str, data: Path) -> Node:
     return Node(data=data, database_url=url, environment={"GATEHOUSE__SECURITY__MASTER_KEY": key})
 
 
-def test_r24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_url: str, tmp_path: Path) -> None:
+def test_r_24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_url: str, tmp_path: Path) -> None:
     ours, another = new_master_key(), new_master_key()
     with node_with(ours, migrated_url, tmp_path) as node:
         assert node.terminate() == 0

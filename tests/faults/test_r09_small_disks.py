@@ -34,7 +34,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield disk
 
 
-async def test_r09_sqlite_on_a_full_disk_reads_and_recovers_when_there_is_room(
+async def test_r_09_sqlite_on_a_full_disk_reads_and_recovers_when_there_is_room(
     sqlite_template: Path, disk: SmallDisk
 ) -> None:
     file = disk.root / "gatehouse.db"
@@ -42,7 +42,7 @@ async def test_r09_sqlite_on_a_full_disk_reads_and_recovers_when_there_is_room(
     await is_survived(f"sqlite:///{file}", disk.root, disk)
 
 
-async def test_r09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_room(
+async def test_r_09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_room(
     postgres_cluster: PostgresCluster, postgres_template: str, tmp_path: Path
 ) -> None:
     place = own_directory()
@@ -85,7 +85,7 @@ async def is_survived(url: str, data: Path, disk: SmallDisk) -> None:
         assert [one.event for one in await audit_log(house)].count("setup.closed") == 1
 
 
-async def test_r09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
+async def test_r_09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
     migrated_sqlite_url: str, tmp_path: Path, disk: SmallDisk
 ) -> None:
     log = disk.root / "log"
@@ -104,7 +104,7 @@ async def test_r09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
         assert node.terminate() == 0
 
 
-def test_r09_a_backup_that_finds_no_room_says_so_and_leaves_nothing(
+def test_r_09_a_backup_that_finds_no_room_says_so_and_leaves_nothing(
     installed_sqlite_url: str, tmp_path: Path, disk: SmallDisk
 ) -> None:
     gatehouse = Place(data=tmp_path, url=installed_sqlite_url).commands()

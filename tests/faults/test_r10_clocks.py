@@ -117,7 +117,7 @@ async def block_bob(url: str, data: Path) -> None:
         await house.administration.block(bob.user_id, TEST)
 
 
-async def test_r10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives_nothing(
+async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives_nothing(
     installed_postgres_url: str, tmp_path: Path
 ) -> None:
     url = installed_postgres_url

@@ -14,7 +14,7 @@ from tests.support.aftermath import house_of
 from tests.support.command_line import Place
 
 
-async def test_r15_a_backup_made_during_writes_has_all_that_was_acknowledged_and_a_plain_copy_has_not(
+async def test_r_15_a_backup_made_during_writes_has_all_that_was_acknowledged_and_a_plain_copy_has_not(
     installed_sqlite_url: str, tmp_path: Path
 ) -> None:
     elsewhere, copied = tmp_path / "restored.db", tmp_path / "copied.db"

@@ -19,7 +19,7 @@ STEP = 1 if WHOLE else 23  # statements from one kill to the next
 LEAST = 100  # statements there are
 
 
-async def test_r22_a_migration_killed_at_any_statement_leaves_nothing_and_the_next_one_does_it(
+async def test_r_22_a_migration_killed_at_any_statement_leaves_nothing_and_the_next_one_does_it(
     database_url: str, tmp_path: Path
 ) -> None:
     program = [sys.executable, "-m", "tests.faults.migrating", str(STEP)]

@@ -123,7 +123,7 @@ def grant_id(name: str) -> str:
     return sha256(name).hex()[:32]
 
 
-async def test_r23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_nothing(
+async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_nothing(
     original: Archived, copy: Restored, tmp_path: Path
 ) -> None:
     url = await original.create_database()

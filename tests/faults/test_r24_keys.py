@@ -91,7 +91,7 @@ def command(place: Place, *words: str) -> WatchedProcess:
 
 
 @databases("sqlite")
-async def test_r24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finished_later(
+async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finished_later(
     url: str, tmp_path: Path, rounds: int
 ) -> None:
     place = Place(data=tmp_path, url=url, environment=UNLIMITED)
@@ -121,7 +121,7 @@ async def until_changed(storage: Storage, seen: int) -> None:
 
 
 @databases("postgres")
-async def test_r24_a_new_master_key_is_taken_over_though_the_command_was_killed_halfway(
+async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed_halfway(
     url: str, tmp_path: Path
 ) -> None:
     old, new = (tmp_path / "dev.key").read_text().strip(), new_master_key()

@@ -61,7 +61,7 @@ async def damage(url: str, data: Path) -> Damage:
     return Damage(kid, record.place)
 
 
-async def test_r25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_all_others_serve(
+async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_all_others_serve(
     installed_url: str, tmp_path: Path
 ) -> None:
     hit = await damage(installed_url, tmp_path)
@@ -95,7 +95,7 @@ def redeem(node: Node, client_id: str) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]
 
 
-async def test_r25_pages_of_the_database_that_are_garbage_are_told_as_unavailable_and_found_by_the_doctor(
+async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailable_and_found_by_the_doctor(
     installed_sqlite_url: str, tmp_path: Path
 ) -> None:
     async with house_of(installed_sqlite_url, tmp_path) as house:

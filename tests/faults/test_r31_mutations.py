@@ -12,12 +12,12 @@ LEAST = 12
 
 @pytest.mark.timeout(PATIENCE + 60)
 @pytest.mark.parametrize("mutation", [one for one in mutations() if WHOLE or one.quick], ids=lambda one: one.name)
-def test_r31_a_precaution_taken_out_turns_its_test_red(mutation: Mutation, tmp_path: Path) -> None:
+def test_r_31_a_precaution_taken_out_turns_its_test_red(mutation: Mutation, tmp_path: Path) -> None:
     verdict = tried(mutation, tmp_path)
     assert any(test.startswith(mutation.test) for test in verdict.failed), verdict.said
 
 
-def test_r31_every_mutation_on_the_list_changes_what_is_there_and_names_a_test_that_is_there() -> None:
+def test_r_31_every_mutation_on_the_list_changes_what_is_there_and_names_a_test_that_is_there() -> None:
     listed = mutations()
     assert len(listed) >= LEAST
     assert len({one.name for one in listed}) == len(listed)

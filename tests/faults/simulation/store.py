@@ -143,6 +143,9 @@ class FaultyRunner:
     async def timeline(self) -> str | None:
         return None
 
+    def when_promoted(self, known: str, note: Callable[[str], Verb[object]]) -> None:
+        """Never: there is one history."""
+
     async def close(self) -> None:
         """Whoever made the node ends it."""
 

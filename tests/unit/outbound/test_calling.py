@@ -240,7 +240,7 @@ async def test_an_answer_larger_than_is_read_ends_the_call(said: bytes) -> None:
         await answered(said, limits)
 
 
-async def test_r27_whoever_accepts_and_says_nothing_is_not_waited_for() -> None:
+async def test_r_27_whoever_accepts_and_says_nothing_is_not_waited_for() -> None:
     never = asyncio.get_running_loop().create_future()
     async with listening(Outsider(pause=lambda: never)) as outsider:
         out = outbound(Names(), TcpConnector(), LOOPBACK, Limits(total_seconds=0.05))
@@ -250,7 +250,7 @@ async def test_r27_whoever_accepts_and_says_nothing_is_not_waited_for() -> None:
         never.set_result(None)
 
 
-async def test_r27_a_name_or_a_connection_that_takes_too_long_is_not_waited_for() -> None:
+async def test_r_27_a_name_or_a_connection_that_takes_too_long_is_not_waited_for() -> None:
     class Silent(Names):
         async def addresses(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
             never: asyncio.Future[Sequence[Address]] = asyncio.get_running_loop().create_future()

@@ -75,7 +75,7 @@ async def first_answers(tasks: list[asyncio.Task[httpx2.Response]], number: int)
     return [task.result() for task in done]
 
 
-async def test_r19_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answered(
+async def test_r_19_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answered(
     service: Service, slow: SlowHashes
 ) -> None:
     tasks = begin(service, WAITING_MOST + EXCESS)
@@ -97,7 +97,7 @@ async def test_r19_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answer
 
 
 @pytest.mark.usefixtures("anna")
-async def test_r19_many_guesses_at_one_account_at_once_are_blocked_with_the_seconds_to_wait(
+async def test_r_19_many_guesses_at_one_account_at_once_are_blocked_with_the_seconds_to_wait(
     service: Service, slow: SlowHashes
 ) -> None:
     tasks = [asyncio.create_task(log_in(service, "anna@studio.example")) for _ in range(30)]
@@ -111,7 +111,7 @@ async def test_r19_many_guesses_at_one_account_at_once_are_blocked_with_the_seco
     assert len(slow.threads) == 10
 
 
-async def test_r19_a_login_that_was_shed_is_not_counted_as_a_failure(
+async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
     service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(_work: object) -> bool:
@@ -125,7 +125,7 @@ async def test_r19_a_login_that_was_shed_is_not_counted_as_a_failure(
     assert again.json()["status"] == "OK"
 
 
-async def test_r19_a_full_pool_turns_logins_away_before_anything_is_written(
+async def test_r_19_a_full_pool_turns_logins_away_before_anything_is_written(
     service: Service, anna: User, slow: SlowHashes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = begin(service, WAITING_MOST + EXCESS)

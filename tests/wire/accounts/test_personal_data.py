@@ -143,7 +143,7 @@ async def test_answers_move_to_another_master_key_like_every_secret(town: Town, 
         (b"nonsense\r\n\r\n", "Expected HTTP/"),
     ],
 )
-async def test_r27_one_that_fails_is_tried_again_later_and_later_and_recovers(
+async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     town: Town, anna: User, said: bytes, trouble: str
 ) -> None:
     well, town.shop.say = town.shop.say, lambda _: said
@@ -170,7 +170,7 @@ async def test_r27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     assert len(await town.service.house.data_desk.collect(anna.user_id)) == 4
 
 
-async def test_r27_one_that_never_answers_is_given_up_in_the_end(town: Town, anna: User) -> None:
+async def test_r_27_one_that_never_answers_is_given_up_in_the_end(town: Town, anna: User) -> None:
     town.shop.say = lambda _: BUSY
     request_id = await town.service.house.data_desk.ask(anna.user_id, OPERATOR)
     for _ in range(40):

@@ -10,7 +10,7 @@ from tests.support.processes import Node
 BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
 
-def test_a_log_that_was_changed_is_found_out_and_the_place_named(place: Place, gatehouse: CommandLine) -> None:
+def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(place: Place, gatehouse: CommandLine) -> None:
     with Node(data=place.data, environment=place.settings) as node:
         gatehouse("user", "create", *BOB)
         node.terminate()  # which seals what is there

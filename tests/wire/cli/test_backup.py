@@ -112,7 +112,7 @@ def test_a_backup_of_one_database_restores_to_the_other_and_back(
     assert len(after["audit_refusals"]) == 3
 
 
-def test_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
+def test_r_23_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
     place: Place, lived_in: CommandLine, tmp_path: Path
 ) -> None:
     """R-23."""
@@ -193,7 +193,9 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
     assert contents(place.url) == before
 
 
-def test_nothing_is_restored_under_a_running_service(place: Place, lived_in: CommandLine, tmp_path: Path) -> None:
+def test_r_23_nothing_is_restored_under_a_running_service(
+    place: Place, lived_in: CommandLine, tmp_path: Path
+) -> None:
     file = tmp_path / "backup.gz"
     lived_in("backup", file)
     before = contents(place.url)

@@ -105,7 +105,7 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(place: Place, sea
     assert gatehouse("export").count("sealed") >= 3
 
 
-def test_everything_is_sealed_anew_while_the_service_runs(place: Place, sealed: Path) -> None:
+def test_r_24_everything_is_sealed_anew_while_the_service_runs(place: Place, sealed: Path) -> None:
     """R-24: new key primary and old key previous, re-wrap, then the old key is taken away."""
     new = {MASTER: sealed.read_text().strip()}
     old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}

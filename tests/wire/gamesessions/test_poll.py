@@ -306,7 +306,7 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
     assert await service.house.storage.game_sessions.find(games[0].gsid, service.clock.now()) is not None
 
 
-async def test_r16_holding_many_polls_is_not_many_writes(service: Service) -> None:
+async def test_r_16_holding_many_polls_is_not_many_writes(service: Service) -> None:
     games = [await register(service) for _ in range(30)]
     writes = writes_of(service)
     polls = [game.polling() for game in games]

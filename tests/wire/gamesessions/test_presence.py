@@ -356,7 +356,7 @@ class Counted:
         await self._service.house.storage.game_sessions.seen(gsids, node, now)
 
 
-async def test_ws_08_r17_last_seen_moves_every_five_seconds_in_one_write_for_all(
+async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_all(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     games = [await register(service) for _ in range(3)]

@@ -17,7 +17,7 @@ def to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMP
     return Postman(store=storage.mail, carrier=carrier, sealing=masters(), clock=clock)
 
 
-async def test_r27_requests_are_answered_and_mail_is_queued_while_the_server_hangs(service: Service) -> None:
+async def test_r_27_requests_are_answered_and_mail_is_queued_while_the_server_hangs(service: Service) -> None:
     storage, clock, accepted = service.house.storage, service.clock, asyncio.Event()
     await storage.mail.queue([written(clock)], "")
     async with silent_server(accepted) as port:
@@ -31,7 +31,7 @@ async def test_r27_requests_are_answered_and_mail_is_queued_while_the_server_han
         await asyncio.gather(hanging, return_exceptions=True)
 
 
-async def test_r27_a_server_that_never_answers_is_left_and_the_mail_waits(
+async def test_r_27_a_server_that_never_answers_is_left_and_the_mail_waits(
     storage: Storage, clock: MovableClock
 ) -> None:
     await storage.mail.queue([written(clock)], "")
@@ -42,7 +42,7 @@ async def test_r27_a_server_that_never_answers_is_left_and_the_mail_waits(
     assert "127.0.0.1" in outstanding.trouble
 
 
-async def test_r27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mail_waits(
+async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mail_waits(
     storage: Storage, clock: MovableClock
 ) -> None:
     class Sleepy(Mailbox):
@@ -56,7 +56,7 @@ async def test_r27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mail
     assert (await storage.mail.waiting()).trouble == "no answer in time"
 
 
-async def test_r27_a_server_that_refuses_gets_the_mail_when_it_is_back(
+async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
     await storage.mail.queue([written(clock), written(clock)], "")
@@ -73,7 +73,7 @@ async def test_r27_a_server_that_refuses_gets_the_mail_when_it_is_back(
     assert (await storage.mail.waiting()).waiting == 0
 
 
-async def test_r27_of_two_nodes_one_delivers_each_mail(
+async def test_r_27_of_two_nodes_one_delivers_each_mail(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
     mails = [written(clock) for _ in range(15)]
@@ -83,7 +83,7 @@ async def test_r27_of_two_nodes_one_delivers_each_mail(
     assert len(mailbox.taken) == len({message["Message-ID"] for message in mailbox.taken}) == 15
 
 
-async def test_r27_a_mail_whose_node_died_is_delivered_by_another(
+async def test_r_27_a_mail_whose_node_died_is_delivered_by_another(
     storage: Storage, clock: MovableClock, mailbox: Mailbox
 ) -> None:
     await storage.mail.queue([written(clock)], "")

@@ -158,7 +158,7 @@ async def test_rfc_7009_wants_the_client_to_prove_itself(
 
 @pytest.mark.parametrize("kind", ["refresh_token", "access_token"])
 @pytest.mark.parametrize("wrong_by", [-3_600, 7_200])
-async def test_r10_what_was_revoked_while_the_clock_was_wrong_is_dead_when_it_is_right(
+async def test_r_10_what_was_revoked_while_the_clock_was_wrong_is_dead_when_it_is_right(
     service: Service, web: Relying, anna: User, kind: str, wrong_by: int
 ) -> None:
     tokens = await given(web, anna)

@@ -202,7 +202,7 @@ async def test_a_receiver_that_says_gone_is_stopped_at_once(town: Town) -> None:
     assert [entry["state"] for entry in await town.log(hook)] == ["given_up"]
 
 
-async def test_r27_a_receiver_that_never_answers_holds_up_no_other(town: Town) -> None:
+async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(town: Town) -> None:
     async with listening(Outsider(pause=asyncio.get_running_loop().create_future)) as dead:
         await town.hook(url=f"http://127.0.0.1:{dead.port}/")
         await town.hook()

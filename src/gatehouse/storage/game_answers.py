@@ -5,11 +5,9 @@ There too the account is held against a revocation under way until all is commit
 row of the session that changed.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import CTE, ColumnElement, Table, Text, Update, bindparam, func, insert, select, update
-from sqlalchemy.sql.dml import ReturningInsert
+from sqlalchemy import CTE, Text, Update, bindparam, func, select, update
 
 from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record
@@ -17,15 +15,13 @@ from gatehouse.gamesessions.model import State, Turn
 from gatehouse.storage.audit import record
 from gatehouse.storage.logins import STILL_GOOD, put_login, token_row
 from gatehouse.storage.notices import PLACE, spoken
-from gatehouse.storage.rows import columns_of
+from gatehouse.storage.row_if import entry_parameters, prefixed, recorded_if, row_if
 from gatehouse.storage.statements import Notice, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
-from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.gamesessions import game_sessions
 
 CHANNEL: Final = "game"  # the payload is the gsid
-ENTRY: Final = "entry_"  # before the names of the record's columns
-TOKEN: Final = "token_"  # noqa: S105 - and of the token's
+TOKEN: Final = "token_"  # noqa: S105 - before the names of the token's columns
 
 THIS: Final = game_sessions.c.gsid == bindparam("of")
 LASTS: Final = game_sessions.c.ends_at > bindparam("now")
@@ -66,23 +62,14 @@ def _if_still_good(change: Update) -> CTE:
     return change.where(held.c.user_id == bindparam("by")).cte("changed")
 
 
-def _row_if(there: CTE, table: Table, prefix: str) -> ReturningInsert[Any]:
-    """The parameters as a row of the table, if there is a row over there."""
-    values: list[ColumnElement[Any]] = [bindparam(f"{prefix}{column.name}", type_=column.type) for column in table.c]
-    made = insert(table).from_select(list(table.c), select(*values).select_from(there), include_defaults=False)
-    return made.returning(*table.primary_key)
-
-
 CONFIRM = Statement(_confirmed)
 CONFIRM_AT_ONCE = Statement(
     select(func.pg_notify(PLACE, bindparam("notice", type_=Text)).label("told")).select_from(
-        _row_if(_if_still_good(_confirmed), audit_events, ENTRY).cte("recorded")
+        recorded_if(_if_still_good(_confirmed)).cte("recorded")
     )
 )
 TAKE = Statement(_taken)
-TAKE_AT_ONCE = Statement(
-    _row_if(_row_if(_if_still_good(_taken), login_tokens, TOKEN).cte("kept"), audit_events, ENTRY)
-)
+TAKE_AT_ONCE = Statement(recorded_if(row_if(_if_still_good(_taken), login_tokens, TOKEN).cte("kept")))
 
 
 def confirm(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Record) -> Verb[bool]:
@@ -103,7 +90,7 @@ def confirm_at_once(gsid: str, now: int, *, user_id: str, rev: int, auth: str, e
         by_rev=rev,
         by_auth=auth,
         notice=spoken(Notice(CHANNEL, gsid)),
-        **_prefixed(ENTRY, columns_of(entry)),
+        **entry_parameters(entry),
     )
     return bool(told)
 
@@ -126,11 +113,7 @@ def take_at_once(gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Recor
         node=turn.node,
         by=login.user_id,
         by_rev=login.rev,
-        **_prefixed(TOKEN, token_row(login)),
-        **_prefixed(ENTRY, columns_of(entry)),
+        **prefixed(TOKEN, token_row(login)),
+        **entry_parameters(entry),
     )
     return bool(taken)
-
-
-def _prefixed(prefix: str, row: Mapping[str, object]) -> dict[str, object]:
-    return {f"{prefix}{name}": value for name, value in row.items()}

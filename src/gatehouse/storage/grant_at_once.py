@@ -5,20 +5,18 @@ against a revocation under way until the statement has committed, as in the verb
 """
 
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import CTE, Insert, Table, bindparam, cast, insert, select
+from sqlalchemy import CTE, bindparam, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from gatehouse.audit.model import Record
 from gatehouse.oauth.model import Grant
+from gatehouse.storage.row_if import entry_parameters, recorded_if, row_if
 from gatehouse.storage.rows import columns_of
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, users
-from gatehouse.storage.tables.audit import audit_events
 from gatehouse.storage.tables.oauth import consents, grants
-
-ENTRY: Final = "entry_"  # before the names of the record's columns
 
 
 def _still_good(*, in_session: bool, consented: bool) -> CTE:
@@ -36,16 +34,9 @@ def _still_good(*, in_session: bool, consented: bool) -> CTE:
     return held.with_for_update(read=True).cte("held")
 
 
-def _row_if(table: Table, there: CTE, prefix: str = "") -> Insert:
-    """The parameters as a row of the table, if there is a row over there."""
-    values: list[Any] = [bindparam(f"{prefix}{column.name}", type_=column.type) for column in table.c]
-    return insert(table).from_select(list(table.c), select(*values).select_from(there), include_defaults=False)
-
-
 def _begin(*, in_session: bool, consented: bool) -> Statement:
     held = _still_good(in_session=in_session, consented=consented)
-    made = _row_if(grants, held).returning(grants.c.grant_id).cte("made")
-    return Statement(_row_if(audit_events, made, ENTRY).returning(audit_events.c.record_id))
+    return Statement(recorded_if(row_if(held, grants).cte("made")))
 
 
 BEGIN: Final = {
@@ -55,5 +46,4 @@ BEGIN: Final = {
 
 
 def begin_at_once(grant: Grant, entry: Record, *, in_session: bool = False, consented: bool = False) -> Verb[bool]:
-    recorded = {f"{ENTRY}{name}": value for name, value in columns_of(entry).items()}
-    return bool((yield BEGIN[in_session, consented](**columns_of(grant), **recorded)))
+    return bool((yield BEGIN[in_session, consented](**columns_of(grant), **entry_parameters(entry))))

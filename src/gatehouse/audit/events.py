@@ -60,6 +60,7 @@ class Event(StrEnum):
     PASSKEY_SUSPECTED = "factor.passkey_suspected", "A passkey's counter went back: there may be a copy of it."
     ROLE_ASSIGNED = "role.assigned", "A role was given to a user."
     EMAIL_SECRET_MADE = "application.email_secret_made", "An application got a secret that shows it login e-mails."
+    EMAIL_SECRET_REVOKED = "application.email_secret_revoked", "A secret that showed login e-mails was taken back."
     APPLICATION_CREATED = "application.created", "An application was created."
     APPLICATION_CHANGED = "application.changed", "An application was changed."
     APPLICATION_REMOVED = "application.removed", "An application was removed; its keys and logins are refused."

@@ -23,7 +23,7 @@ from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.model.schema_version import Tally
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.model.service_token import EmailSecret, ServiceToken
 from gatehouse.permissions.model.user_record import UserRecord
 
 T = TypeVar("T")
@@ -64,6 +64,12 @@ class PermissionStore(Protocol):
 
     async def add_email_secret(self, application_id: int, digest: bytes, now: int, entry: Record) -> None:
         """Let whoever knows the secret see login e-mails of this application's users. Raises ApplicationNotFound."""
+
+    async def email_secrets(self, application_id: int) -> Sequence[EmailSecret]:
+        """Those of the application, the newest first."""
+
+    async def remove_email_secret(self, application_id: int, digest: bytes, entry: Record) -> bool:
+        """Nobody sees an address by it any more; False, and nothing kept, when it was gone already."""
 
     async def root_roles(self, application_id: int, user_id: str, now: int) -> Sequence[str]:
         """Names of the roles the user holds at the root of the application, expired ones left out."""

@@ -284,6 +284,13 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(studio: Ser
     secret = secret_on(await ada.post(f"{PAGE}/service_tokens/email_secret"))
     login = await studio.client.post("/proxy/api/login", json=asked | {"with_email": secret})
     assert login.json()["login"] == "pia@players.example"
+    page = await ada.get(f"{PAGE}/service_tokens")
+    (taken,) = re.findall(rf'href="({PAGE}/service_tokens/email_secret/[0-9a-f]+/revoke)"', page.text)
+    await ada.get(taken)
+    await ada.post(taken)
+    login = await studio.client.post("/proxy/api/login", json=asked | {"with_email": secret})
+    assert "login" not in login.json()
+    assert (await ada.get(taken)).status_code == 404
 
 
 async def test_clients_are_managed_by_who_may_save_and_reach_no_further(studio: Service, inside: Visitors) -> None:

@@ -11,7 +11,8 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.callers.service_jwts import Issued, ServiceTokens
 from gatehouse.permissions.commands.custom_keys import may_manage
-from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.errors import KeyNotFound
+from gatehouse.permissions.model.service_token import EmailSecret, ServiceToken
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.permissions.store import ApplicationStore, PermissionStore
@@ -52,6 +53,20 @@ class EmailSecrets:
         """The secret, which is never shown again; those made before stay good."""
         await may_manage(self._applications, actor, Operation.ADMINISTER, application_id)
         return await self.make(application_id, actor.origin)
+
+    async def list(self, actor: Actor, application_id: int) -> Sequence[EmailSecret]:
+        await may_manage(self._applications, actor, Operation.ADMINISTER, application_id)
+        return await self._store.email_secrets(application_id)
+
+    async def revoke(self, actor: Actor, application_id: int, ref: str) -> None:
+        """Raises KeyNotFound."""
+        found = [one for one in await self.list(actor, application_id) if one.ref == ref]
+        details = {"secret": ref}
+        entry = self._recorder.record(
+            Event.EMAIL_SECRET_REVOKED, actor.origin, subject=f"application {application_id}", details=details
+        )
+        if not found or not await self._store.remove_email_secret(application_id, found[0].digest, entry):
+            raise KeyNotFound
 
     async def make(self, application_id: int, origin: Origin) -> str:
         """The same by the hand of whoever runs the service."""

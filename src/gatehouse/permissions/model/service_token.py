@@ -4,6 +4,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmailSecret:
+    """A `with_email` secret of an application: what is left of it (R1)."""
+
+    digest: bytes
+    created_at: int
+
+    @property
+    def ref(self) -> str:
+        """What tells it from the application's others, and leads to nothing else."""
+        return self.digest.hex()[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceToken:
     jti: str
     application_id: int

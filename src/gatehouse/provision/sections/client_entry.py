@@ -1,7 +1,7 @@
 """What a file may say about an OAuth client (R7)."""
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -9,16 +9,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.model import ClaimSource, Client, ClientSecret, Profile, TokenSettings, Told
 from gatehouse.provision.given import GivenSecret
+from gatehouse.provision.sections.client_document import FIELDS
 from gatehouse.provision.sections.section import chosen
 
 Flag = bool | UnsetType | None
 Texts = tuple[str, ...] | UnsetType | None
-
-FIELDS: Final = (
-    *("name", "profile", "application_id", "redirect_hosts", "redirect_uris", "post_logout_uris", "scopes"),
-    *("origins", "backchannel_logout_uri", "jwks", "claims", "token_settings", "device_grant", "explain_errors"),
-    *("first_party", "may_exchange", "require_pkce", "public"),
-)
 
 
 class ClaimEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,21 +109,3 @@ def given_value(entry: ClientEntry, name: str) -> Any:  # noqa: ANN401 - whateve
             return {claim: written.source() for claim, written in claims.items()}
         case other:
             return other
-
-
-def written_tables(client: Client) -> dict[str, object]:
-    """The fields that are tables, as a file writes them."""
-    tokens = client.token_settings
-    return {
-        "jwks": dict(client.jwks),
-        "claims": {
-            claim: {"application_id": source.application_id, "told": source.told.value}
-            for claim, source in client.claims.items()
-        },
-        "token_settings": {
-            "id_token_signed_response_alg": tokens.id_token_alg.value,
-            "access_seconds": tokens.access_seconds,
-            "refresh_seconds": tokens.refresh_seconds,
-            "refresh_grace_seconds": tokens.refresh_grace_seconds,
-        },
-    }

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from msgspec import UNSET
 
@@ -12,18 +11,15 @@ from gatehouse.oauth.model import Client
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, AddClient, Change, ChangeClient, Note, Scope, State
+from gatehouse.provision.sections.client_document import FIELDS, open_document
 from gatehouse.provision.sections.client_entry import (
-    FIELDS,
     ClientEntry,
     FoundClient,
     WantedClient,
     merge,
-    written_tables,
 )
 from gatehouse.provision.sections.client_secrets import secrets_document, settled
 from gatehouse.provision.sections.section import Draft, Placed, Terms, Tools, few_at_a_time
-
-LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
 
 
 class ClientSection:
@@ -120,11 +116,3 @@ def removal(client: Client) -> Change:
 
 def document(client: Client, tools: Tools, *, secrets: bool) -> Document:
     return {**open_document(client), **(secrets_document(client, tools) if secrets else {})}
-
-
-def open_document(client: Client) -> Document:
-    """Without its secrets: applied, it keeps those there are."""
-    given = {name: getattr(client, name) for name in FIELDS}
-    given |= {name: list(given[name]) for name in LISTS} | {"profile": client.profile.value}
-    given |= written_tables(client)
-    return {"client_id": client.client_id, **given}

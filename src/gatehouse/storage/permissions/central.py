@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
@@ -10,6 +10,7 @@ from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.service_token import EmailSecret
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.applications import insert_application, reserve_id
@@ -46,6 +47,16 @@ EMAIL_SECRET = Statement(
     )
 )
 ADD_EMAIL_SECRET = Statement(insert(email_secrets))
+EMAIL_SECRETS = Statement(
+    select(email_secrets.c.digest, email_secrets.c.created_at)
+    .where(email_secrets.c.application_id == bindparam("application"))
+    .order_by(email_secrets.c.created_at.desc(), email_secrets.c.digest)
+)
+DROP_EMAIL_SECRET = Statement(
+    delete(email_secrets)
+    .where(email_secrets.c.application_id == bindparam("application"), email_secrets.c.digest == bindparam("digest"))
+    .returning(email_secrets.c.digest)
+)
 
 
 def install(application: Application, schema: ApplicationSchema, central_roles: Sequence[Role]) -> Verb[None]:
@@ -68,6 +79,17 @@ def add_email_secret(application_id: int, digest: bytes, now: int, entry: Record
         raise ApplicationNotFound
     yield ADD_EMAIL_SECRET(application_id=application_id, digest=digest, created_at=now)
     yield from record(entry)
+
+
+def all_email_secrets(application_id: int) -> Verb[Sequence[EmailSecret]]:
+    return [EmailSecret(**row._asdict()) for row in (yield EMAIL_SECRETS(application=application_id))]
+
+
+def remove_email_secret(application_id: int, digest: bytes, entry: Record) -> Verb[bool]:
+    if not (yield DROP_EMAIL_SECRET(application=application_id, digest=digest)):
+        return False
+    yield from record(entry)
+    return True
 
 
 def root_roles(application_id: int, user_id: str, now: int) -> Verb[Sequence[str]]:

@@ -12,9 +12,11 @@ from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.central import (
     add_email_secret,
+    all_email_secrets,
     install,
     knows_email_secret,
     login_section,
+    remove_email_secret,
     root_roles,
 )
 from gatehouse.storage.permissions.held import Cells, columns, end_of, held_of, records_in
@@ -147,6 +149,8 @@ class PermissionStorage(Stored):
     login_section = look(login_section)
     knows_email_secret = look(knows_email_secret)
     add_email_secret = act(add_email_secret)
+    email_secrets = look(all_email_secrets)
+    remove_email_secret = act(remove_email_secret)
     root_roles = look(root_roles)
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.permissions.commands.service_tokens import EmailSecrets, ManagedServiceTokens
 from gatehouse.permissions.errors import KeyNotFound
-from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.model.service_token import EmailSecret, ServiceToken
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.applications.shown_once import Secret, show_once
@@ -42,7 +42,16 @@ class ServiceTokensContext(PageContext):
     tokens: Sequence[ServiceToken]
     form: NewTokenForm
     usual_days: int
+    secrets: Sequence[EmailSecret]
     problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeSecretContext(PageContext):
+    template = "console/applications/revoke_secret.html"
+
+    head: ApplicationHead
+    secret: EmailSecret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +120,19 @@ class ServiceTokenScreens:
         secret = Secret(name="email_secret", tab=TAB, back=path_of(application_id, TAB), value=value)
         return show_once(self._desk, request, guest, model, secret)
 
+    async def ask_taking(self, request: Request, guest: Guest) -> Response:
+        model = guest.standing.opened(Operation.ADMINISTER)
+        secrets = await self._email_secrets.list(guest.actor, model.application.application_id)
+        found = next((one for one in secrets if one.ref == request.path_params["ref"]), None)
+        if found is None:
+            raise KeyNotFound
+        return self._desk.show(request, guest, HERE, RevokeSecretContext(head=head(guest, model, TAB), secret=found))
+
+    async def take_secret(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
+        application_id = request.path_params["application_id"]
+        await self._email_secrets.revoke(guest.actor, application_id, request.path_params["ref"])
+        return self._desk.done(path_of(application_id, TAB), "email_secret_revoked")
+
     async def _show(
         self, request: Request, guest: Guest, form: NewTokenForm, problem: Problem | None = None
     ) -> Response:
@@ -120,8 +142,16 @@ class ServiceTokenScreens:
         newest = sorted(tokens, key=lambda token: token.created_at, reverse=True)
         if problem is None and list_query(request).is_file:
             return csv_file(f"service-tokens-{application.application_id}", COLUMNS, newest)
+        secrets = (
+            () if application.removed else await self._email_secrets.list(guest.actor, application.application_id)
+        )
         context = ServiceTokensContext(
-            head=head(guest, model, TAB), tokens=newest, form=form, usual_days=self._usual_days, problem=problem
+            head=head(guest, model, TAB),
+            tokens=newest,
+            form=form,
+            usual_days=self._usual_days,
+            secrets=secrets,
+            problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
 
@@ -132,6 +162,8 @@ class ServiceTokenScreens:
             desk.posted(path, NewTokenForm, self.issue, again=self.issue_again, fresh=True),
             desk.shown(f"{path}/email_secret", self.list),
             desk.posted(f"{path}/email_secret", Guarded, self.make_email_secret, fresh=True),
+            desk.shown(f"{path}/email_secret/{{ref}}/revoke", self.ask_taking, fresh=True),
+            desk.posted(f"{path}/email_secret/{{ref}}/revoke", Guarded, self.take_secret, fresh=True),
             desk.shown(f"{path}/{{jti}}/revoke", self.ask_revoking, fresh=True),
             desk.posted(f"{path}/{{jti}}/revoke", Guarded, self.revoke, fresh=True),
         ]

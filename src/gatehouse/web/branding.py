@@ -76,22 +76,21 @@ class Shades:
 
 def on_light(accent: Colour) -> Shades:
     link = apart(accent, LIGHT_GROUNDS, least=TEXT, towards=BLACK)
-    button = apart(accent, (WHITE,), least=TEXT, towards=BLACK)
-    return Shades(
-        link=link,
-        link_hover=link.mixed(BLACK, DEEPER),
-        button=button,
-        button_hover=button.mixed(BLACK, DEEPER),
-    )
+    return shaded(link, apart(accent, (WHITE,), least=TEXT, towards=BLACK), pointed=BLACK)
 
 
 def on_dark(accent: Colour) -> Shades:
     """A button there is dark enough for white words and light enough to be seen."""
-    link = apart(accent, DARK_GROUNDS, least=TEXT, towards=WHITE)
-    button = apart(apart(accent, (WHITE,), least=TEXT, towards=BLACK), DARK_GROUNDS[:2], least=SHAPE, towards=WHITE)
+    dark = apart(accent, (WHITE,), least=TEXT, towards=BLACK)
+    button = apart(dark, DARK_GROUNDS[:2], least=SHAPE, towards=WHITE)
+    return shaded(apart(accent, DARK_GROUNDS, least=TEXT, towards=WHITE), button, pointed=WHITE)
+
+
+def shaded(link: Colour, button: Colour, *, pointed: Colour) -> Shades:
+    """`pointed`: what a link comes nearer to under the pointer; a button is darker there in any case."""
     return Shades(
         link=link,
-        link_hover=link.mixed(WHITE, DEEPER),
+        link_hover=link.mixed(pointed, DEEPER),
         button=button,
         button_hover=button.mixed(BLACK, DEEPER),
     )

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import pytest
 from sqlalchemy import bindparam, update
 
 from gatehouse.audit.events import Event
@@ -12,6 +13,7 @@ from gatehouse.permissions.model.scope import Scope
 from gatehouse.storage.audit import record
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
+from gatehouse.web.console import activity
 from tests.support.builders import NOW
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, Visitors
 from tests.support.permission_builders import becoming
@@ -100,11 +102,12 @@ async def fill(studio: Service, number: int) -> None:
 
 
 async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anything(
-    studio: Service, inside: Visitors
+    studio: Service, inside: Visitors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await change_project(inside, ADA, "By Ada")
     olga, pia = await inside(OLGA), await inside(PIA)
     page = (await olga.get(LOG)).text
+    assert "this is about the first" not in page
     assert "By Ada" in page
     assert "An application was created" in page
     assert "signed in" not in page
@@ -113,6 +116,8 @@ async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anythi
     signed_in = (await studio.house.storage.audit.newest(1, PIA, "session.opened"))[0]
     assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 403
     assert (await pia.get(LOG)).status_code == 403
+    monkeypatch.setattr(activity, "SUBJECTS_MOST", 2)
+    assert "this is about the first 2" in (await olga.get(LOG)).text
 
 
 async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_of_its_schemas_and_groups(

@@ -1,18 +1,10 @@
 """What screens offer to choose from: people by what one remembers of them, applications by name."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from gatehouse.admin.model.names import NamedPerson
+from gatehouse.admin.model.names import NamedApplication, NamedPerson
 from gatehouse.admin.model.sight import Sight
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedApplication:
-    application_id: int
-    name: str
-    project_id: str = ""
 
 
 class FindingStore(Protocol):

@@ -1,4 +1,4 @@
-"""Whom ids mean, for screens that speak of people."""
+"""Whom and what ids mean, for screens that speak of people and applications."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +12,12 @@ class NamedPerson:
     user_id: str
     nick: str
     login: str  # "" for a service account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedApplication:
+    application_id: int
+    name: str
 
 
 class NameStore(Protocol):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from gatehouse.admin.model.names import NamedApplication
 from gatehouse.admin.model.paging import Page, Wanted
 from gatehouse.audit.model import Record
 
@@ -89,12 +90,6 @@ class Written:
     roles: Sequence[WrittenRole]
     entries: Sequence[WrittenEntries]
     groups: Sequence[ListedIn]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedApplication:
-    application_id: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gatehouse.admin.model.names import NamedApplication
 from gatehouse.admin.model.paging import Page, Wanted
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.role import ConditionMode
@@ -39,13 +40,6 @@ class RoleLine:
     user_limit: int
     holders: int  # people it is assigned to now, anywhere in the application
     readable: bool  # whether whoever asks may see more than name and description
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedApplication:
-    application_id: int
-    name: str
-    project_id: str | None
 
 
 class RoleListStore(Protocol):

@@ -5,8 +5,7 @@ from typing import Final
 
 from sqlalchemy import Boolean, ColumnElement, bindparam, func, or_, select
 
-from gatehouse.admin.model.finding import NamedApplication
-from gatehouse.admin.model.names import NamedPerson
+from gatehouse.admin.model.names import NamedApplication, NamedPerson
 from gatehouse.admin.model.sight import Sight
 from gatehouse.storage.admin.searching import beginning, begins
 from gatehouse.storage.runner import Stored, survey
@@ -37,7 +36,7 @@ NAMES = Statement(
     )
 )
 SEEN = Statement(
-    select(applications.c.application_id, applications.c.name, applications.c.project_id)
+    select(applications.c.application_id, applications.c.name)
     .where(
         applications.c.removed.is_(False),
         or_(
@@ -75,10 +74,7 @@ def seen(sight: Sight, limit: int) -> Verb[Sequence[NamedApplication]]:
         projects=sorted(sight.projects | sight.managed),
         most=limit,
     )
-    return [
-        NamedApplication(application_id=row.application_id, name=row.name, project_id=row.project_id or "")
-        for row in rows
-    ]
+    return [NamedApplication(application_id=row.application_id, name=row.name) for row in rows]
 
 
 class FindingStorage(Stored):

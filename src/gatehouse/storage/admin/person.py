@@ -6,10 +6,10 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, ColumnElement, Select, Table, Text, and_, bindparam, func, or_, select
 
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
+from gatehouse.admin.model.names import NamedApplication
 from gatehouse.admin.model.paging import Page, Wanted
 from gatehouse.admin.model.people import (
     ListedIn,
-    NamedApplication,
     PersonBreaks,
     Side,
     Standing,

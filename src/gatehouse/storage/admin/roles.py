@@ -6,8 +6,9 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Boolean, bindparam, distinct, func, or_, select
 
+from gatehouse.admin.model.names import NamedApplication
 from gatehouse.admin.model.paging import Page, Wanted
-from gatehouse.admin.model.roles import NamedApplication, RoleLine, RoleSight
+from gatehouse.admin.model.roles import RoleLine, RoleSight
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.storage.admin.searching import Listing, found_in
@@ -51,7 +52,7 @@ LINES = Listing(
     counted=select(func.count().label("total")).select_from(roles).join(applications, _WHERE[0]).where(*_WHERE[1:]),
 )
 APPLICATIONS = Statement(
-    select(applications.c.application_id, applications.c.name, applications.c.project_id)
+    select(applications.c.application_id, applications.c.name)
     .where(applications.c.removed.is_(False), or_(_ALL, OneOfNumbers(applications.c.application_id, "applications")))
     .order_by(applications.c.name, applications.c.application_id)
     .limit(APPLICATIONS_MOST)

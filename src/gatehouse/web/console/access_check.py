@@ -8,8 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.finding import NamedApplication
-from gatehouse.admin.model.names import NamedPerson, NameStore
+from gatehouse.admin.model.names import NamedApplication, NamedPerson, NameStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.documents.rules import leaves
 from gatehouse.permissions.errors import Malformed

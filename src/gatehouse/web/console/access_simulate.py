@@ -8,8 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.finding import NamedApplication
-from gatehouse.admin.model.names import NamedPerson
+from gatehouse.admin.model.names import NamedApplication, NamedPerson
 from gatehouse.permissions.commands.app_schemas import RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft
 from gatehouse.permissions.commands.memberships import MembershipDraft

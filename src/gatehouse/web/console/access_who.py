@@ -9,8 +9,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.finding import FindingStore, NamedApplication
-from gatehouse.admin.model.names import NameStore
+from gatehouse.admin.model.finding import FindingStore
+from gatehouse.admin.model.names import NamedApplication, NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.evaluation.gathering import SourceKind

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.activity import FOREVER, PAGE, SUBJECTS_MOST, Activity, ActivityStore, Looked, Spot
-from gatehouse.admin.model.finding import FindingStore, NamedApplication
-from gatehouse.admin.model.names import NameStore
+from gatehouse.admin.model.finding import FindingStore
+from gatehouse.admin.model.names import NamedApplication, NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST, SEARCH_LONGEST
 from gatehouse.audit.chain import is_authentic, keeps_its_commitment
 from gatehouse.audit.events import Event
@@ -99,6 +99,7 @@ class ActivityContext(PageContext):
     kept: str  # the filter, as the query of an address
     older: str  # the address of what is older; empty when that is all
     examined: bool
+    cut_at: int  # of so many things only, of more that he may see; 0 when it is about all of them
     is_filtered: bool
     administers: bool
     groups: Sequence[str]
@@ -138,6 +139,7 @@ class ActivityScreens:
             kept=kept(query),
             older=f"?{kept(query)}after={written(found.after)}" if found.after else "",
             examined=found.examined,
+            cut_at=SUBJECTS_MOST if len(looked.subjects or ()) >= SUBJECTS_MOST else 0,
             is_filtered=bool(kept(query)),
             administers=guest.rights.administers,
             groups=GROUPS,

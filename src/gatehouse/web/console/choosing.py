@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.admin.model.finding import FindingStore, NamedApplication
-from gatehouse.admin.model.names import NamedPerson
+from gatehouse.admin.model.finding import FindingStore
+from gatehouse.admin.model.names import NamedApplication, NamedPerson
 from gatehouse.permissions.documents.grammar import USER_ID
 from gatehouse.web.console.desk import Guest
 from gatehouse.web.pages.contexts import PageContext

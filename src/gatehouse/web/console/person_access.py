@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.admin.holding import HeldLine, HeldScope, held_scopes
-from gatehouse.admin.model.people import NamedApplication, Written, WrittenRole
+from gatehouse.admin.model.names import NamedApplication
+from gatehouse.admin.model.people import Written, WrittenRole
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.web.console.desk import Guest

@@ -8,9 +8,9 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.names import NamedPerson
+from gatehouse.admin.model.names import NamedApplication, NamedPerson
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.roles import NamedApplication, RoleLine, RoleListStore, RoleSight
+from gatehouse.admin.model.roles import RoleLine, RoleListStore, RoleSight
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.desk import Visit
 from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import Unavailable
@@ -20,6 +20,7 @@ from gatehouse.storage.notices import LOOK_AGAIN
 from gatehouse.storage.opening import open_storage
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.statements import Notice, Statement, Verb
+from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import installation
 from tests.conformance import test_accounts
 from tests.support.builders import a_record, a_user
@@ -35,6 +36,7 @@ from tests.support.tcp_proxy import without_endings
 LOCK: Final = 7
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
 WAIT_FOR_LOCK = Statement(select(func.pg_advisory_xact_lock(LOCK).label("locked")))
+COUNT_TWO = Statement(select(func.count().label("number")).select_from(installation.join(users, true())))
 INSERT_FACT = Statement(insert(installation).on_conflict_do_nothing().returning(installation.c.name))
 PROMISES: Final = {name: promise for name, promise in vars(test_accounts).items() if name.startswith("test_")}
 
@@ -155,6 +157,27 @@ async def test_a_connection_that_comes_back_brings_no_transaction_along(migrated
         assert await storage.runner.act(partial(note_once, "whole")) == "at once"
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
         assert await holder.fetchval("SELECT value FROM installation WHERE name = 'whole'") == "1"
+
+
+def look_at_two() -> Verb[int]:
+    (row,) = yield COUNT_TWO()
+    return row.number  # type: ignore[no-any-return]
+
+
+async def test_a_read_that_is_the_victim_of_a_deadlock_is_repeated(migrated_postgres_url: str) -> None:
+    async with (
+        session(migrated_postgres_url) as other,
+        session(migrated_postgres_url) as watcher,
+        open_storage(migrated_postgres_url, migrate=False) as storage,
+    ):
+        await other.execute("SET deadlock_timeout = '20s'")  # so that not this one is the victim
+        for read in (storage.runner.look, storage.runner.survey):
+            async with other.transaction():
+                await other.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+                reading = asyncio.create_task(read(look_at_two))  # has installation, and wants users
+                await until_somebody_waits(watcher)
+                await other.execute("LOCK TABLE installation IN ACCESS EXCLUSIVE MODE")
+            assert await reading == 0
 
 
 @pytest.fixture

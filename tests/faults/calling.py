@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random  # noqa: TID251 - a run is repeated by its seed, and nothing here is a secret
 from typing import Any, Final
 
@@ -204,10 +204,6 @@ async def both(client: Client, ask: Ask) -> list[Reply]:
 async def on_all_nodes(client: Client, ask: Ask) -> list[Reply]:
     """The same of every node at once."""
     return list(await asyncio.gather(*(client.ask(ask, node=place) for place in range(len(client.crew.nodes)))))
-
-
-def fresh(ask: Ask, **changes: Any) -> Ask:
-    return replace(ask, **changes)
 
 
 def addresses(nodes: Sequence[Node]) -> list[str]:

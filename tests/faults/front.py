@@ -10,7 +10,7 @@ from tests.support.processes import LOOPBACK, Node
 from tests.support.rawhttp import exchange
 
 CHECK_SECONDS: Final = 0.1
-FALL: Final = 3  # checks that must fail until a node is asked no more
+FALL: Final = 2  # checks that must fail until a node is asked no more
 READY: Final = b"GET /readyz HTTP/1.1\r\nHost: gatehouse.example\r\n\r\n"
 BAD_GATEWAY: Final = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -24,12 +24,18 @@ class Front:
         self._ports = [node.port for node in nodes]
         self._failed: Counter[int] = Counter()
         self._turn = 0
+        self._carrying: set[asyncio.Task[None] | None] = set()
+        self._over = False
 
     async def watch(self) -> None:
-        while True:
-            for port in self._ports:
-                await self._check(port)
+        while not self._over:
+            await asyncio.gather(*(self._check(port) for port in self._ports))
             await asyncio.sleep(CHECK_SECONDS)
+
+    async def close(self) -> None:
+        """Until whatever is under way has ended."""
+        self._over = True
+        await asyncio.gather(*(task for task in self._carrying if task is not None), return_exceptions=True)
 
     async def _check(self, port: int) -> None:
         try:
@@ -43,17 +49,19 @@ class Front:
             self.ready.discard(port)
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._carrying.add(asyncio.current_task())
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
             request = closing(head) + await reader.readexactly(length_of(head))
             writer.write(await self._answer(request))
             await writer.drain()
         writer.close()
+        self._carrying.discard(asyncio.current_task())
 
     async def _answer(self, request: bytes) -> bytes:
         """From the first that lets itself be reached: where nobody listens nothing was sent."""
         self._turn += 1
-        ports = sorted(self.ready)
+        ports = sorted(self.ready) or self._ports  # where nobody says he is, everybody is tried
         for number in range(len(ports)):
             port = ports[(self._turn + number) % len(ports)]
             with suppress(ConnectionRefusedError):
@@ -92,6 +100,6 @@ async def in_front_of(nodes: Sequence[Node]) -> AsyncIterator[Front]:
     try:
         yield front
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
         server.close()
+        await front.close()
+        await watching

@@ -5,7 +5,7 @@ HTTP here, a simulation elsewhere. An answer that did not come, or that blames t
 operation may have happened, may happen yet, or never.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from math import inf
 from pathlib import Path
@@ -82,7 +82,6 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 History = Sequence[Operation]
-Checker = Callable[[History], list[str]]  # what is wrong; nothing, where nothing is
 
 
 def of(history: Iterable[Operation], *acts: Act) -> list[Operation]:

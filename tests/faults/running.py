@@ -196,9 +196,8 @@ async def wrong(place: Place, workloads: Sequence[Workload], run: Run) -> list[s
     async with house_of(place.aftermath_url or place.url, place.data) as house:
         records = [Recorded(event=one.event, request_id=one.request_id) for one in await audit_log(house)]
         rows = await whole_database(house.storage)
-        about_workloads = [problem for one in workloads for problem in await one.problems(history, house, rows)]
     return [
-        *about_workloads,
+        *(problem for one in workloads for problem in one.problems(history, rows)),
         *no_answer_blames_the_code(history),
         *i8_one_record_for_each_change(history, records),
         *i12_nothing_succeeds_without_what_it_needs(history),

@@ -20,12 +20,13 @@ OTHERS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND pi
 
 
 async def bite(other: Any, chance: Random) -> None:
-    """Hold some rows or a whole table for a moment; of a deadlock with us we are as good a victim as they."""
+    """Hold some rows or a whole table for a moment; of a deadlock the one who looks first is the victim."""
+    await other.execute(f"SET deadlock_timeout = '{chance.choice(('200ms', '20s'))}'")
     tables = chance.sample([table.name for table in metadata.sorted_tables], TAKEN_AT_ONCE)
     try:
         async with other.transaction():
             for table in tables:
-                if chance.random() < 0.3:
+                if chance.random() < 0.5:
                     await other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
                 else:
                     await other.execute(f"SELECT * FROM {table} ORDER BY random() LIMIT 50 FOR UPDATE")  # noqa: S608
@@ -41,7 +42,6 @@ async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_doubl
 
     async def lock(run: Run) -> None:
         async with session(installed_postgres_url) as other:
-            await other.execute("SET deadlock_timeout = '200ms'")
             await other.execute("SET lock_timeout = '3s'")
             for number in run.rounds():
                 if number == 2:  # from then on

@@ -26,7 +26,7 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
             await until_ready(run.front, node.port)
         await run.progress(30)
 
-    leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "2"}  # the proxy notices within less
+    leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # the proxy notices within less
     place = Place(url=installed_postgres_url, data=tmp_path, settings=leaving, front=in_front_of)
     run = await under_load(place, [*usual(), Games()], restart, ledger)
     failed = [one for one in run.crew.recorder.operations if one.result is Result.INFO and one.op is not Act.DELIVER]

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.app.house import House
 from tests.faults.calling import Ask, Client, Crew
 from tests.faults.history import Act, History
 from tests.faults.invariants.answers import answers_come_within
@@ -56,7 +55,7 @@ class Doors:
     async def last(self, crew: Crew) -> None:
         """Nothing is left."""
 
-    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+    def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         knocks = [one for one in history if one.op is Act.OPEN]
         asked = [one for one in history if one.op is not Act.DELIVER]
         return [

@@ -5,7 +5,7 @@ broken connections are dropped, and new ones find the primary.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -80,14 +80,9 @@ class PostgresRunner:
         return cls(pool, limits, listen_url or url, histories)
 
     async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002 - every statement waits
-        for _ in range(ATTEMPTS):
-            try:
-                if at_once is not None:
-                    return await self._act_at_once(at_once())
-                return await self._transact(make())
-            except AGAIN as error:
-                again = error
-        raise Unavailable(f"gave up after {ATTEMPTS} attempts: {again}")
+        if at_once is not None:
+            return await until_it_serializes(lambda: self._act_at_once(at_once()))
+        return await until_it_serializes(lambda: self._transact(make()))
 
     async def _act_at_once(self, verb: Verb[T]) -> T:
         """The first statement by itself, which is committed with its answer; a transaction for what may follow."""
@@ -106,7 +101,7 @@ class PostgresRunner:
             return await drive_async(verb, partial(execute, connection), answer=answer)
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
-        return await drive_async(make(), self._ask)
+        return await until_it_serializes(lambda: drive_async(make(), self._ask))
 
     async def _ask(self, step: Step) -> list[Row]:
         """One statement by itself, for whoever else asks it too."""
@@ -127,11 +122,14 @@ class PostgresRunner:
         return None
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
+        return await until_it_serializes(lambda: self._survey(make()))
+
+    async def _survey(self, verb: Verb[T]) -> T:
         async with (
             self._connection() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            return await drive_async(make(), partial(execute, connection))
+            return await drive_async(verb, partial(execute, connection))
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
@@ -225,6 +223,16 @@ class Histories:
         if self._noting is not None:
             self._noting.cancel()
             await asyncio.gather(self._noting, return_exceptions=True)
+
+
+async def until_it_serializes(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Reads can fail to, too: where every transaction is serializable, or as the victim of a deadlock."""
+    for _ in range(ATTEMPTS):
+        try:
+            return await attempt()
+        except AGAIN as error:
+            again = error
+    raise Unavailable(f"gave up after {ATTEMPTS} attempts: {again}")
 
 
 async def leave_as_it_is(connection: object) -> None:

@@ -1,7 +1,7 @@
 """Things that work once: codes, refresh tokens, the answer to a game, a one-time password (I1, I2, I4)."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from tests.faults.history import Act, History, Operation, Result, by_key, of, told
 
@@ -81,12 +81,4 @@ def i15_nothing_outlives_its_end(history: History, seconds: float) -> list[str]:
         f"I15: redeemed {one.t0 - issued[one.key].t1:.1f} seconds after it was issued: {told(one)}"
         for one in of(history, Act.REDEEM)
         if one.ok and one.key in issued and one.t0 - issued[one.key].t1 > seconds
-    ]
-
-
-def i1_a_code_stays_consumed(history: History, tried_again: Iterable[Operation]) -> list[str]:
-    """Once redeemed it is refused for good, by whatever stands there after a restart or a promotion."""
-    spent = {one.key for one in of(history, Act.REDEEM) if one.ok}
-    return [
-        f"I1: a code was redeemed before and now: {told(one)}" for one in tried_again if one.ok and one.key in spent
     ]

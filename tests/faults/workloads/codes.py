@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Final
 
-from gatehouse.app.house import House
 from tests.faults.calling import Client, Crew, Reply, until_over
 from tests.faults.history import Act, History
 from tests.faults.invariants.once import (
@@ -88,7 +87,7 @@ class Codes:
         for token in reversed(self._tokens):
             await client.ask(refreshing(self._relying, token, op=Act.LAST_TRY))
 
-    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - told all by it
+    def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return [
             *i1_a_code_is_consumed_at_most_once(history),
             *i2_a_family_has_one_live_token_and_after_reuse_none(history),

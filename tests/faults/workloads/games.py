@@ -6,7 +6,6 @@ from typing import Final
 
 import httpx2
 
-from gatehouse.app.house import House
 from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
 from tests.faults.history import Act, History, Result
 from tests.faults.invariants.once import i4_an_answer_is_delivered_once_and_never_lost
@@ -56,7 +55,7 @@ class Games:
     async def last(self, crew: Crew) -> None:
         """Nothing: a session lives for two minutes, and each game asked until it was told."""
 
-    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+    def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return i4_an_answer_is_delivered_once_and_never_lost(history)
 
 

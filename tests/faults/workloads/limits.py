@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import httpx2
 
-from gatehouse.app.house import House
 from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
 from tests.faults.history import Act, History, Result, of
 from tests.faults.invariants.registers import i6_every_record_is_linearizable
 from tests.faults.invariants.sets import (
+    UNKNOWN,
     i5_limits_are_never_exceeded,
     i5_names_are_unique,
     i7_every_acknowledged_element_is_there,
@@ -29,7 +29,6 @@ KEYS, MEMBERS, SEATS, PROJECTS, NAME = "keys", "members", "seats", "projects", "
 MOST: Final = {KEYS: 2, MEMBERS: 100, SEATS: 3, PROJECTS: 3, NAME: 1}
 SEATED: Final = 12  # people who want one of the seats
 SAMPLE_SECONDS: Final = 0.05
-UNKNOWN: Final = "?"
 
 
 class Limits:
@@ -195,7 +194,7 @@ class Limits:
                 node=node,
             )
 
-    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - rows have it all
+    def problems(self, history: History, rows: Rows) -> list[str]:
         keys = [str(row.key_id) for row in rows["access_keys"] if row.application_id == self._keyed]
         found = {f"{KEYS}:{self._keyed}": keys}
         for who in self._publishers:

@@ -7,7 +7,6 @@ from typing import Final
 import httpx2
 import pyotp
 
-from gatehouse.app.house import House
 from gatehouse.app.people import people
 from tests.faults.calling import Ask, Client, Crew, Heard, error_of, until_over
 from tests.faults.history import Act, History, Result
@@ -80,7 +79,7 @@ class Logins:
     async def last(self, crew: Crew) -> None:
         """Nothing: what was spent and counted is in the history."""
 
-    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+    def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return [*a_secret_is_spent_at_most_once(history), *i5_limits_are_never_exceeded(history, {GUESSES: FREE})]
 
 

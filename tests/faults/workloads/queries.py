@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import httpx2
 
-from gatehouse.app.house import House
 from gatehouse.permissions.model.scope import ROOT
 from tests.faults.calling import Ask, Client, Crew, Heard, both, error_of, on_all_nodes
 from tests.faults.history import Act, History, Result
@@ -64,7 +63,7 @@ class Queries:
     async def last(self, crew: Crew) -> None:
         await both(crew.client("queries, at the end"), self._asking(0))
 
-    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+    def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return i6_every_record_is_linearizable([one for one in history if one.key == f"{RULE}:{self._asked}"])
 
 

@@ -106,7 +106,7 @@ class Registers:
             for reply in await both(client, record.reading(self._owner)):
                 crew.recorder.write(found(record.key, "in the end", reply.operation.version))
 
-    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells
+    def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         keys = {record.key for record in self._records}
         about = [one for one in history if one.key in keys]
         return [*i6_every_record_is_linearizable(about), *i6_versions_grow_by_one(about)]

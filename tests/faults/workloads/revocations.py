@@ -1,13 +1,12 @@
 """W5: what is ended on one node is ended on all: accounts, sign-ins, keys, service accounts, rights; with probes."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final
 
 import httpx2
 
-from gatehouse.app.house import House
 from tests.faults.calling import Ask, Client, Crew, Heard, both, error_of, until_over
 from tests.faults.history import Act, History, Operation, Result
 from tests.faults.invariants.lasting import i3_what_was_ended_stays_ended, i11_what_was_not_ended_goes_on
@@ -74,7 +73,7 @@ class Revocations:
             return
         key = f"grant:{next(self._numbers)}"
         ask = redeeming(self._relying, code, op=Act.BEGIN, repeatable=False)
-        reply = await client.ask(renamed(ask, key))
+        reply = await client.ask(replace(ask, key=key))
         if not reply.ok:
             return
         headers = {"Authorization": f"Bearer {reply.json['access_token']}"}
@@ -232,23 +231,12 @@ class Revocations:
         for who in self._given:
             await both(client, self._holding(f"right:{who.user_id}", who))
 
-    async def problems(self, history: History, house: House, rows: Rows) -> list[str]:  # noqa: ARG002 - rows have it all
+    def problems(self, history: History, rows: Rows) -> list[str]:
         return [
             *i3_what_was_ended_stays_ended(history),
             *i11_what_was_not_ended_goes_on(history),
             *i10_roles_are_whole(rows),
         ]
-
-
-def renamed(ask: Ask, key: str) -> Ask:
-    return Ask(
-        op=ask.op,
-        key=key,
-        path=ask.path,
-        judge=ask.judge,
-        request=ask.request,
-        repeatable=ask.repeatable,
-    )
 
 
 def kicks(answer: httpx2.Response) -> Heard:

@@ -17,12 +17,13 @@ SEED ?=
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 BENCH := $(VENV)/.bench
+RELEASE := $(VENV)/.release
 SOURCES := $(shell find src clients/python clients/sample_game -not -path '*__pycache__*')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run demo install install-dev test test-fast test-deps faults fuzz adversarial bench check format screenshots docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast test-deps faults fuzz adversarial release-check bench check format screenshots docs-reference lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,8 +55,11 @@ faults: test-deps ## the fault tests for long: LASTING=300 seconds and ROUNDS=20
 fuzz: test-deps ## input nobody thought of, for hours: 50 times what the tests try, new each time (FACTOR=50, SEED=…)
 	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(BIN)/pytest tests/fuzz
 
-adversarial: test-deps ## whether the time of an answer tells known accounts, or a secret (minutes, on a quiet machine)
-	$(BIN)/pytest tests/adversarial/timing.py
+adversarial: test-deps ## the figures of the security checklist about time and volume, and their bounds (an hour, on a quiet machine)
+	$(BIN)/pytest tests/adversarial/figures.py tests/adversarial/timing.py
+
+release-check: $(RELEASE) ## build, install, start and audit what would be released; dist/ gets it with its bill of materials
+	@$(BIN)/python tools/release_check.py
 
 bench: $(BENCH) ## how fast and how heavy it is; kept in bench/results/ (PARTS="growth cores" measures only those)
 	@$(BIN)/python -m bench.run $(PARTS)
@@ -81,6 +85,7 @@ lock: ## write the lock files anew; UPGRADE=1 takes the newest of everything (ne
 	$(UV) $(LOCK) -o requirements.txt
 	$(UV) $(LOCK) --group dev -o requirements-dev.txt
 	$(UV) $(LOCK) --group dev --group bench -o requirements-bench.txt
+	$(UV) $(LOCK) --group dev --group release -o requirements-release.txt
 	for place in tests/interop/clients bench/django_oauth_toolkit; do \
 		(cd $$place && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt) || exit 1; done
 
@@ -109,4 +114,8 @@ $(DEVELOPMENT): requirements-dev.txt pyproject.toml | $(BIN)/pip
 
 $(BENCH): requirements-bench.txt | $(DEVELOPMENT)
 	$(PIP) install --require-hashes -r requirements-bench.txt
+	@touch $@
+
+$(RELEASE): requirements-release.txt | $(DEVELOPMENT)
+	$(PIP) install --require-hashes -r requirements-release.txt
 	@touch $@

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from gatehouse import __version__
 from gatehouse.kernel.errors import GatehouseError
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -59,5 +60,6 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gatehouse", message="%(prog)s %(version)s")
 def main() -> None:
     """Gatehouse: single sign-on, game login and permissions."""

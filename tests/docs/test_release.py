@@ -1,0 +1,70 @@
+"""The quick parts of `make release-check`, and that it can see."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from tools import release_check
+from tools.release_check import NotReady, check_imports, check_licences, check_wheel, judged, pins
+
+WHOLE = (
+    *("gatehouse/py.typed", "gatehouse/web/templates/a.html", "gatehouse/web/locales/en.toml"),
+    *("gatehouse/web/locales/de.toml", "gatehouse/web/static/a.css", "gatehouse-1.dist-info/licenses/LICENSE"),
+)
+
+
+def a_wheel(at: Path, *names: str) -> Path:
+    with zipfile.ZipFile(at / "gatehouse-1-py3-none-any.whl", "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+    return at / "gatehouse-1-py3-none-any.whl"
+
+
+def test_op_10_every_dependency_is_declared_imported_and_of_an_allowed_licence() -> None:
+    assert "each imported" in check_imports()
+    assert "every licence allowed" in check_licences()
+
+
+def test_op_10_a_dependency_nobody_imports_or_declares_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_check, "declared", lambda: {"click", "leftover"})
+    with pytest.raises(NotReady, match=r"never imported: \['leftover'\].*'msgspec'"):
+        check_imports()
+
+
+def test_op_10_a_licence_nobody_allowed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_check, "ALLOWED", ("MIT",))
+    with pytest.raises(NotReady, match="cryptography"):
+        check_licences()
+
+
+def test_op_10_a_requirement_without_hashes_is_told(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("click==8.5.1\n")
+    with pytest.raises(NotReady, match="not a pin with hashes"):
+        pins(tmp_path / "requirements.txt")
+
+
+def test_op_10_a_wheel_has_what_belongs_there_and_nothing_else(tmp_path: Path) -> None:
+    assert "nothing that does not belong" in check_wheel(a_wheel(tmp_path, *WHOLE))
+    for stray in ("tests/test_a.py", "gatehouse/tests/test_a.py", "gatehouse/data/gatehouse.db", "other/a.py"):
+        with pytest.raises(NotReady, match=stray.rpartition("/")[2]):
+            check_wheel(a_wheel(tmp_path, *WHOLE, stray))
+    for name in WHOLE:
+        with pytest.raises(NotReady, match="lacks"):
+            check_wheel(a_wheel(tmp_path, *(other for other in WHOLE if other != name)))
+
+
+@pytest.mark.parametrize("report", ["", "no JSON", "{}", '{"dependencies": [{"name": "click", "skip_reason": "?"}]}'])
+def test_op_10_no_answer_is_no_audit(report: str) -> None:
+    with pytest.raises(NotReady, match="audit not possible: no answer about 1 of 1"):
+        judged(report, 1, is_offline=False)
+    assert "ask again before you release" in judged(report, 1, is_offline=True)
+
+
+def test_op_10_what_is_known_to_be_vulnerable_is_never_released() -> None:
+    sound = {"name": "click", "version": "1", "vulns": []}
+    assert "none known" in judged(json.dumps({"dependencies": [sound]}), 1, is_offline=False)
+    broken = {"name": "rich", "version": "1", "vulns": [{"id": "CVE-1"}]}
+    for is_offline in (False, True):
+        with pytest.raises(NotReady, match="CVE-1"):
+            judged(json.dumps({"dependencies": [sound, broken]}), 2, is_offline=is_offline)

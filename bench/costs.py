@@ -27,7 +27,7 @@ ASSUMED: Final = {
             "users": 604.0,
             "user_tags": 151.0,
             "sessions": 540.0,
-            "login_tokens": 215.0,
+            "login_tokens": 263.0,
             "grants": 685.0,
             "game_sessions": 486.0,
             "role_assignments": 298.0,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, log10
+from math import ceil, log10
 from typing import Final
 
 STYLE: Final = """
@@ -34,8 +34,8 @@ text { font: 12px system-ui, sans-serif; fill: #333 }
 }
 """
 LINES: Final = 4  # that look different
-WIDTH: Final = 900
-LABELS: Final = 380  # for the names of bars
+WIDTH: Final = 940
+LABELS: Final = 410  # for the names of bars
 VALUES: Final = 80
 ROW: Final = 22
 HEAD: Final = 40
@@ -59,9 +59,9 @@ class Line:
 
 
 def bars(title: str, rows: Sequence[Bar], *, unit: str) -> str:
-    """On a logarithmic scale from 1 on, or from the smallest."""
+    """On a logarithmic scale, with a line at 1."""
     values = [*(row.value for row in rows), *(row.mark for row in rows if row.mark)]
-    low, high = min(1.0, 10 ** floor(log10(min(values)))), max(values)
+    low, high = min([1.0, *values]) * 0.8, max(values)
     room = WIDTH - LABELS - VALUES
 
     def place(value: float) -> float:

@@ -25,7 +25,7 @@ from bench.figures import RATIO, ROUNDS, Figure, table
 from bench.growth import SIZES, growth
 from bench.kept import storage, synced_write
 from bench.machine import this_machine
-from bench.peers import peers
+from bench.peers import peers, times_as_quick
 from bench.permissions import permissions
 from bench.polls import held_elsewhere, held_polls
 from bench.report import keep
@@ -84,8 +84,9 @@ class Place:
 
 
 def measure_permissions(_place: Place) -> Iterator[Figure]:
-    yield from permissions()
-    yield from peers()
+    figures = [*permissions(), *peers()]
+    yield from times_as_quick(figures)
+    yield from figures
 
 
 def measure_storage(place: Place) -> Iterator[Figure]:

@@ -214,6 +214,17 @@ async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
 
 
 @pytest.mark.usefixtures("impatient")
+async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_postgres_url: str) -> None:
+    def wait(*, patience: float | None) -> Verb[bool]:
+        return bool((yield Statement(select(func.pg_sleep(1).label("slept")), patience=patience)()))
+
+    async with open_storage(migrated_postgres_url, migrate=False) as storage:
+        with pytest.raises(Unavailable, match="Timeout"):
+            await storage.runner.act(lambda: wait(patience=None))
+        assert await storage.runner.act(lambda: wait(patience=PATIENCE))
+
+
+@pytest.mark.usefixtures("impatient")
 async def test_who_is_told_to_end_while_the_server_is_silent_does_so(migrated_postgres_url: str) -> None:
     async with (
         session(migrated_postgres_url) as holder,

@@ -255,7 +255,8 @@ async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - a
     if isinstance(step, Many):
         await connection.executemany(compiled.sql, [compiled.values(row) for row in step.rows])
         return []
-    rows = await connection.fetch(compiled.sql, *compiled.values(step.parameters))
+    patience = step.statement.patience
+    rows = await connection.fetch(compiled.sql, *compiled.values(step.parameters), timeout=patience)
     return [compiled.decode(row) for row in rows]
 
 

@@ -17,6 +17,9 @@ from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import installation, once
 
 TIMELINE: Final = "timeline"
+PATIENCE: Final = (
+    3_600.0  # seconds for every row of a large table: 100,000 take some, on a busy machine more than ten
+)
 MILLISECONDS: Final = 1_000
 
 TAKE_OVER = Statement(
@@ -26,9 +29,10 @@ TAKE_OVER = Statement(
     .returning(installation.c.value)
 )
 RAISE_ALL = Statement(
-    update(users).values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")))
+    update(users).values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch"))),
+    patience=PATIENCE,
 )
-SPEND_ALL = Statement(update(once).where(once.c.taken_at == 0).values(taken_at=bindparam("now")))
+SPEND_ALL = Statement(update(once).where(once.c.taken_at == 0).values(taken_at=bindparam("now")), patience=PATIENCE)
 
 
 def note_timeline(timeline: str, *, lossless: bool, epoch: int, entry: Record) -> Verb[bool]:

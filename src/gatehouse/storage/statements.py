@@ -250,10 +250,14 @@ class Numbered:
 
 
 class Statement:
-    """One SQL statement of the service, written once for both databases."""
+    """One SQL statement of the service, written once for both databases.
 
-    def __init__(self, element: ClauseElement) -> None:
+    `patience`: seconds that PostgreSQL may take for it, where that are more than for others.
+    """
+
+    def __init__(self, element: ClauseElement, *, patience: float | None = None) -> None:
         self._element = element
+        self.patience = patience
 
     def __call__(self, **parameters: object) -> Ask:
         return Ask(self, parameters)

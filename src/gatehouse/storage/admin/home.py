@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, exists, func, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, exists, func, literal_column, or_, select
 
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
 from gatehouse.admin.model.home import Amounts, Ending, EndingSoon
@@ -72,7 +72,11 @@ ENDING_ROLES = Statement(
         (roles.c.application_id == role_assignments.c.application_id)
         & (roles.c.role_key == role_assignments.c.role_key),
     )
-    .where(role_assignments.c.expired > _NOW, role_assignments.c.expired <= _UNTIL)
+    .where(
+        role_assignments.c.expired > literal_column("0"),  # as the index of those that end says it
+        role_assignments.c.expired > _NOW,
+        role_assignments.c.expired <= _UNTIL,
+    )
     .order_by(role_assignments.c.expired, role_assignments.c.user_id)
     .limit(_MOST)
 )

@@ -1,0 +1,78 @@
+"""No statement reads a large table from end to end, but for the few that are about everybody (goal P14).
+
+SQLite tells its plan in words, and plans an empty table as a full one; it has the same indexes as PostgreSQL.
+"""
+
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from gatehouse import storage
+from gatehouse.storage.opening import open_storage
+from gatehouse.storage.sqlite import path_of
+from gatehouse.storage.sqlite_file import connect
+from gatehouse.storage.statements import Statement
+
+LARGE: Final = frozenset(
+    {
+        *("users", "user_ids", "user_tags", "user_purchases", "user_records", "scope_records", "role_assignments"),
+        *("sessions", "login_tokens", "once", "attempts", "interactions", "passkeys", "totp_factors"),
+        *("recovery_codes", "consents", "grants", "game_sessions", "group_members", "audit_events"),
+    }
+)
+ABOUT_EVERYBODY: Final = {
+    "accounts.ALL_USERS",  # an export
+    "admin.home.AMOUNTS",
+    "admin.names.FIND",  # part of a name, anywhere in it
+    "audit.NEWEST",  # along an index, and soon at its limit
+    "permissions.full_removal.COUNTS",  # a project or an application goes for good
+    "permissions.full_removal.DROP_HELD",
+    "permissions.full_removal.DROP_IN_APPLICATIONS",
+    "permissions.provision.ALL_HELD",  # an export
+    "profile.DROP_TRACES",  # a person goes for good
+    "promotion.RAISE_ALL",  # has an hour
+    "promotion.SPEND_ALL",
+}
+
+
+def statements() -> Iterator[tuple[str, Statement]]:
+    """Each under the name of its module and its own there."""
+    prefix = f"{storage.__name__}."
+    for module in pkgutil.walk_packages(storage.__path__, prefix):
+        if ".migrations" not in module.name:
+            for name, value in vars(import_module(module.name)).items():
+                for statement in within(value):
+                    yield f"{module.name.removeprefix(prefix)}.{name}", statement
+
+
+def within(value: object) -> Iterator[Statement]:
+    if isinstance(value, Statement):
+        yield value
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from within(one)
+    elif isinstance(value, dict):
+        yield from within(list(value.values()))
+
+
+def scanned(connection: apsw.Connection, statement: Statement) -> set[str]:
+    compiled = statement.for_sqlite
+    try:
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", [None] * len(compiled.places)).fetchall()
+    except apsw.SQLError:  # PostgreSQL's alone
+        return set()
+    return {line[3].split()[1] for line in plan if line[3].startswith("SCAN ")} & LARGE
+
+
+async def test_only_what_is_about_everybody_reads_everybody(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/plans.db"
+    async with open_storage(url, migrate=True):
+        pass
+    connection = connect(path_of(url))
+    found = {name for name, statement in statements() if scanned(connection, statement)}
+    connection.close()
+    assert found == ABOUT_EVERYBODY

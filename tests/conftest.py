@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, Page
 
 from tests.support.capabilities import closing_lines
@@ -13,6 +14,9 @@ from tests.support.chromium import keep_screenshot, launch
 from tests.support.postgres import PostgresCluster
 
 pytest_plugins = ["tests.support.databases"]
+# That a machine is busy is no finding; what must not take long is bounded where it is tested.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 CALL_FAILED: Final = pytest.StashKey[bool]()
 TOLD_AT_THE_END: Final = "told_at_the_end"  # a property of a test: a line for whoever reads the outcome of the run

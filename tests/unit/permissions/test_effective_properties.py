@@ -112,7 +112,7 @@ worlds = st.fixed_dictionaries(
 
 
 @given(worlds)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_the_evaluation_is_the_naive_one(world: World) -> None:
     effective, naive = world.effective(), Naive(world)
     for scope in SCOPES:
@@ -125,7 +125,7 @@ def test_the_evaluation_is_the_naive_one(world: World) -> None:
 
 
 @given(worlds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_shapes_and_decisions_agree(world: World) -> None:
     effective = world.effective()
     told, short = (list(render(effective, kind, PLAIN, NOW)) for kind in (Shape.LIST, Shape.LIST_SHORT))
@@ -141,7 +141,7 @@ def test_shapes_and_decisions_agree(world: World) -> None:
 
 
 @given(worlds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: World) -> None:
     effective = world.effective()
     for scope in SCOPES:
@@ -161,7 +161,7 @@ BARRIERS = {
 
 
 @given(worlds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_roles_told_are_those_held(world: World) -> None:
     naive = Naive(world)
     expected = {
@@ -173,7 +173,7 @@ def test_roles_told_are_those_held(world: World) -> None:
 
 
 @given(worlds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_the_seconds_told_are_those_left(world: World) -> None:
     naive = Naive(world)
     expected = []
@@ -187,7 +187,7 @@ def test_the_seconds_told_are_those_left(world: World) -> None:
 
 
 @given(worlds, st.integers(0, 400))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_nothing_changes_by_time_before_it_is_said_to(world: World, later: int) -> None:
     effective = world.effective()
     if effective.until and NOW + later >= effective.until:
@@ -196,7 +196,7 @@ def test_nothing_changes_by_time_before_it_is_said_to(world: World, later: int) 
 
 
 @given(worlds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_list_kept_in_memory_is_the_one_made_anew(world: World) -> None:
     effective = world.effective()
     for _ in range(2):

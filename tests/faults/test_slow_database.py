@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from tests.faults.calling import Ask, Client, Crew
@@ -22,7 +23,7 @@ from tests.support.whole_database import Rows
 SLOW, SLOWEST = 0.3, 5.0  # seconds for each statement
 ANSWERED_WITHIN: Final = 40.0  # seconds, whatever the database does
 DOORS: Final = ("/proxy/oauth/keys", "/.well-known/openid-configuration", "/healthz")
-OPEN_WITHIN: Final = 3.0  # seconds
+OPEN_WITHIN: Final = 1.0  # seconds, in the middle of all: a busy machine has its moments
 HELD: Final = 20  # polls, on three connections to the database
 
 
@@ -56,11 +57,11 @@ class Doors:
         """Nothing is left."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
-        knocks = [one for one in history if one.op is Act.OPEN]
+        took = median(one.t1 - one.t0 for one in history if one.op is Act.OPEN)
         asked = [one for one in history if one.op is not Act.DELIVER]
         return [
             *open_doors_stay_open(history),
-            *answers_come_within(knocks, OPEN_WITHIN),
+            *([f"R-08: open doors took {took:.1f} seconds"] if took > OPEN_WITHIN else []),
             *answers_come_within(asked, ANSWERED_WITHIN),
         ]
 

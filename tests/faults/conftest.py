@@ -57,3 +57,10 @@ def ledger(
     if request.node.stash.get(CALL_FAILED, False):
         told += f"; its history is {ledger.keep(request.node.nodeid)}"
     record_property(TOLD_AT_THE_END, told)
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest) -> str:
+    """An installed database of the kind that `on_databases` says."""
+    found: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return found

@@ -24,7 +24,7 @@ from gatehouse.oauth.clients import sealed_for
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.oauth import client_secrets
-from tests.faults.extent import WHOLE
+from tests.faults.extent import on_databases
 from tests.support.aftermath import audit_log, house_of
 from tests.support.command_line import Place
 from tests.support.processes import GATEHOUSE, DidNotStart, Node, WatchedProcess
@@ -38,17 +38,6 @@ PREVIOUS: Final = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
 SECRETS: Final = 3_000  # in several batches
 UNLIMITED: Final = {**QUICK, "GATEHOUSE__RATES__ENABLED": "false"}
 PUT_SECRET = Statement(insert(client_secrets))
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest) -> str:
-    """Each half on one database in a hurry, both on both where there is time."""
-    found: str = request.getfixturevalue(f"installed_{request.param}_url")
-    return found
-
-
-def databases(quickly: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("url", ["sqlite", "postgres"] if WHOLE else [quickly], indirect=True)
 
 
 class Prober:
@@ -90,7 +79,7 @@ def command(place: Place, *words: str) -> WatchedProcess:
     return WatchedProcess([*GATEHOUSE, *words, "--dev", "--data", str(place.data)], environment=place.settings)
 
 
-@databases("sqlite")
+@on_databases("sqlite")
 async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finished_later(
     url: str, tmp_path: Path, rounds: int
 ) -> None:
@@ -120,7 +109,7 @@ async def until_changed(storage: Storage, seen: int) -> None:
             await asyncio.sleep(0.001)
 
 
-@databases("postgres")
+@on_databases("postgres")
 async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed_halfway(
     url: str, tmp_path: Path
 ) -> None:

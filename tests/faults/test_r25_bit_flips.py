@@ -10,6 +10,7 @@ import httpx2
 from gatehouse.app.house import House
 from gatehouse.audit.model import Origin
 from gatehouse.storage.sqlite import path_of
+from tests.faults.extent import on_databases
 from tests.support.aftermath import house_of
 from tests.support.builders import ORIGIN, a_client
 from tests.support.command_line import Place, change_postgres
@@ -61,14 +62,13 @@ async def damage(url: str, data: Path) -> Damage:
     return Damage(kid, record.place)
 
 
+@on_databases("sqlite")
 async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_all_others_serve(
-    installed_url: str, tmp_path: Path
+    url: str, tmp_path: Path
 ) -> None:
-    hit = await damage(installed_url, tmp_path)
-    gatehouse = Place(data=tmp_path, url=installed_url).commands()
-    with Node(
-        data=tmp_path, database_url=installed_url, environment=QUICK | {"GATEHOUSE__LOG__LEVEL": "info"}
-    ) as node:
+    hit = await damage(url, tmp_path)
+    gatehouse = Place(data=tmp_path, url=url).commands()
+    with Node(data=tmp_path, database_url=url, environment=QUICK | {"GATEHOUSE__LOG__LEVEL": "info"}) as node:
         alarm = node.process.wait_for_line("signing key refused", node.process.stderr)
         assert hit.kid in alarm.string
         published = httpx2.get(f"{node.address}{KEYS}").json()["keys"]

@@ -48,4 +48,4 @@ async def test_a_comparison_that_stops_at_the_first_difference_is_found_out() ->
 
 def test_it_is_run_by_its_own_command_and_by_no_other(pytestconfig: pytest.Config) -> None:
     assert not any(fnmatch(HERE.name, pattern) for pattern in pytestconfig.getini("python_files"))
-    assert "pytest tests/adversarial/timing.py" in MAKEFILE.read_text()
+    assert "pytest tests/adversarial/figures.py tests/adversarial/timing.py" in MAKEFILE.read_text()

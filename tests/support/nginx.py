@@ -1,5 +1,6 @@
 """A real nginx before several nodes, with the configuration of deploy/nodes."""
 
+import re
 import shutil
 import socket
 import ssl
@@ -30,11 +31,10 @@ class Proxy:
     trust: ssl.SSLContext
     process: WatchedProcess
 
-    def served(self, method: str, path: str) -> list[tuple[int, str]]:
-        """Status and node of each request like this, in the order in which they ended."""
-        asked = f'"{method} {path}"'
-        parts = [line.partition(asked)[2].split() for line in self.process.stdout if asked in line]
-        return [(int(status), node) for status, node, *_ in parts]
+    def node_that_served(self, method: str, path: str, *, status: str = r"\d+") -> str:
+        """Where the first request like this was sent; its line in the log may come after its answer."""
+        line = rf'"{method} {re.escape(path)}" {status} (\S+)'
+        return self.process.wait_for_line(line, self.process.stdout)[1]
 
 
 def proxy_address() -> tuple[str, int]:

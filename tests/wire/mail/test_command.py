@@ -44,7 +44,7 @@ async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mail
     assert json == {"to": TO, "taken_by": f"127.0.0.1:{port}"}
     assert [message["To"] for message in mailbox.taken] == [TO, TO]
     assert mailbox.taken[0]["From"] == "Studio login <gatehouse@studio.example>"
-    assert mailbox.taken[0]["Subject"] == "E-Mails von Gatehouse kommen an"
+    assert mailbox.taken[0]["Subject"] == "E-Mails von Studio login kommen an"
 
 
 async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mailbox) -> None:

@@ -120,14 +120,20 @@ async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: 
 
 
 async def test_who_leaves_takes_no_answer_from_those_who_asked_with_him(migrated_postgres_url: str) -> None:
-    async with open_storage(migrated_postgres_url, migrate=False) as storage:
-        assert await noted(storage, "there")
-        asking = [asyncio.create_task(found(storage, "there")) for _ in range(5)]
-        await asyncio.sleep(0)
-        asking[2].cancel()
+    async with (
+        session(migrated_postgres_url) as holder,
+        session(migrated_postgres_url) as watcher,
+        open_storage(migrated_postgres_url, migrate=False) as storage,
+    ):
+        assert await noted(storage, "locked")
+        async with asyncio.timeout(PATIENCE), holder.transaction():
+            await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+            asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(5)]
+            await until_somebody_waits(watcher)
+            asking[2].cancel()
         answers = await asyncio.gather(*asking, return_exceptions=True)
         assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [n == 2 for n in range(5)]
-        assert [answer for answer in answers if answer == "there"] == ["there"] * 4
+        assert [answer for answer in answers if answer == "locked"] == ["locked"] * 4
 
 
 async def test_who_is_not_taken_along_in_time_is_told_so(migrated_postgres_url: str) -> None:

@@ -5,6 +5,7 @@ HTTP here, a simulation elsewhere. An answer that did not come, or that blames t
 operation may have happened, may happen yet, or never.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from math import inf
@@ -107,6 +108,7 @@ class Recorder:
         self.path = path
         self.operations: list[Operation] = []
         self.succeeded = 0  # of those that some node answered
+        self._written = asyncio.Event()
         self._file = path.open("ab")
 
     def next_number(self) -> int:
@@ -118,7 +120,13 @@ class Recorder:
         self.succeeded += numbered.ok and numbered.status > 0
         self._file.write(msgspec.json.encode(numbered) + b"\n")
         self._file.flush()
+        self._written.set()
         return numbered
+
+    async def until_succeeded(self, wanted: int) -> None:
+        while self.succeeded < wanted:
+            self._written.clear()
+            await self._written.wait()
 
     def close(self) -> None:
         self._file.close()

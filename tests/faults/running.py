@@ -48,10 +48,8 @@ class Run:
     async def progress(self, more: int = 60) -> None:
         """Until so many more operations have succeeded; nodes that serve nobody fail the run."""
         recorder = self.crew.recorder
-        wanted = recorder.succeeded + more
         async with asyncio.timeout(PATIENCE):
-            while recorder.succeeded < wanted:  # noqa: ASYNC110 - it is the clients who work
-                await asyncio.sleep(0.02)
+            await recorder.until_succeeded(recorder.succeeded + more)
 
     async def kill(self, *nodes: Node) -> None:
         await asyncio.gather(*(asyncio.to_thread(node.kill) for node in nodes))

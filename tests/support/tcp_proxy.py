@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from typing import Final
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Final, TypeVar
 
 from tests.support.processes import LOOPBACK
 
@@ -36,18 +36,6 @@ class Road:
         for end in self._ends:
             end.close()
         await asyncio.gather(*self._carrying, return_exceptions=True)
-
-
-@asynccontextmanager
-async def without_endings(server_port: int) -> AsyncIterator[Road]:
-    road = Road(server_port)
-    proxy = await asyncio.start_server(road.carry, LOOPBACK, 0)
-    road.port = proxy.sockets[0].getsockname()[1]
-    try:
-        yield road
-    finally:
-        proxy.close()
-        await road.close()
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -98,9 +86,19 @@ class SlowRoad:
         await asyncio.gather(*self._carrying, return_exceptions=True)
 
 
+AnyRoad = TypeVar("AnyRoad", Road, SlowRoad)
+
+
+def without_endings(server_port: int) -> AbstractAsyncContextManager[Road]:
+    return opened(Road(server_port))
+
+
+def slow_road(server_port: int) -> AbstractAsyncContextManager[SlowRoad]:
+    return opened(SlowRoad(server_port))
+
+
 @asynccontextmanager
-async def slow_road(server_port: int) -> AsyncIterator[SlowRoad]:
-    road = SlowRoad(server_port)
+async def opened(road: AnyRoad) -> AsyncIterator[AnyRoad]:
     proxy = await asyncio.start_server(road.carry, LOOPBACK, 0)
     road.port = proxy.sockets[0].getsockname()[1]
     try:

@@ -2,10 +2,10 @@
 
 import base64
 import json
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from gatehouse.accounts.model import User
 from gatehouse.kernel.digests import keyed_digest
 from gatehouse.tokens.request_signatures import registered
 from tests.support.game import CLOSE, GET_GSID, INFO, RESULT, Game, approve, game_in, held, refusal, register
+from tests.support.quick import answered_within
 from tests.support.service import Service, running_service
 from tests.support.studio import Studio, a_studio
 from tests.support.trust import NOBODY
@@ -203,11 +204,9 @@ async def test_gs_08_weak_and_malformed_keys_are_refused_quickly(service: Servic
     modulus = KEY.public_key().public_numbers().n
     bad += [spki(rsa.RSAPublicNumbers(exponent, modulus).public_key()) for exponent in (3, 1 << 70 | 1)]
     for key in bad:
-        began = time.perf_counter()
-        answer = await service.client.post(GET_GSID, json={"public_key": key})
+        answer = await answered_within(0.1, partial(service.client.post, GET_GSID, json={"public_key": key}))
         assert answer.status_code == 400, key
         assert answer.json()["status"] == "ERROR"
-        assert time.perf_counter() - began < 2  # 0.1 s on a machine of its own
     assert (await service.client.post(GET_GSID, json={"public_key": "A" * 1_048_576})).status_code == 400
 
 

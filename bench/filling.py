@@ -1,7 +1,8 @@
 """A house with many people, made by the database itself: one INSERT … SELECT for each table.
 
-Row `n` is told from its number alone, so that whoever measures knows every key. Keys are scattered over their whole
-range as random ones are: neighbours in time are no neighbours in an index.
+Row `n` is told from its number alone, so that whoever measures knows every key. Secrets and names are scattered over
+their whole range as random ones are: neighbours in time are no neighbours in an index. Ids begin with the time, as
+ours do (kernel/ids.py).
 """
 
 import asyncio
@@ -30,7 +31,10 @@ PLACES: Final = 2**32
 FIRST_USER_ID: Final = 2_000_000_000
 HASH: Final = "$argon2id$v=19$m=19456,t=2,p=1$" + "A" * 22 + "$" + "A" * 43
 CACHE_KIB: Final = 2**20  # for the filling alone
-# Indexes are made again when all rows are there: sorted at once they take a tenth of the time.
+# Indexes are made again when most rows are there: sorted at once they take a tenth of the time. The rest comes after
+# them: a page that was filled by sorting has no room, so that the next row costs a new page. Where a house has grown
+# row by row most pages have room.
+LATE: Final = 5  # every so many rows one comes after the indexes
 SQLITE_INDEXES: Final = (
     "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
 )
@@ -50,20 +54,20 @@ DAY: Final = 86_400
 class Words:
     """Where the two databases say the same thing differently."""
 
-    hexadecimal: str
+    hexadecimal: str  # of so many digits
     blob: str
     numbers: str  # so many numbers `n` from 0 on
     no: str
 
 
 SQLITE: Final = Words(
-    hexadecimal="printf('%08x', {})",
+    hexadecimal="printf('%0{1}x', {0})",
     blob="BLOB",
     numbers="(WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n + 1 < {}) SELECT n FROM s)",
     no="0",
 )
 POSTGRES: Final = Words(
-    hexadecimal="lpad(to_hex({}), 8, '0')",
+    hexadecimal="lpad(to_hex({0}), {1}, '0')",
     blob="BYTEA",
     numbers="(SELECT generate_series(CAST(0 AS bigint), {} - 1) AS n) AS s",
     no="false",
@@ -87,6 +91,11 @@ def key_of(number: int) -> str:
     return "".join(f"{scattered(number + salt):08x}" for salt in range(4))
 
 
+def id_of(number: int) -> str:
+    """The same with the time first: what is new comes last."""
+    return f"{number:08x}{key_of(number)[8:]}"
+
+
 def gsid_of(number: int) -> str:
     return f"{scattered(number):08x}-0000-4000-8000-0000{scattered(number + 1):08x}"
 
@@ -102,10 +111,10 @@ class Rows:
         self._words = words
         user = f"CAST({FIRST_USER_ID} + {place()} AS TEXT)"
         login = f"'player' || CAST({place()} AS TEXT) || '@studio.example'"
-        key = " || ".join(words.hexadecimal.format(place(salt)) for salt in range(4))
-        gsid = (
-            f"{words.hexadecimal.format(place())} || '-0000-4000-8000-0000' || {words.hexadecimal.format(place(1))}"
-        )
+        first, second, *more = (words.hexadecimal.format(place(salt), 8) for salt in range(4))
+        key = " || ".join([first, second, *more])
+        identity = " || ".join([words.hexadecimal.format("n", 8), second, *more])
+        gsid = f"{first} || '-0000-4000-8000-0000' || {second}"
         digest = f"CAST({key} AS {words.blob})"
         whose = {"user_id": user}
         lasting = {"created_at": str(NOW), "ends_at": f"{NOW + 30 * DAY} + n % {DAY}"}
@@ -128,7 +137,7 @@ class Rows:
                 **whose,
                 **lasting,
                 "digest": digest,
-                "session_id": key,
+                "session_id": identity,
                 "auth": "'login'",
                 "strength": "'full'",
                 **dict.fromkeys(("proved_at", "seen_at"), str(NOW)),
@@ -140,9 +149,9 @@ class Rows:
             grants: {
                 **whose,
                 **lasting,
-                "grant_id": key,
+                "grant_id": identity,
                 "client_id": f"'{CLIENT}'",
-                "session_id": key,
+                "session_id": identity,
                 "scopes": """'["openid","email","profile","offline_access"]'""",
                 "redirect_uri": "'https://shop.example/callback'",
                 "wanted_claims": "'[]'",
@@ -168,24 +177,24 @@ class Rows:
                 "role_key": f"'role' || CAST(n % {ROLES} AS TEXT)",
             },
             audit_events: {
-                "record_id": key,
+                "record_id": identity,
                 "at": f"{NOW} - n",
                 "event": "'session.opened'",
                 "actor": user,
                 "subject": user,
-                "request_id": words.hexadecimal.format(place()),
+                "request_id": words.hexadecimal.format(place(), 8),
                 "personal": """'{"address":"192.0.2.7","agent":"Firefox"}'""",
                 **dict.fromkeys(("salt", "commitment", "mac"), digest),
                 "place": "n + 1",
             },
         }
 
-    def statement(self, table: Table, number: int) -> str:
+    def statement(self, table: Table, number: int, *, which: str = "true") -> str:
         values = {column.name: self._nothing(column.type) for column in table.c if not column.nullable}
         values |= self.tables[table]
         source = self._words.numbers.format(number)
         columns, cells = ", ".join(values), ", ".join(values.values())
-        return f"INSERT INTO {table.name} ({columns}) SELECT {cells} FROM {source}"  # noqa: S608 - all of it ours
+        return f"INSERT INTO {table.name} ({columns}) SELECT {cells} FROM {source} WHERE {which}"  # noqa: S608 - all of it ours
 
     def _nothing(self, kind: object) -> str:
         if isinstance(kind, Document):
@@ -219,9 +228,10 @@ def fill_sqlite(path: str, application_id: int, people: int) -> None:
         indexes = connection.execute(SQLITE_INDEXES, (table.name,)).fetchall()
         for name, _ in indexes:
             connection.execute(f"DROP INDEX {name}")
-        connection.execute(rows.statement(table, people))
+        connection.execute(rows.statement(table, people, which=f"n % {LATE} <> 0"))
         for _, definition in indexes:
             connection.execute(str(definition))
+        connection.execute(rows.statement(table, people, which=f"n % {LATE} = 0"))
     connection.execute("ANALYZE")
     connection.pragma("journal_mode", "wal")
     connection.close()
@@ -235,9 +245,10 @@ async def fill_postgres(url: str, application_id: int, people: int) -> None:
         indexes = await connection.fetch(POSTGRES_INDEXES, table.name)
         for drop, _ in indexes:
             await connection.execute(drop)
-        await connection.execute(rows.statement(table, people))
+        await connection.execute(rows.statement(table, people, which=f"n % {LATE} <> 0"))
         for _, make in indexes:
             await connection.execute(make)
+        await connection.execute(rows.statement(table, people, which=f"n % {LATE} = 0"))
     await connection.execute("VACUUM ANALYZE")
     await connection.execute("CHECKPOINT")
     await connection.close()

@@ -17,7 +17,7 @@ from typing import Final
 
 import uvloop
 from bench.figures import Figure
-from bench.filling import CLIENT, DAY, NODE, ROLES, digest_of, fill, gsid_of, key_of, login_of, user_of
+from bench.filling import CLIENT, DAY, NODE, ROLES, digest_of, fill, gsid_of, id_of, login_of, user_of
 from bench.permissions import RULES
 from tests.support.builders import NOW, a_client, a_game_session, a_record
 from tests.support.oauth import a_grant
@@ -104,13 +104,12 @@ async def keep_login(house: House, case: Case) -> None:
 
 
 async def authorize(house: House, case: Case) -> None:
-    name = key_of(case.new)
     grant = a_grant(
-        grant_id=name,
+        grant_id=id_of(case.new),
         client_id=CLIENT,
         user_id=case.user_id,
-        session_id=key_of(case.person),
-        code=name.encode(),
+        session_id=id_of(case.person),
+        code=digest_of(case.new),
         code_ends_at=LATER + 60,
     )
     expect(await house.storage.grants.begin(grant, a_record(subject=case.user_id), in_session=True))
@@ -124,13 +123,13 @@ async def exchange(house: House, case: Case) -> None:
 
 
 async def refresh(house: House, case: Case) -> None:
-    expect(await house.storage.grants.by_id(key_of(case.person), LATER))
-    turned = await house.storage.grants.turn(key_of(case.person), 1, LATER, grace=0, reused=a_record)
+    expect(await house.storage.grants.by_id(id_of(case.person), LATER))
+    turned = await house.storage.grants.turn(id_of(case.person), 1, LATER, grace=0, reused=a_record)
     expect(turned.turn is Turning.ROTATED)
 
 
 async def userinfo(house: House, case: Case) -> None:
-    expect(await house.storage.grants.by_id(key_of(case.person), LATER))
+    expect(await house.storage.grants.by_id(id_of(case.person), LATER))
 
 
 async def get_gsid(house: House, case: Case) -> None:

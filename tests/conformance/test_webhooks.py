@@ -15,7 +15,7 @@ ARRIVED = Attempt(status=204, duration_ms=1)
 
 def a_webhook() -> Webhook:
     return Webhook(
-        webhook_id=new_record_id(),
+        webhook_id=new_record_id(NOW),
         url="https://shop.example/",
         topics=(Topic.ACCOUNT,),
         sealed_secret=b"sealed",
@@ -26,9 +26,9 @@ def a_webhook() -> Webhook:
 
 def a_delivery(webhook: Webhook) -> Delivery:
     return Delivery(
-        delivery_id=new_record_id(),
+        delivery_id=new_record_id(NOW),
         webhook_id=webhook.webhook_id,
-        event_id=new_record_id(),
+        event_id=new_record_id(NOW),
         event="user.created",
         place=1,
         body="{}",

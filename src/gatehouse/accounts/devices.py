@@ -22,7 +22,8 @@ class Devices:
 
     def issue(self, login_key: str) -> str:
         """A cookie that says: this browser has signed in to that login."""
-        body = f"{new_record_id()}.{self._clock.now() + LIFETIME}"
+        now = self._clock.now()
+        body = f"{new_record_id(now)}.{now + LIFETIME}"
         return f"{body}.{self._code(body, login_key)}"
 
     def recognise(self, cookie: str, login_key: str) -> str | None:

@@ -54,7 +54,7 @@ class Sessions:
         now = self._clock.now()
         session = Session(
             digest=sha256(secret),
-            session_id=new_record_id(),
+            session_id=new_record_id(now),
             user_id=user.user_id,
             rev=user.rev,
             auth=auth,

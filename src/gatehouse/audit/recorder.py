@@ -34,9 +34,10 @@ class Recorder:
             self._tally.note(event)
         salt = secrets.token_bytes(SALT_BYTES)
         told = {"address": origin.address, **(personal or {})}
+        now = self._clock.now()
         record = Record(
-            record_id=new_record_id(),
-            at=self._clock.now(),
+            record_id=new_record_id(now),
+            at=now,
             event=event.value,
             actor=origin.actor,
             subject=subject,
@@ -50,9 +51,10 @@ class Recorder:
         return authenticate(record, self._mac_key)
 
     def refusal(self, event: str, origin: Origin, *, reason: str, subject: str) -> Refusal:
+        now = self._clock.now()
         return Refusal(
-            record_id=new_record_id(),
-            at=self._clock.now(),
+            record_id=new_record_id(now),
+            at=now,
             event=event,
             reason=reason,
             subject=subject,

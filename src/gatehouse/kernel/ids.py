@@ -12,9 +12,12 @@ def new_secret() -> str:
     return secrets.token_urlsafe(SECRET_BYTES)
 
 
-def new_record_id() -> str:
-    """The id of an audit record: what a refused caller is shown instead of a reason."""
-    return secrets.token_hex(16)
+def new_record_id(at: int) -> str:
+    """The id of a record that is one of very many: the second it was made in, then 96 random bits.
+
+    So what is new lies together in an index (docs/decisions/0025-ids-begin-with-the-time.md).
+    """
+    return f"{at:08x}{secrets.token_hex(12)}"
 
 
 def new_request_id() -> str:

@@ -119,11 +119,11 @@ class DeviceOccasion:
         now = self._clock.now()
         lasts = self._family if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
         return Grant(
-            grant_id=new_record_id(),
+            grant_id=new_record_id(now),
             client_id=client.client_id,
             user_id=proof.user_id,
             rev=proof.rev,
-            session_id=new_record_id(),
+            session_id=new_record_id(now),
             scopes=request.scopes,
             redirect_uri="",
             auth=proof.auth,

@@ -53,7 +53,7 @@ class Granting:
         # Without refresh tokens nothing outlives the access token that the code may still be turned into.
         lasts = self._life.family if OFFLINE in request.scopes else client.token_settings.access_seconds
         return Grant(
-            grant_id=new_record_id(),
+            grant_id=new_record_id(now),
             client_id=client.client_id,
             user_id=proof.user_id,
             rev=proof.rev,

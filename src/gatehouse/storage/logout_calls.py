@@ -84,7 +84,7 @@ def _tell(rows: Iterable[Row], user_id: str, now: int) -> Verb[None]:
     addresses = {row.client_id: row.backchannel_logout_uri for row in wanting}
     calls = [
         {
-            "call_id": new_record_id(),
+            "call_id": new_record_id(now),
             "client_id": client_id,
             "uri": addresses[client_id],
             "user_id": user_id,

@@ -202,7 +202,7 @@ def _request(errand: Errand, user_id: str, now: int) -> Verb[str]:
     targets = [(row.application_id, url) for row in rows for url in addresses_for(errand, row.settings)]
     if not targets:
         return ""
-    request_id = new_record_id()
+    request_id = new_record_id(now)
     yield INSERT_REQUEST(
         request_id=request_id, kind=errand.value, user_id=user_id, created_at=now, ends_at=now + KEPT_FOR[errand]
     )

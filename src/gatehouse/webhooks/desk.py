@@ -100,7 +100,7 @@ class Webhooks:
     async def create(self, actor: Actor, draft: WebhookDraft) -> Made:
         """It is told of what happens from now on. Raises WebhooksFull."""
         require(actor.rights, Operation.ADMINISTER)
-        webhook_id, key = new_record_id(), new_key()
+        webhook_id, key = new_record_id(self._clock.now()), new_key()
         blank = Webhook(
             webhook_id=webhook_id,
             url="",
@@ -161,7 +161,7 @@ class Webhooks:
         if was.waits and await self._store.hasten(delivery_id, now, entry):
             return await self._store.delivery(webhook_id, delivery_id)
         again = Delivery(
-            delivery_id=new_record_id(),
+            delivery_id=new_record_id(now),
             webhook_id=webhook_id,
             event_id=was.event_id,
             event=was.event,
@@ -177,9 +177,10 @@ class Webhooks:
     async def test(self, actor: Actor, webhook_id: str) -> Delivery:
         """Send a ping, once, to a disabled one too."""
         require(actor.rights, Operation.ADMINISTER)
-        event_id, now = new_record_id(), self._clock.now()
+        now = self._clock.now()
+        event_id = new_record_id(now)
         trial = Delivery(
-            delivery_id=new_record_id(),
+            delivery_id=new_record_id(now),
             webhook_id=webhook_id,
             event_id=event_id,
             event=PING,

@@ -53,7 +53,7 @@ class Follower:
         for record in records:
             if TOPIC_OF.get(record.event) in webhook.topics:
                 yield Delivery(
-                    delivery_id=new_record_id(),
+                    delivery_id=new_record_id(now),
                     webhook_id=webhook.webhook_id,
                     event_id=record.record_id,
                     event=record.event,

@@ -1,0 +1,16 @@
+"""Names for new things."""
+
+from gatehouse.kernel.ids import new_record_id
+
+NOW = 1_800_000_000
+
+
+def test_what_is_made_later_has_a_later_id() -> None:
+    ids = [new_record_id(NOW + second) for second in range(100)]
+    assert ids == sorted(ids)
+
+
+def test_ids_of_one_second_differ_and_all_are_as_long() -> None:
+    ids = {new_record_id(at) for at in (0, NOW) for _ in range(1_000)}
+    assert len(ids) == 2_000
+    assert {len(one) for one in ids} == {32}

@@ -10,6 +10,7 @@ from gatehouse.storage.statements import Many, Notice, Row, Step
 BUSY_MILLISECONDS: Final = 5_000  # how long a write waits for the command line's
 TRY_AGAIN_MILLISECONDS: Final = 50
 WAL_KEPT_BYTES: Final = 64 * 2**20
+CACHE_KIB: Final = 16 * 2**10  # at most: the upper floors of every index in a house of a million people
 SYNCHRONOUS_FULL: Final = 2
 UNUSABLE: Final = (
     *(apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError),
@@ -27,6 +28,7 @@ def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     if not read_only:
         write_ahead(connection)
         connection.pragma("journal_size_limit", WAL_KEPT_BYTES)
+    connection.pragma("cache_size", -CACHE_KIB)
     connection.pragma("synchronous", "full")  # NORMAL loses acknowledged commits on power loss
     connection.pragma("foreign_keys", True)
     connection.pragma("trusted_schema", False)

@@ -42,6 +42,18 @@ async def test_a_removed_client_is_not_found(storage: Storage) -> None:
     assert list(await storage.oauth.clients()) == []
 
 
+async def test_the_clients_of_an_application_are_its_own_with_their_secrets(storage: Storage) -> None:
+    ours = [a_client(name, application_id=7) for name in ("a", "b")]
+    for client in (
+        *reversed(ours),
+        a_client(client_id="theirs", application_id=8),
+        a_client(client_id="nobodys"),
+        a_client(client_id="removed", application_id=7, removed=True),
+    ):
+        await storage.oauth.create(client, a_record())
+    assert list(await storage.oauth.clients_of(7)) == ours
+
+
 async def test_of_many_racing_for_one_client_id_exactly_one_gets_it(storage: Storage) -> None:
     answers = await asyncio.gather(
         *(storage.oauth.create(a_client(), a_record()) for _ in range(8)), return_exceptions=True

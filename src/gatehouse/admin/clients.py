@@ -1,72 +1,135 @@
 """OAuth clients of an application, for whoever may save it (R3)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
-from gatehouse.kernel.errors import BadInput
+from gatehouse.admin.client_drafts import ClientDraft, changed_client, in_dialect, new_client
+from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.client_rules import checked_id
 from gatehouse.oauth.clients import Clients
-from gatehouse.oauth.errors import ClientNotFound
+from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
 from gatehouse.oauth.model import ClaimSource, Client
 from gatehouse.permissions.commands.custom_keys import may_manage
-from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.errors import NoRight, VersionConflict
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, is_open, require
 from gatehouse.permissions.store import ApplicationStore
 
+TRIES: Final = 8  # of a save without a version, which wins over whatever is saved beside it (R6)
 
-class NoApplication(BadInput):
-    pass
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeClient:
+    """A client with a new secret, which is shown here and nowhere else; without one when it is public."""
+
+    client: Client
+    secret: str = field(default="", repr=False)
 
 
 class ApplicationClients:
-    """canSave of the application manages its clients; what reaches beyond it takes can_administer."""
+    """canSave of the application manages its clients; what reaches beyond it takes can_administer.
+
+    Without an application it is about every client, those of no application too, for who administers.
+    """
 
     def __init__(self, *, clients: Clients, applications: ApplicationStore) -> None:
         self._clients = clients
         self._applications = applications
 
-    async def get(self, actor: Actor, application_id: int, client_id: str) -> Client:
+    async def list(self, actor: Actor, application_id: int | None) -> Sequence[Client]:
+        await self.require(actor, application_id)
+        return await self._clients.list(application_id)
+
+    async def get(self, actor: Actor, application_id: int | None, client_id: str) -> Client:
         """Raises ClientNotFound, also for a client of another application."""
-        await may_manage(self._applications, actor, Operation.APPLICATION_SAVE, application_id)
-        client = await self._clients.show(client_id)
-        if client.application_id != application_id:
+        await self.require(actor, application_id)
+        client = await self._clients.show(checked_id(client_id))
+        if application_id is not None and client.application_id != application_id:
             raise ClientNotFound
         return client
 
     async def create(self, actor: Actor, client: Client) -> str | None:
         """The secret, which is never shown again; None for a public client."""
-        await may_manage(self._applications, actor, Operation.APPLICATION_SAVE, application_of(client))
+        await self.require(actor, client.application_id)
         refuse_reach(actor, None, client)
         return await self._clients.create(client, actor.origin)
 
     async def change(self, actor: Actor, client: Client) -> None:
-        before = await self.get(actor, application_of(client), client.client_id)
+        before = await self.get(actor, client.application_id, client.client_id)
         refuse_reach(actor, before, client)
         await self._clients.change(client, actor.origin)
 
-    async def rotate_secret(self, actor: Actor, application_id: int, client_id: str) -> str:
+    async def rotate_secret(self, actor: Actor, application_id: int | None, client_id: str) -> str:
         client = await self.get(actor, application_id, client_id)
         if foreign(client):
             require(actor.rights, Operation.ADMINISTER)
         return await self._clients.rotate_secret(client_id, actor.origin)
 
-    async def revoke_tokens(self, actor: Actor, application_id: int, client_id: str) -> int:
+    async def revoke_tokens(self, actor: Actor, application_id: int | None, client_id: str) -> int:
         await self.get(actor, application_id, client_id)
         return await self._clients.revoke_tokens(client_id, actor.origin)
 
-    async def remove(self, actor: Actor, application_id: int, client_id: str) -> None:
+    async def remove(self, actor: Actor, application_id: int | None, client_id: str) -> None:
         await self.get(actor, application_id, client_id)
         await self._clients.remove(client_id, actor.origin)
 
+    async def require(self, actor: Actor, application_id: int | None) -> None:
+        """Raises NoRight before anything is told."""
+        if application_id is None:
+            require(actor.rights, Operation.ADMINISTER)
+        else:
+            await may_manage(self._applications, actor, Operation.APPLICATION_SAVE, application_id)
 
-def application_of(client: Client) -> int:
-    if client.application_id is None:
-        raise NoApplication("application_id: which application?")
-    return client.application_id
+
+class DraftedClients:
+    """The same for programs: a request says what is to be, and what cannot be is answered by its field."""
+
+    def __init__(self, *, clients: ApplicationClients, clock: Clock) -> None:
+        self._clients = clients
+        self._clock = clock
+
+    async def create(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> MadeClient:
+        await self._clients.require(actor, application_id)  # no right comes before what is wrong with it (R6)
+        try:
+            client = new_client(draft, application_id, administers=administers(actor), now=self._clock.now())
+            secret = await self._clients.create(actor, client)
+        except BadClient as error:
+            raise in_dialect(error.field, error.detail) from None
+        return await self._made(actor, client, secret)
+
+    async def save(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> Client:
+        """Raises VersionConflict for the version that another save has followed; one without a version wins."""
+        for _ in range(TRIES):
+            before = await self._clients.get(actor, application_id, draft.client_id)
+            try:
+                await self._clients.change(actor, changed_client(draft, before, administers=administers(actor)))
+            except BadClient as error:
+                raise in_dialect(error.field, error.detail) from None
+            except ClientChanged:
+                continue  # whoever named a version hears of it when it is compared again
+            return await self._clients.get(actor, application_id, draft.client_id)
+        raise VersionConflict("others kept changing it")
+
+    async def rotate(self, actor: Actor, application_id: int | None, client_id: str) -> MadeClient:
+        try:
+            secret = await self._clients.rotate_secret(actor, application_id, client_id)
+        except BadClient as error:
+            raise in_dialect(error.field, error.detail) from None
+        return MadeClient(client=await self._clients.get(actor, application_id, client_id), secret=secret)
+
+    async def _made(self, actor: Actor, client: Client, secret: str | None) -> MadeClient:
+        made = await self._clients.get(actor, client.application_id, client.client_id)
+        return MadeClient(client=made, secret=secret or "")
+
+
+def administers(actor: Actor) -> bool:
+    return is_open(actor.rights, Operation.ADMINISTER)
 
 
 def refuse_reach(actor: Actor, before: Client | None, after: Client) -> None:
     """Who does not administer leaves these as they are, and maps claims of no other application."""
-    if is_open(actor.rights, Operation.ADMINISTER):
+    if administers(actor):
         return
     if reach(before) != reach(after):
         raise NoRight("first_party, redirect_hosts and may_exchange take can_administer")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from gatehouse.admin.clients import ApplicationClients
 from gatehouse.app.callers import email_secrets, service_tokens
 from gatehouse.app.house import House
+from gatehouse.app.permissions import application_clients
 from gatehouse.app.questions import rehearsals, simulation
 from gatehouse.permissions.commands.access_keys import AccessKeys
 from gatehouse.permissions.commands.app_schemas import AppSchemas
@@ -86,7 +86,7 @@ def key_screens(house: House, desk: ConsoleDesk) -> Sequence[Screen]:
 
 def client_screens(house: House, desk: ConsoleDesk) -> ClientScreens:
     return ClientScreens(
-        clients=ApplicationClients(clients=house.clients, applications=house.storage.applications),
+        clients=application_clients(house),
         lists=ClientListStorage(house.storage.runner),
         desk=desk,
         clock=house.clock,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gatehouse.admin.clients import ApplicationClients, DraftedClients
 from gatehouse.app.callers import Proofs, open_endpoints, proofs
 from gatehouse.app.house import House
 from gatehouse.app.lastings import lastings
@@ -24,6 +25,7 @@ from gatehouse.permissions.questions.user_schemas import Views
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
 from gatehouse.web.permissions.app_schemas import SchemaEndpoints
 from gatehouse.web.permissions.applications import ApplicationEndpoints
+from gatehouse.web.permissions.clients import ClientEndpoint
 from gatehouse.web.permissions.front_desk import FrontDesk
 from gatehouse.web.permissions.groups import GroupEndpoints
 from gatehouse.web.permissions.projects import ProjectEndpoints
@@ -134,6 +136,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         ).endpoints(),
         ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
         *question_endpoints(house, rooms.desk),
+        client_endpoint(house, desk),
         WebhookEndpoint(
             webhooks=webhooks(
                 house.settings,
@@ -145,6 +148,16 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
             desk=desk,
         ).endpoint(),
     ]
+
+
+def client_endpoint(house: House, desk: FrontDesk) -> Endpoint:
+    clients = application_clients(house)
+    drafted = DraftedClients(clients=clients, clock=house.clock)
+    return ClientEndpoint(clients=clients, drafted=drafted, desk=desk).endpoint()
+
+
+def application_clients(house: House) -> ApplicationClients:
+    return ApplicationClients(clients=house.clients, applications=house.storage.applications)
 
 
 def service_accounts(house: House) -> ServiceAccounts:

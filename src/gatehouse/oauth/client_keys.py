@@ -70,18 +70,18 @@ def client_keys(jwks: Mapping[str, object]) -> tuple[ClientKey, ...]:
         written = msgspec.convert(jwks, WrittenSet)
         found = tuple(map(key_of, written.keys))
     except (msgspec.ValidationError, BadPublicKey, ValueError) as error:
-        raise BadClient(f"jwks: {error}") from None
+        raise BadClient(f"jwks: {error}", field="jwks") from None
     if not 0 < len(found) <= KEYS_MOST:
-        raise BadClient(f"jwks holds 1 to {KEYS_MOST} keys")
+        raise BadClient(f"jwks holds 1 to {KEYS_MOST} keys", field="jwks")
     if len({key.kid for key in found}) < len(found):
-        raise BadClient("jwks: each of several keys needs a kid of its own")
+        raise BadClient("jwks: each of several keys needs a kid of its own", field="jwks")
     return found
 
 
 def refuse_private(keys: object) -> None:
     """Before anything else looks at it: a private half is neither kept nor quoted."""
     if isinstance(keys, list | tuple) and any(PRIVATE & set(key) for key in keys if isinstance(key, Mapping)):
-        raise BadClient("jwks holds a private key; keep it to yourself and register the public half")
+        raise BadClient("jwks holds a private key; keep it to yourself and register the public half", field="jwks")
 
 
 def key_of(jwk: RsaJwk | EcJwk | OkpJwk) -> ClientKey:

@@ -1,14 +1,14 @@
 """What a client may be: every field checked before it is kept (R3)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.kernel.urls import parse_web_url
 from gatehouse.oauth.client_keys import client_keys
 from gatehouse.oauth.errors import BadClient, ClientNotFound
-from gatehouse.oauth.model import SCOPES, Client, Profile, TokenSettings
+from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings
 from gatehouse.oauth.redirects import is_registrable_host, is_registrable_origin, is_registrable_uri
 
 CLIENT_ID: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
@@ -43,7 +43,7 @@ SHORTEST: Final = 60  # seconds any token lives
 DEFAULTS: Final = TokenSettings()  # which are the most, too
 GRACE_MOST: Final = 60  # as oauth.refresh_grace_seconds
 
-Problem = tuple[object, str]
+Problem = tuple[object, str, str]  # whether it holds, of which field, and the words when it does not
 
 
 def checked_id(name: str) -> str:
@@ -55,66 +55,65 @@ def checked_id(name: str) -> str:
 
 def check_client(client: Client) -> None:
     """Raise BadClient for the first thing that is not acceptable."""
-    for holds, problem in (*_names(client), *_addresses(client), *_kinds(client), *_tokens(client)):
+    for holds, field, problem in (*_names(client), *_addresses(client), *_kinds(client), *_tokens(client)):
         if not holds:
-            raise BadClient(problem)
+            raise BadClient(problem, field=field)
     if client_keys(client.jwks) and (client.public or client.profile is Profile.NATIVE):
-        raise BadClient("jwks is for clients of profile oidc that are not public")
+        raise BadClient("jwks is for clients of profile oidc that are not public", field="jwks")
 
 
 def _names(client: Client) -> Iterable[Problem]:
-    yield (
-        CLIENT_ID.fullmatch(client.client_id),
-        "client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'",
-    )
+    words = "client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'"
+    yield CLIENT_ID.fullmatch(client.client_id), "client_id", words
     seen = client.name.strip() and is_plain_line(client.name)
-    yield seen and len(client.name) <= NAME_LONGEST, "name takes 1 to 64 characters that can be seen"
-    yield set(client.scopes) <= set(SCOPES), f"scopes are {', '.join(SCOPES)}"
+    yield seen and len(client.name) <= NAME_LONGEST, "name", "name takes 1 to 64 characters that can be seen"
+    yield from _each("scopes", client.scopes, SCOPES.__contains__, f"scopes are {', '.join(SCOPES)}")
 
 
 def _addresses(client: Client) -> Iterable[Problem]:
-    yield all(map(is_registrable_host, client.redirect_hosts)), "a redirect host is a bare lower-case host name"
-    yield (
-        all(map(is_registrable_uri, client.redirect_uris + client.post_logout_uris)),
-        "a redirect URI is https (or http on loopback), without user-info or fragment",
-    )
-    yield (
-        client.redirect_hosts or client.redirect_uris or client.device_grant,
-        "a client needs a redirect URI or host",
-    )
-    yield (
-        all(map(is_registrable_origin, client.origins)),
-        "an origin is https://host or https://host:port (or http on loopback), without a path",
-    )
-    yield (
-        is_callable_address(client.backchannel_logout_uri),
-        "backchannel_logout_uri is a web address without user-info or fragment",
-    )
+    host = "a redirect host is a bare lower-case host name"
+    yield from _each("redirect_hosts", client.redirect_hosts, is_registrable_host, host)
+    uri = "a redirect URI is https (or http on loopback), without user-info or fragment"
+    yield from _each("redirect_uris", client.redirect_uris, is_registrable_uri, uri)
+    yield from _each("post_logout_uris", client.post_logout_uris, is_registrable_uri, uri)
+    somewhere = client.redirect_hosts or client.redirect_uris or client.device_grant
+    yield somewhere, "redirect_uris", "a client needs a redirect URI or host"
+    origin = "an origin is https://host or https://host:port (or http on loopback), without a path"
+    yield from _each("origins", client.origins, is_registrable_origin, origin)
+    called = "backchannel_logout_uri is a web address without user-info or fragment"
+    yield is_callable_address(client.backchannel_logout_uri), "backchannel_logout_uri", called
+
+
+def _each(field: str, values: Iterable[str], fits: Callable[[str], object], words: str) -> Iterable[Problem]:
+    return ((fits(value), f"{field}[{place}]", words) for place, value in enumerate(values))
 
 
 def _kinds(client: Client) -> Iterable[Problem]:
     is_oidc = client.profile is Profile.OIDC
-    yield not is_oidc or not client.redirect_hosts, "profile oidc takes exact redirect URIs only"
-    yield is_oidc or not client.public, "a public client needs profile oidc"
+    exact = "profile oidc takes exact redirect URIs only"
+    yield not is_oidc or not client.redirect_hosts, "redirect_hosts", exact
+    yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # The only proof of a native client is made with its redirect_uri, and a device has none (interface §5.1).
-    yield is_oidc or not client.device_grant, "the device grant needs profile oidc"
+    yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
 
 
 def _tokens(client: Client) -> Iterable[Problem]:
     wanted, grace = client.token_settings, client.token_settings.refresh_grace_seconds
-    yield (
-        SHORTEST <= wanted.access_seconds <= DEFAULTS.access_seconds,
-        f"access_seconds is {SHORTEST} to {DEFAULTS.access_seconds}",
-    )
-    yield (
-        SHORTEST <= wanted.refresh_seconds <= DEFAULTS.refresh_seconds,
-        f"refresh_seconds is {SHORTEST} to {DEFAULTS.refresh_seconds}",
-    )
-    yield grace is None or 0 <= grace <= GRACE_MOST, f"refresh_grace_seconds is 0 to {GRACE_MOST}"
-    yield len(client.claims) <= CLAIMS_MOST, f"at most {CLAIMS_MOST} claims are mapped"
-    yield all(map(CLAIM_NAME.fullmatch, client.claims)), "a mapped claim has a name of letters, digits and _.:/-"
-    yield not OWN_CLAIMS & set(client.claims), "a mapped claim never has the name of one that tokens carry anyway"
-    yield all(source.application_id > 0 for source in client.claims.values()), "a mapped claim names an application"
+    for name, most in (("access_seconds", DEFAULTS.access_seconds), ("refresh_seconds", DEFAULTS.refresh_seconds)):
+        fits = SHORTEST <= getattr(wanted, name) <= most
+        yield fits, f"token_settings.{name}", f"{name} is {SHORTEST} to {most}"
+    words = f"refresh_grace_seconds is 0 to {GRACE_MOST}"
+    yield grace is None or 0 <= grace <= GRACE_MOST, "token_settings.refresh_grace_seconds", words
+    yield from _claims(client.claims)
+
+
+def _claims(claims: Mapping[str, ClaimSource]) -> Iterable[Problem]:
+    yield len(claims) <= CLAIMS_MOST, "claims", f"at most {CLAIMS_MOST} claims are mapped"
+    name = "a mapped claim has a name of letters, digits and _.:/-"
+    yield all(map(CLAIM_NAME.fullmatch, claims)), "claims", name
+    own = "a mapped claim never has the name of one that tokens carry anyway"
+    yield not OWN_CLAIMS & set(claims), "claims", own
+    yield all(one.application_id > 0 for one in claims.values()), "claims", "a mapped claim names an application"
 
 
 def is_callable_address(uri: str) -> bool:

@@ -50,8 +50,11 @@ class Clients:
         """Keep the client as it is given, unless somebody changed it since it was read. Raises ClientChanged."""
         before = await self._store.client(client.client_id)
         check_client(client)
-        if (client.profile, client.public) != (before.profile, before.public):
-            raise BadClient("profile and public stay as they were: the secret is kept in another form")
+        for field in ("profile", "public"):
+            if getattr(client, field) != getattr(before, field):
+                raise BadClient(
+                    "profile and public stay as they were: the secret is kept in another form", field=field
+                )
         record = self._recorder.record(
             Event.CLIENT_CHANGED,
             origin,
@@ -64,7 +67,7 @@ class Clients:
         """Give the client a new secret; the old one stays good for a while, so that nobody is cut off."""
         client = await self._store.client(client_id)
         if client.public:
-            raise BadClient("a public client has no secret")
+            raise BadClient("a public client has no secret", field="client_id")
         secret = new_secret()
         record = self._recorder.record(Event.CLIENT_SECRET_ROTATED, origin, subject=client_id)
         await self._store.rotate_secret(
@@ -88,8 +91,9 @@ class Clients:
         entry = self._recorder.record(Event.CLIENT_TOKENS_REVOKED, origin, subject=client_id)
         return await self._grants.revoke_client(client_id, self._clock.now(), entry)
 
-    async def list(self) -> Sequence[Client]:
-        return await self._store.clients()
+    async def list(self, application_id: int | None = None) -> Sequence[Client]:
+        """All of them, or those of one application."""
+        return await (self._store.clients() if application_id is None else self._store.clients_of(application_id))
 
     def kept_secret(self, client: Client, secret: str) -> ClientSecret:
         return kept_secret(client, secret, masters=self._master_keys, now=self._clock.now())

@@ -22,7 +22,11 @@ class ClientChanged(Conflict):
 
 
 class BadClient(BadInput):
-    """A field of a client is not acceptable; the detail says which and why, for its writer."""
+    """A field of a client is not acceptable; the detail says why, for its writer, and `field` which."""
+
+    def __init__(self, detail: str = "", *, field: str = "") -> None:
+        super().__init__(detail)
+        self.field = field
 
 
 class OAuthError(GatehouseError):

@@ -43,6 +43,9 @@ class ClientStore(Protocol):
     async def clients(self) -> Sequence[Client]:
         """All clients that are not removed, by id."""
 
+    async def clients_of(self, application_id: int) -> Sequence[Client]:
+        """Those of one application, by id."""
+
     async def change(self, client: Client, record: Record) -> None:
         """Replace the client, its secrets too, if its version is still the given one. Raises ClientChanged."""
 

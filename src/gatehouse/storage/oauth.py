@@ -45,6 +45,8 @@ REMOVE_CLIENT = Statement(
     .returning(clients.c.client_id)
 )
 CLIENTS = Statement(select(clients).where(LIVE).order_by(clients.c.client_id))
+_OF_APPLICATION = (LIVE, clients.c.application_id == bindparam("application_id"))
+CLIENTS_OF = Statement(select(clients).where(*_OF_APPLICATION).order_by(clients.c.client_id))
 ORIGINS = Statement(
     select(clients.c.origins).where(LIVE, clients.c.origins != bindparam("none", [], type_=Document()))
 )
@@ -55,6 +57,12 @@ SECRETS = Statement(
     select(client_secrets).where(client_secrets.c.client_id == bindparam("client_id")).order_by(*_BY_AGE)
 )
 ALL_SECRETS = Statement(select(client_secrets).order_by(*_BY_AGE))
+SECRETS_OF = Statement(
+    select(client_secrets)
+    .join(clients, clients.c.client_id == client_secrets.c.client_id)
+    .where(*_OF_APPLICATION)
+    .order_by(*_BY_AGE)
+)
 DROP_SECRET = Statement(
     delete(client_secrets).where(
         client_secrets.c.client_id == bindparam("of"), client_secrets.c.slot == bindparam("of_slot")
@@ -112,11 +120,19 @@ def client_of(client_id: str) -> Verb[Client]:
 
 def all_clients() -> Verb[Sequence[Client]]:
     rows = yield CLIENTS()
-    secrets = yield ALL_SECRETS()
-    return [
-        whole_client(row._asdict(), (_secret(secret) for secret in secrets if secret.client_id == row.client_id))
-        for row in rows
-    ]
+    return with_secrets(rows, (yield ALL_SECRETS()))
+
+
+def clients_of(application_id: int) -> Verb[Sequence[Client]]:
+    rows = yield CLIENTS_OF(application_id=application_id)
+    return with_secrets(rows, (yield SECRETS_OF(application_id=application_id)))
+
+
+def with_secrets(rows: Sequence[Row], secrets: Sequence[Row]) -> Sequence[Client]:
+    held: dict[str, list[ClientSecret]] = {}
+    for row in secrets:
+        held.setdefault(row.client_id, []).append(_secret(row))
+    return [whole_client(row._asdict(), held.get(row.client_id, ())) for row in rows]
 
 
 def origins() -> Verb[frozenset[str]]:
@@ -191,6 +207,7 @@ class OAuthStorage(Stored):
     create = act(create)
     change = act(change)
     clients = survey(all_clients)
+    clients_of = survey(clients_of)
     origins = look(origins)
     rotate_secret = act(rotate_secret)
     remove = act(remove)

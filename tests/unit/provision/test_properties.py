@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from gatehouse.accounts.model import User
+from gatehouse.oauth.client_document import ClaimEntry, TokenEntry
 from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings, Told
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Change, State
 from gatehouse.provision.sections import clients, users
-from gatehouse.provision.sections.client_entry import ClaimEntry, ClientEntry, TokenEntry, WantedClient
+from gatehouse.provision.sections.client_entry import ClientEntry, WantedClient
 from gatehouse.provision.sections.section import Placed
 from gatehouse.provision.sections.user_entry import UserEntry, WantedUser
 from gatehouse.provision.sections.user_plan import administering, plan_users

@@ -13,6 +13,7 @@ from gatehouse.accounts.model import User
 from tests.support.command_line import Place
 from tests.support.oauth import Relying, claims_of
 from tests.support.service import Service
+from tests.support.studio import FACTOR, a_studio
 
 GUIDE = (ROOT / "docs" / "guides" / "connect-a-client.md").read_text()
 REDIRECT = "http://localhost:3000/callback"
@@ -55,7 +56,7 @@ async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
     secret = await asyncio.to_thread(made_by, blocks("console")[2], place)
     client = await service.house.storage.oauth.client("shop")
     shop = Relying(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
-    address, exchange, refresh, userinfo = blocks("sh")
+    address, exchange, refresh, userinfo, _ = blocks("sh")
     known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
 
     asked = (await shell(address, **known, STATE="s1", NONCE="n1")).strip()
@@ -67,3 +68,12 @@ async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
     assert second["refresh_token"] != first["refresh_token"]
     told = json.loads(await shell(userinfo, **known, ACCESS_TOKEN=second["access_token"]))
     assert told == {"status": "ok", "sub": anna.user_id, "email": anna.login}
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
+async def test_over_http_a_client_is_made_by_whoever_may_save_its_application(service: Service) -> None:
+    studio = await a_studio(service)
+    known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}
+    said = json.loads(await shell(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
+    forum = await service.house.storage.oauth.client("forum")
+    assert (len(said["data"]["client_secret"]), forum.application_id) == (43, studio.shop.application_id)

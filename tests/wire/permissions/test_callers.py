@@ -39,6 +39,7 @@ def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
         "project/membership": {"action": "get", "data": {"id": PROJECT}},
         "group": {"action": "get", "data": {"project_id": PROJECT}},
         "accessKey": {"action": "get", "application_id": shop},
+        "client": {"action": "get", "application_id": shop},
         "exchangeJwt": {},
     }
 
@@ -114,7 +115,7 @@ async def test_pa_04_a_service_jwt_serves_its_own_application_only(studio: Studi
             await studio.refused(403, path, body, theirs)
     await studio.ok("user/info", {}, theirs)
     ours = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
-    for path in ("application", "meta/data", "project", "group", "accessKey", "user/info"):
+    for path in ("application", "meta/data", "project", "group", "accessKey", "client", "user/info"):
         await studio.ok(path, everything(studio)[path], ours)
     await studio.refused(403, "publish", {"project": "Another"}, ours)
 

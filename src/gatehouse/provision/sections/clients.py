@@ -6,12 +6,12 @@ from dataclasses import replace
 from msgspec import UNSET
 
 from gatehouse.audit.events import Event
+from gatehouse.oauth.client_document import FIELDS, open_document
 from gatehouse.oauth.client_rules import check_client
 from gatehouse.oauth.model import Client
 from gatehouse.provision.document import Document
 from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import Action, AddClient, Change, ChangeClient, Note, Scope, State
-from gatehouse.provision.sections.client_document import FIELDS, open_document
 from gatehouse.provision.sections.client_entry import (
     ClientEntry,
     FoundClient,

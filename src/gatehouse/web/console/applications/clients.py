@@ -12,11 +12,11 @@ from gatehouse.admin.model.clients import ClientBreaks, ClientLine, ClientListSt
 from gatehouse.admin.model.paging import Page
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.client_document import open_document
 from gatehouse.oauth.clients import OLD_SECRET_LIVES
 from gatehouse.oauth.model import SCOPES, Client
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.provision.sections.client_document import open_document
 from gatehouse.web.console.applications.client_forms import ClientForm, changed, form_of, new_client, new_form
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.applications.recipes import Snippet, recipe

@@ -1,0 +1,154 @@
+"""POST /api/permissions/client: OAuth clients of an application (interface §4.14, R3)."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.client_drafts import ClientDraft
+from gatehouse.admin.clients import ApplicationClients, DraftedClients, MadeClient
+from gatehouse.oauth.client_document import ClaimEntry, TokenEntry, claim_entries, token_entry
+from gatehouse.oauth.model import Client, ClientSecret, Profile
+from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.documents.spelling import ApplicationId
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.app_schemas import id_of
+from gatehouse.web.permissions.credentials import Asked
+from gatehouse.web.permissions.envelope import answer, done, post
+from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
+from gatehouse.web.permissions.moments import moment
+from gatehouse.web.responses import json_answer
+from gatehouse.web.routes.table import Endpoint
+
+
+class ClientRequest(Asked, frozen=True, kw_only=True):
+    """A client's id is its maker's choice: only `create` makes one, so that no misspelt save does."""
+
+    action: Literal["get", "create", "save", "delete", "rotate", "revoke"]
+    application_id: ApplicationId | None = None  # else that of the service JWT; without any, every client
+    data: ClientDraft = ClientDraft()
+
+
+class SecretEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    created: str
+    ends: str = ""  # of the one before the newest
+
+
+class ClientEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    client_id: str
+    name: str
+    profile: Profile
+    application_id: int | None
+    redirect_hosts: tuple[str, ...]
+    redirect_uris: tuple[str, ...]
+    post_logout_uris: tuple[str, ...]
+    scopes: tuple[str, ...]
+    origins: tuple[str, ...]
+    backchannel_logout_uri: str
+    jwks: Mapping[str, object]
+    claims: Mapping[str, ClaimEntry]
+    token_settings: TokenEntry
+    device_grant: bool
+    explain_errors: bool
+    first_party: bool
+    may_exchange: bool
+    require_pkce: bool
+    public: bool
+    created: str
+    version: int
+    secrets: tuple[SecretEntry, ...]
+    client_secret: str = ""  # in the answers to create and rotate only
+
+
+class ClientAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`data` is a list for get without client_id, else the client; `revoked`: how many sign-ins revoke ended."""
+
+    status: str
+    data: tuple[ClientEntry, ...] | ClientEntry | None = None
+    revoked: int | None = None
+
+
+class ClientEndpoint:
+    def __init__(self, *, clients: ApplicationClients, drafted: DraftedClients, desk: FrontDesk) -> None:
+        self._clients = clients
+        self._drafted = drafted
+        self._desk = desk
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, ClientRequest)
+        visit = await self._desk.visit(request, ask, ORDINARY, application_id=id_of(ask.application_id))
+        actor, of, draft = actor_of(request, visit), visit.application_id, ask.data
+        match ask.action:
+            case "get":
+                return answer(await self._found(actor, of, draft.client_id))
+            case "create":
+                return answer(with_secret(await self._drafted.create(actor, of, draft)))
+            case "save":
+                return answer(entry(await self._drafted.save(actor, of, draft)))
+            case "delete":
+                await self._clients.remove(actor, of, draft.client_id)
+                return done()
+            case "rotate":
+                return answer(with_secret(await self._drafted.rotate(actor, of, draft.client_id)))
+            case "revoke":
+                revoked = await self._clients.revoke_tokens(actor, of, draft.client_id)
+                return json_answer(ClientAnswer(status="OK", revoked=revoked))
+
+    async def _found(
+        self, actor: Actor, application_id: int | None, client_id: str
+    ) -> ClientEntry | tuple[ClientEntry, ...]:
+        if client_id:
+            return entry(await self._clients.get(actor, application_id, client_id))
+        return tuple(map(entry, await self._clients.list(actor, application_id)))
+
+    def endpoint(self) -> Endpoint:
+        return post(
+            "client",
+            self.act,
+            name="client",
+            request=ClientRequest,
+            section="interface §4.14",
+            summary="OAuth clients of an application: get, create, save, delete, rotate, revoke",
+            answers=ClientAnswer,
+        )
+
+
+def entry(client: Client, *, secret: str = "") -> ClientEntry:
+    return ClientEntry(
+        client_id=client.client_id,
+        name=client.name,
+        profile=client.profile,
+        application_id=client.application_id,
+        redirect_hosts=client.redirect_hosts,
+        redirect_uris=client.redirect_uris,
+        post_logout_uris=client.post_logout_uris,
+        scopes=client.scopes,
+        origins=client.origins,
+        backchannel_logout_uri=client.backchannel_logout_uri,
+        jwks=client.jwks,
+        claims=claim_entries(client),
+        token_settings=token_entry(client),
+        device_grant=client.device_grant,
+        explain_errors=client.explain_errors,
+        first_party=client.first_party,
+        may_exchange=client.may_exchange,
+        require_pkce=client.require_pkce,
+        public=client.public,
+        created=moment(client.created_at),
+        version=client.version,
+        secrets=tuple(
+            map(secret_entry, sorted(client.secrets, key=lambda one: (one.created_at, not one.expires_at)))
+        ),
+        client_secret=secret,
+    )
+
+
+def with_secret(made: MadeClient) -> ClientEntry:
+    return entry(made.client, secret=made.secret)
+
+
+def secret_entry(secret: ClientSecret) -> SecretEntry:
+    return SecretEntry(created=moment(secret.created_at), ends=moment(secret.expires_at))

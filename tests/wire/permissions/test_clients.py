@@ -1,0 +1,294 @@
+"""OAuth clients over the API: whoever may save an application, and only he, manages its clients (R3, R6)."""
+
+import asyncio
+from typing import Any
+
+from gatehouse.oauth.model import Client
+from tests.support.oauth import REDIRECT, Relying
+from tests.support.permission_builders import holding
+from tests.support.studio import Studio
+from tests.support.studio_people import IN_PROJECT, administrator, bearing, secret, someone
+from tests.support.whole_database import whole_database
+
+DAY = 86_400
+ACTIONS = ("get", "create", "save", "delete", "rotate", "revoke")
+WEB = {"client_id": "web", "name": "Web shop", "profile": "oidc", "redirect_uris": [REDIRECT]}
+KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+
+
+def asking(action: str, of: int | None, /, **data: object) -> dict[str, object]:
+    return {"action": action, **({"application_id": of} if of else {}), "data": data}
+
+
+async def made(studio: Studio, headers: dict[str, str] | None = None, **changes: object) -> Any:
+    ask = asking("create", studio.shop.application_id, **(WEB | changes))
+    return (await studio.ok("client", ask, headers or studio.owner.headers))["data"]
+
+
+def relying(studio: Studio, record: Any, secret: str = "") -> Relying:
+    client = Client(client_id=record["client_id"], name="", profile="oidc", created_at=0)  # type: ignore[arg-type]
+    return Relying(service=studio.service, client=client, secret=secret or record["client_secret"])
+
+
+async def is_known(studio: Studio, record: Any, secret: str) -> bool:
+    """Whether the token endpoint takes the secret: then it is the code that is wrong."""
+    answer = await relying(studio, record, secret).redeem("no such code")
+    assert answer.json()["error"] in ("invalid_grant", "invalid_client")
+    return bool(answer.json()["error"] == "invalid_grant")
+
+
+async def test_clients_are_managed_with_the_right_to_save_their_application_and_with_nothing_less(
+    studio: Studio,
+) -> None:
+    shop, other = studio.shop.application_id, studio.other.application_id
+    await made(studio)
+    account = {"action": "save", "data": {"project_id": "mind_games", "name": "ci"}}
+    accounts = [
+        (await studio.ok("serviceAccount", {**account, "data": {**account["data"], **more}}, studio.owner.headers))
+        for more in ({"name": "able", "roles": ["project_administrator"]}, {"name": "idle"})  # type: ignore[dict-item]
+    ]
+    robots = [bearing(made["data"]["jwt"]) for made in accounts]
+    vouched = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
+    may = (
+        (await administrator(studio)).headers,
+        studio.owner.headers,
+        (await someone(studio, {IN_PROJECT: holding("project_administrator")})).headers,
+        (await someone(studio, secret_data=secret("canSave"))).headers,
+        vouched,
+        robots[0],
+    )
+    key = await studio.access_key()
+    exchanged = await studio.ok("exchangeJwt", {"jwt": studio.owner.jwt, "factor": "the device"}, bearing(key))
+    may_not = (
+        (403, studio.visitor.headers),
+        (403, (await someone(studio, secret_data=secret("canCreateJwt", "canModifySchema", "canRead"))).headers),
+        (403, (await someone(studio, secret_data=secret("canSave"), application_id=other)).headers),
+        (403, bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))),
+        (403, robots[1]),
+        (403, bearing(exchanged["jwt"], Factor="the device")),  # good for this application, but not for this
+        (403, bearing(key)),  # of the application itself, which is nobody
+        (401, {}),
+    )
+    for number, headers in enumerate(may):
+        of = WEB | {"client_id": f"of-{number}"}
+        await studio.ok("client", asking("create", shop, **of), headers)
+        for action in ("get", "save", "rotate", "revoke", "delete"):
+            await studio.ok("client", asking(action, shop, client_id=of["client_id"]), headers)
+    for status, headers in may_not:
+        for action in ACTIONS:
+            for client_id in ("web", "nobody"):  # whether it exists is not told
+                await studio.refused(
+                    status, "client", asking(action, shop, **WEB | {"client_id": client_id}), headers
+                )
+    (left,) = (await studio.ok("client", asking("get", shop), studio.owner.headers))["data"]
+    assert (left["client_id"], left["version"]) == ("web", 1)
+
+
+async def test_what_reaches_beyond_the_application_takes_an_administrator_in_person(studio: Studio) -> None:
+    admin = await administrator(studio)
+    shop, other = studio.shop.application_id, studio.other.application_id
+    vouched = bearing(admin.jwt, Service_Jwt=await studio.service_jwt())
+    record = await made(studio)
+    assert (record["may_exchange"], record["first_party"], record["redirect_hosts"]) == (False, False, [])
+    claim = {"roles": {"application_id": other, "told": "roles"}}
+    native = {"client_id": "native", "name": "Old", "redirect_uris": [REDIRECT]}
+    for reaching in (
+        {"first_party": True},
+        {"may_exchange": True},
+        {"redirect_hosts": ["shop.example"], "profile": "native"},
+        {"claims": claim},
+    ):
+        for headers in (studio.owner.headers, vouched):
+            await studio.refused(403, "client", asking("create", shop, **native, **reaching), headers)
+    for headers, exchanges in ((studio.owner.headers, False), (admin.headers, True)):
+        of = native | {"client_id": f"native-{exchanges}".lower()}
+        new = (await studio.ok("client", asking("create", shop, **of), headers))["data"]
+        assert (new["profile"], new["may_exchange"]) == ("native", exchanges)
+    led = await studio.ok(
+        "client", asking("save", shop, client_id="web", first_party=True, claims=claim), admin.headers
+    )
+    renamed = led["data"] | {"name": "Renamed"}
+    del renamed["version"]
+    kept = (await studio.ok("client", asking("save", shop, **renamed), studio.owner.headers))["data"]
+    assert (kept["name"], kept["first_party"], kept["claims"]) == ("Renamed", True, claim)
+    for action, change in (
+        ("save", {"redirect_uris": ["https://else.example/"]}),
+        ("rotate", {}),
+        ("save", {"claims": {}}),
+    ):
+        await studio.refused(403, "client", asking(action, shop, client_id="web", **change), studio.owner.headers)
+
+
+async def test_clients_of_no_application_are_an_administrators(studio: Studio) -> None:
+    admin, shop = await administrator(studio), studio.shop.application_id
+    await made(studio)
+    lone = await studio.ok("client", asking("create", None, **WEB | {"client_id": "lone"}), admin.headers)
+    assert lone["data"]["application_id"] is None
+    for action in ACTIONS:
+        await studio.refused(403, "client", asking(action, None, **WEB), studio.owner.headers)
+    every = (await studio.ok("client", asking("get", None), admin.headers))["data"]
+    assert [one["client_id"] for one in every] == ["lone", "web"]
+    for action in ("get", "save", "rotate", "revoke", "delete"):
+        await studio.refused(404, "client", asking(action, shop, client_id="lone"), admin.headers)
+        await studio.ok("client", asking(action, None, client_id="lone"), admin.headers)
+    assert "stays with the application" in await studio.refused(
+        400, "client", asking("save", None, client_id="web", application_id=None), admin.headers
+    )
+    await studio.ok("client", asking("save", None, client_id="web", application_id=shop, name="Ours"), admin.headers)
+
+
+WRONG: tuple[tuple[dict[str, object], str], ...] = (
+    ({"client_id": "a b"}, "data.client_id: "),
+    ({"client_id": 7}, "data.client_id"),
+    ({"client_id": ""}, "data.client_id: "),
+    ({"name": ""}, "data.name: "),
+    ({"name": None}, "data.name"),
+    ({"name": "a\u202eb"}, "data.name: "),
+    ({"profile": "saml"}, "data.profile"),
+    ({"redirect_uris": [REDIRECT, "http://shop.example/"]}, "data.redirect_uris[1]: "),
+    ({"redirect_uris": []}, "data.redirect_uris: "),
+    ({"redirect_uris": REDIRECT}, "data.redirect_uris"),
+    ({"redirect_hosts": ["Shop.example"]}, "data.redirect_hosts[0]: "),
+    ({"post_logout_uris": ["javascript:alert(1)"]}, "data.post_logout_uris[0]: "),
+    ({"scopes": ["openid", "all"]}, "data.scopes[1]: "),
+    ({"origins": ["https://shop.example/path"]}, "data.origins[0]: "),
+    ({"backchannel_logout_uri": "ftp://shop.example/"}, "data.backchannel_logout_uri: "),
+    ({"jwks": {"keys": [KEY | {"d": "secret"}]}}, "data.jwks: "),
+    ({"jwks": {"keys": [KEY]}, "public": True}, "data.jwks: "),
+    ({"jwks": []}, "data.jwks"),
+    ({"claims": {"sub": {"application_id": 50001, "told": "roles"}}}, "data.claims: "),
+    ({"claims": {"roles": {"application_id": 0, "told": "roles"}}}, "data.claims"),
+    ({"claims": {"roles": {"application_id": 50001, "told": "passwords"}}}, "data.claims"),
+    ({"token_settings": {"access_seconds": 10**9}}, "data.token_settings.access_seconds: "),
+    ({"token_settings": {"lives": 1}}, "lives"),
+    ({"device_grant": True, "profile": "native"}, "data.device_grant: "),
+    ({"public": True, "profile": "native"}, "data.public: "),
+    ({"public": "yes"}, "data.public"),
+    ({"application_id": 1}, "data.application_id: "),
+    ({"client_secret": "mine"}, "client_secret"),
+    ({"secret": "mine"}, "secret"),
+)
+
+
+async def test_what_cannot_be_is_refused_by_the_name_of_its_field(studio: Studio) -> None:
+    shop, admin = studio.shop.application_id, await administrator(studio)
+    for data, place in WRONG:
+        said = await studio.refused(400, "client", asking("create", shop, **WEB | data), admin.headers)
+        assert place in said, (data, said)
+    nameless = {name: value for name, value in WEB.items() if name != "name"}
+    assert "data.name: " in await studio.refused(
+        400, "client", asking("create", shop, **nameless), studio.owner.headers
+    )
+    assert (await studio.ok("client", asking("get", shop), studio.owner.headers))["data"] == []
+    await made(studio)
+    for data, place in (({"profile": "native"}, "data.profile: "), ({"public": True}, "data.public: ")):
+        said = await studio.refused(
+            400, "client", asking("save", shop, client_id="web", **data), studio.owner.headers
+        )
+        assert place in said
+    await made(studio, client_id="public", public=True)
+    said = await studio.refused(400, "client", asking("rotate", shop, client_id="public"), studio.owner.headers)
+    assert "a public client has no secret" in said
+    for action in ("save", "delete", "rotate", "revoke", "get"):
+        await studio.refused(404, "client", asking(action, shop, client_id="never was"), studio.owner.headers)
+    await studio.refused(400, "client", asking("destroy", shop, client_id="web"), studio.owner.headers)
+
+
+async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_they_should(studio: Studio) -> None:
+    shop, headers = studio.shop.application_id, studio.owner.headers
+    record = await made(studio)
+    first = record.pop("client_secret")
+    assert len(first) >= 43
+    assert (await studio.ok("client", asking("get", shop), headers))["data"] == [record]
+    assert (await studio.ok("client", asking("get", shop, client_id="web"), headers))["data"] == record
+    assert "exists, or once existed" in await studio.refused(409, "client", asking("create", shop, **WEB), headers)
+
+    saved = await studio.ok("client", asking("save", shop, **record | {"origins": ["https://a.example"]}), headers)
+    assert saved["data"] == record | {"origins": ["https://a.example"], "version": 2}
+    stale = asking("save", shop, client_id="web", name="Late", version=1)
+    assert "changed meanwhile" in await studio.refused(409, "client", stale, headers)
+    cleared = await studio.ok("client", asking("save", shop, client_id="web", origins=None), headers)
+    assert cleared["data"] == record | {"version": 3}
+
+    tokens = await signed_in(studio, record, first)
+    secrets = [first]
+    for _ in range(2):
+        turned = (await studio.ok("client", asking("rotate", shop, client_id="web"), headers))["data"]
+        secrets.append(turned["client_secret"])
+        assert [bool(one.get("ends")) for one in turned["secrets"]] == [True, False]
+    assert [await is_known(studio, record, one) for one in secrets] == [False, True, True]
+    await studio.service.clock.advance(7 * DAY + 1)
+    assert [await is_known(studio, record, one) for one in secrets] == [False, False, True]
+
+    newest = relying(studio, record, secrets[-1])
+    refreshed = (await newest.refresh(tokens["refresh_token"])).json()
+    assert await studio.ok("client", asking("revoke", shop, client_id="web"), headers) == {
+        "status": "OK",
+        "revoked": 1,
+    }
+    assert (await newest.refresh(refreshed["refresh_token"])).json()["error"] == "invalid_grant"
+    assert (await newest.userinfo(refreshed["access_token"])).status_code == 401
+
+    tokens = await signed_in(studio, record, secrets[-1])
+    assert (await newest.userinfo(tokens["access_token"])).status_code == 200
+    assert await studio.ok("client", asking("delete", shop, client_id="web"), headers) == {"status": "OK"}
+    assert (await newest.userinfo(tokens["access_token"])).status_code == 401
+    assert (await newest.refresh(tokens["refresh_token"])).json()["error"] == "invalid_client"
+    await studio.refused(404, "client", asking("get", shop, client_id="web"), headers)
+    assert "once existed" in await studio.refused(409, "client", asking("create", shop, **WEB), headers)
+
+    told = await of_client(studio)
+    assert [entry.event for entry in told] == [
+        "client.created",
+        *["client.changed"] * 2,
+        *["client.secret_rotated"] * 2,
+        "client.tokens_revoked",
+        "client.removed",
+    ]
+    assert {entry.actor for entry in told} == {studio.owner.user_id}
+    everything = str(await whole_database(studio.service.house.storage))
+    assert not [one for one in secrets if one in everything], "a secret is kept as a digest only"
+
+
+async def of_client(studio: Studio) -> list[Any]:
+    rows = (await whole_database(studio.service.house.storage))["audit_events"]
+    return [row for row in rows if row.subject == "web" and row.event.startswith("client.")]
+
+
+async def signed_in(studio: Studio, record: Any, secret: str) -> dict[str, Any]:
+    user = await studio.service.house.storage.accounts.user(studio.visitor.user_id)
+    client = relying(studio, record, secret)
+    return await client.tokens(await client.granted(user))
+
+
+async def test_of_saves_that_race_one_with_a_version_wins_and_all_without_do(studio: Studio) -> None:
+    shop, headers = studio.shop.application_id, studio.owner.headers
+    await made(studio)
+    for given, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):
+        answers = await asyncio.gather(
+            *(
+                studio.post("client", asking("save", shop, client_id="web", name=f"N{one}", **given), headers)
+                for one in range(4)
+            )
+        )
+        assert sorted(answer.status_code for answer in answers) == won
+    answers = await asyncio.gather(
+        *(studio.post("client", asking("create", shop, **WEB | {"client_id": "new"}), headers) for _ in range(3))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409]
+
+
+async def test_clients_of_a_removed_application_are_gone_for_who_saved_it(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    record = await made(studio)
+    await studio.ok("application", {"action": "delete", "data": {"application_id": shop}}, studio.owner.headers)
+    await studio.refused(404, "client", asking("get", shop), studio.owner.headers)
+    every = await studio.ok("client", asking("get", None), (await administrator(studio)).headers)
+    assert [one["client_id"] for one in every["data"]] == [record["client_id"]]
+
+
+async def test_the_openapi_document_tells_of_it(studio: Studio) -> None:
+    document: Any = (await studio.service.client.get("/openapi.json")).json()
+    assert document["paths"]["/api/permissions/client"]["post"]["operationId"] == "permissions.client"
+    record = document["components"]["schemas"]["ClientEntry"]["properties"]
+    assert {"client_id", "redirect_uris", "token_settings", "secrets", "client_secret"} <= set(record)

@@ -48,7 +48,7 @@ def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages,
     )
     screens = [
         *home_screens(house, desk, samples).screens(),
-        *people_screens(house, them, desk),
+        *people_screens(house, them, desk, rooms),
         *project_screens(house, desk),
         *role_screens(house, desk),
         *application_screens(house, desk),

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
-from gatehouse.app.callers import email_secrets, service_tokens
+from gatehouse.app.callers import email_secrets
 from gatehouse.app.house import House
-from gatehouse.app.permissions import application_clients
+from gatehouse.app.permissions import application_clients, managed_service_tokens
 from gatehouse.app.questions import rehearsals, simulation
 from gatehouse.permissions.commands.access_keys import AccessKeys
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.commands.applications import Applications
 from gatehouse.permissions.commands.custom_keys import CustomKeys
-from gatehouse.permissions.commands.service_tokens import ManagedServiceTokens
 from gatehouse.storage.admin.applications import ApplicationListStorage
 from gatehouse.storage.admin.clients import ClientListStorage
 from gatehouse.storage.admin.nicks import NickStorage
@@ -71,7 +70,7 @@ def key_screens(house: House, desk: ConsoleDesk) -> Sequence[Screen]:
         store=storage.application_keys, applications=storage.applications, recorder=recorder, clock=clock
     )
     tokens = ServiceTokenScreens(
-        tokens=ManagedServiceTokens(tokens=service_tokens(house), applications=storage.applications),
+        tokens=managed_service_tokens(house),
         email_secrets=email_secrets(house),
         desk=desk,
         base_url=base_url,

@@ -7,6 +7,7 @@ from gatehouse.app.house import House
 from gatehouse.app.joining import joining
 from gatehouse.app.own_account import erasure
 from gatehouse.app.people import People
+from gatehouse.app.permissions import PermissionRooms, views
 from gatehouse.permissions.commands.user_schemas import UserSchemas
 from gatehouse.storage.admin.nicks import NickStorage
 from gatehouse.storage.admin.people import PeopleListStorage
@@ -19,7 +20,7 @@ from gatehouse.web.console.screens import Screen
 from gatehouse.web.places import places
 
 
-def people_screens(house: House, them: People, desk: ConsoleDesk) -> list[Screen]:
+def people_screens(house: House, them: People, desk: ConsoleDesk, rooms: PermissionRooms) -> list[Screen]:
     office, lists = people_office(house, them), PeopleListStorage(house.storage.runner)
     persons = Persons(office=office, lists=lists, desk=desk, clock=house.clock)
     profile = Profile(store=house.storage.profile, recorder=house.recorder, clock=house.clock)
@@ -34,7 +35,7 @@ def people_screens(house: House, them: People, desk: ConsoleDesk) -> list[Screen
     return [
         *PeopleScreens(office=office, lists=lists, desk=desk, clock=house.clock).screens(),
         *PersonScreens(persons).screens(),
-        *AccessScreens(persons, reading=house.reading).screens(),
+        *AccessScreens(persons, reading=house.reading, views=views(house, rooms.desk)).screens(),
         *signs.screens(),
     ]
 

@@ -12,6 +12,7 @@ from gatehouse.app.people import People
 from gatehouse.app.posture import posture
 from gatehouse.app.readiness import checks
 from gatehouse.kernel.colours import Colour
+from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.settings.entries import ENTRIES
 from gatehouse.settings.showing import cell, shown
 from gatehouse.storage.admin.settings import InstallationReads
@@ -52,7 +53,8 @@ def setting_screens(house: House, them: People, desk: ConsoleDesk) -> list[Scree
         postman=house.postman,
         desk=desk,
     )
-    return [*KeyScreens(office=keys, desk=desk).screens(), *screens.screens()]
+    publisher = KeySetPublisher(keyring=house.keyring, clock=house.clock)
+    return [*KeyScreens(office=keys, publisher=publisher, desk=desk).screens(), *screens.screens()]
 
 
 def installation(house: House) -> Installation:

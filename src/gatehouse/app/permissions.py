@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from gatehouse.admin.clients import ApplicationClients, DraftedClients
-from gatehouse.app.callers import Proofs, open_endpoints, proofs
+from gatehouse.admin.games import SeenGames
+from gatehouse.admin.past_schemas import past_schema
+from gatehouse.app.callers import Proofs, open_endpoints, proofs, service_tokens
 from gatehouse.app.house import House
 from gatehouse.app.lastings import lastings
 from gatehouse.app.questions import question_endpoints
@@ -18,19 +20,26 @@ from gatehouse.permissions.commands.memberships import Memberships
 from gatehouse.permissions.commands.projects import Projects
 from gatehouse.permissions.commands.publish import Publishing
 from gatehouse.permissions.commands.service_accounts import ServiceAccounts
+from gatehouse.permissions.commands.service_tokens import ManagedServiceTokens
 from gatehouse.permissions.commands.user_schemas import UserSchemas
 from gatehouse.permissions.commands.users import People
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.roles import RoleList
 from gatehouse.permissions.questions.user_schemas import Views
+from gatehouse.storage.admin.games import GameListStorage
+from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
-from gatehouse.web.permissions.app_schemas import SchemaEndpoints
+from gatehouse.web.permissions.activity import ActivityEndpoint
+from gatehouse.web.permissions.app_schemas import Past, SchemaEndpoints
 from gatehouse.web.permissions.applications import ApplicationEndpoints
 from gatehouse.web.permissions.clients import ClientEndpoint
 from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.permissions.game_sessions import GameSessionEndpoint
 from gatehouse.web.permissions.groups import GroupEndpoints
 from gatehouse.web.permissions.projects import ProjectEndpoints
 from gatehouse.web.permissions.public_keys import CustomKeyEndpoint
 from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
+from gatehouse.web.permissions.service_tokens import ServiceTokenEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
 from gatehouse.web.permissions.users import UserEndpoints
 from gatehouse.web.permissions.webhooks import WebhookEndpoint
@@ -70,13 +79,6 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         recorder=recorder,
         clock=clock,
     )
-    views = Views(
-        desk=rooms.desk,
-        reading=house.reading,
-        applications=storage.applications,
-        projects=storage.projects,
-        clock=clock,
-    )
     return [
         *ApplicationEndpoints(applications=applications, desk=desk).endpoints(),
         CustomKeyEndpoint(
@@ -87,10 +89,11 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         ).endpoint(),
         *open_endpoints(house, rooms.proofs),
         *UserEndpoints(
-            people=People(administration=house.administration, projects=storage.projects), desk=desk
+            people=People(accounts=storage.accounts, administration=house.administration, projects=storage.projects),
+            desk=desk,
         ).endpoints(),
         *RecordEndpoint(
-            views=views,
+            views=views(house, rooms.desk),
             schemas=user_schemas,
             desk=rooms.desk,
             clock=clock,
@@ -131,12 +134,16 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         ).endpoint(),
         *SchemaEndpoints(
             schemas=AppSchemas(store=storage.applications, recorder=recorder, clock=clock),
+            past=past_models(house),
             roles=RoleList(store=storage.applications, clock=clock),
             desk=desk,
         ).endpoints(),
         ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
         *question_endpoints(house, rooms.desk),
         client_endpoint(house, desk),
+        ServiceTokenEndpoint(tokens=managed_service_tokens(house), desk=desk).endpoint(),
+        GameSessionEndpoint(games=seen_games(house), desk=desk).endpoint(),
+        ActivityEndpoint(log=storage.audit, desk=desk).endpoint(),
         WebhookEndpoint(
             webhooks=webhooks(
                 house.settings,
@@ -150,6 +157,16 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
     ]
 
 
+def views(house: House, desk: Desk) -> Views:
+    return Views(
+        desk=desk,
+        reading=house.reading,
+        applications=house.storage.applications,
+        projects=house.storage.projects,
+        clock=house.clock,
+    )
+
+
 def client_endpoint(house: House, desk: FrontDesk) -> Endpoint:
     clients = application_clients(house)
     drafted = DraftedClients(clients=clients, clock=house.clock)
@@ -158,6 +175,23 @@ def client_endpoint(house: House, desk: FrontDesk) -> Endpoint:
 
 def application_clients(house: House) -> ApplicationClients:
     return ApplicationClients(clients=house.clients, applications=house.storage.applications)
+
+
+def past_models(house: House) -> Past:
+    versions = SchemaVersionStorage(house.storage.runner)
+
+    async def past(model: ApplicationModel, version: int) -> ApplicationModel:
+        return (await past_schema(versions, model, version)).model
+
+    return past
+
+
+def seen_games(house: House) -> SeenGames:
+    return SeenGames(sessions=GameListStorage(house.storage.runner), clock=house.clock)
+
+
+def managed_service_tokens(house: House) -> ManagedServiceTokens:
+    return ManagedServiceTokens(tokens=service_tokens(house), applications=house.storage.applications)
 
 
 def service_accounts(house: House) -> ServiceAccounts:

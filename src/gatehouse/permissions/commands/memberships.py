@@ -43,6 +43,7 @@ class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """`data` of project/membership: each user named is replaced, null removes, others stay."""
 
     id: str
+    user_id: str = ""  # get: of him alone
     users: dict[str, object] | UnsetType = UNSET
     allow: list[object] | UnsetType | None = UNSET
     disallow: list[object] | UnsetType | None = UNSET
@@ -65,13 +66,18 @@ class Memberships:
         self._recorder = recorder
         self._clock = clock
 
-    async def get(self, actor: Actor, central: ApplicationModel, name: str) -> dict[str, object]:
+    async def get(
+        self, actor: Actor, central: ApplicationModel, name: str, *, user_id: str = ""
+    ) -> dict[str, object]:
+        """With everybody who holds something in it, or with this one if he does."""
         model = await self._opened(actor, name, Operation.MEMBERSHIP_GET)
         members = await self._records.records_in_project(CENTRAL_ID, model.project.project_id)
-        return document(model, members, central)
+        return document(model, [one for one in members if user_id in ("", one.user_id)], central)
 
     async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
         seen = await self._opened(actor, draft.id, Operation.MEMBERSHIP_SAVE)
+        if draft.user_id:
+            raise Malformed("data.user_id: people are saved by `users`")
         project_id = seen.project.project_id
         wanted = {} if draft.users is UNSET else self._users(draft.users, project_id)
         await refuse_unknown_resources(

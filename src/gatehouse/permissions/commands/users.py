@@ -6,6 +6,7 @@ from typing import TypeAlias
 from gatehouse.accounts.administration import Administration
 from gatehouse.accounts.errors import BadAccount, UserNotFound
 from gatehouse.accounts.model import User
+from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import Origin
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed, PersonNotFound
@@ -17,13 +18,21 @@ Put: TypeAlias = Callable[[str, frozenset[str], Origin], Awaitable[User]]
 
 
 class People:
-    def __init__(self, *, administration: Administration, projects: ProjectStore) -> None:
+    def __init__(self, *, accounts: AccountStore, administration: Administration, projects: ProjectStore) -> None:
+        self._accounts = accounts
         self._administration = administration
         self._projects = projects
 
     async def projects(self, user_id: str) -> int:
         """How many projects somebody made that are not removed (interface §4.5)."""
         return await self._projects.authored(user_id)
+
+    async def get(self, actor: Actor, user_id: str) -> User:
+        require(actor.rights, Operation.ADMINISTER)
+        try:
+            return await self._accounts.user(grammar.check_user_id(user_id, "data.user_id"))
+        except UserNotFound:
+            raise PersonNotFound from None
 
     async def save_tags(self, actor: Actor, user_id: str, tags: Sequence[object]) -> User:
         require(actor.rights, Operation.ADMINISTER)

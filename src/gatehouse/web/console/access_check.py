@@ -53,7 +53,6 @@ class Verdict:
     explanation: Explanation
     tree: Node
     call: ApiCall
-    json: str
     until: int  # Unix seconds, 0 for ever
 
     @property
@@ -166,15 +165,14 @@ class CheckScreens:
         case = await self._sights.case(caller, user_id)
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
-        record = explained(explanation)
         return Verdict(
             explanation=explanation,
             tree=tree(explanation, Seen(visit=visit, case=case, address=address, asked=explanation.application_id)),
             call=ApiCall(
                 path="explain",
                 body={"application_id": explanation.application_id, "data": {"user_id": user_id, **asked}},
+                record=explained(explanation),
             ),
-            json=msgspec.json.format(msgspec.json.encode(record), indent=2).decode(),
             until=self._clock.now() + explanation.left if explanation.left else 0,
         )
 

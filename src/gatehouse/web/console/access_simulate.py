@@ -35,12 +35,13 @@ from gatehouse.web.console.access_check import HERE, TABS, read_application, rul
 from gatehouse.web.console.activity import day
 from gatehouse.web.console.choosing import Choosing, Meant
 from gatehouse.web.console.desk import FORESEEN, ConsoleDesk, Guest, Problem, told
-from gatehouse.web.console.forecast import Foreseen, Foresight
+from gatehouse.web.console.forecast import PEOPLE_MOST, Foreseen, Foresight
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.simulate import forecast_record
 
 # What can be thought of, and the fields each needs; the words are `access.change_<name>` and `access.field_<name>`.
 CHANGES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -163,7 +164,10 @@ class SimulateScreens:
         proposed = await self._proposed(about, query, person.user_id)
         foreseen = await self._foresight.of(about, application_id, proposed.proposal)
         return replace(
-            context, foreseen=foreseen, call=api_call(application_id, proposed.proposal), place=proposed.place
+            context,
+            foreseen=foreseen,
+            call=api_call(application_id, proposed.proposal, foreseen),
+            place=proposed.place,
         )
 
     async def _proposed(self, about: Guest, query: SimulateQuery, user_id: str) -> Proposed:
@@ -310,6 +314,10 @@ def with_leaf(tree: Tree, path: Sequence[str], leaf: Tree | None) -> dict[str, o
     return {**others, first: below} if below else others
 
 
-def api_call(application_id: int, proposal: AnyProposal) -> ApiCall:
+def api_call(application_id: int, proposal: AnyProposal, foreseen: Foreseen) -> ApiCall:
     change = msgspec.to_builtins(proposal)
-    return ApiCall(path="simulate", body={"application_id": application_id, "data": {"change": change}})
+    return ApiCall(
+        path="simulate",
+        body={"application_id": application_id, "data": {"change": change, "limit": PEOPLE_MOST}},
+        record=None if foreseen.forecast is None else forecast_record(foreseen.forecast),
+    )

@@ -29,7 +29,9 @@ from gatehouse.web.console.activity_words import (
     people_in,
     without_gsids,
 )
+from gatehouse.web.console.api_calls import record_call
 from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
@@ -114,6 +116,7 @@ class EntryContext(PageContext):
     told: Told
     administers: bool
     command: str  # that tells the same
+    call: ApiCall
 
 
 class ActivityScreens:
@@ -156,7 +159,9 @@ class ActivityScreens:
             require(guest.rights, Operation.ADMINISTER)
         (told,) = await self._told([record], guest)
         command = f"{SHOW_RECORD} {record.record_id}\n{VERIFY}"
-        context = EntryContext(told=told, administers=guest.rights.administers, command=command)
+        context = EntryContext(
+            told=told, administers=guest.rights.administers, command=command, call=record_call(record)
+        )
         return self._desk.show(request, guest, HERE, context)
 
     async def _found(self, looked: Looked, query: ActivityQuery) -> Activity:

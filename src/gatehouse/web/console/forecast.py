@@ -64,6 +64,7 @@ class Foreseen:
     gaining: int = 0
     losing: int = 0
     more: bool = False  # there may be more people than were looked at
+    forecast: Forecast | None = None  # as the API tells it
 
     @property
     def is_nothing(self) -> bool:
@@ -134,6 +135,7 @@ def foreseen(
         gaining=sum(bool(one.gains) for one in people),
         losing=sum(bool(one.loses) for one in people),
         more=forecast.after is not None,
+        forecast=forecast,
     )
 
 

@@ -46,23 +46,21 @@ class RefusedContext(PageContext):
 class ApiCall:
     """What a screen shows, as a call of the API: anything that can be done here can be done by a program."""
 
-    path: str  # below /api/permissions/
-    body: Mapping[str, object]
-    record: object = None  # what is shown, as the API would answer it
-
-    @property
-    def json(self) -> str:
-        return written(self.body)
+    path: str  # below /api/permissions/; with a slash in front, from the root
+    body: Mapping[str, object] | None = None  # None: anybody may GET it
+    record: object = None  # `data` of the answer; where that is no envelope, the whole of it
 
     @property
     def answer(self) -> str:
-        """The record, or nothing where a screen has none at hand."""
+        """The record, or nothing where a screen is a list of things that have screens."""
         return "" if self.record is None else written(self.record)
 
     @property
     def curl(self) -> str:
         """To be pasted into a shell that knows the three names."""
-        quoted = self.json.replace("'", r"'\''")
+        if self.body is None:
+            return f'curl "$GATEHOUSE{self.path}"'
+        quoted = written(self.body).replace("'", r"'\''")
         return (
             f'curl -X POST "$GATEHOUSE/api/permissions/{self.path}" \\\n'
             '  -H "Authorization: Bearer $JWT" -H "Factor: $FACTOR" \\\n'

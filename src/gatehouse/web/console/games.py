@@ -25,7 +25,9 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.rights.guard import Operation, is_open, require
 from gatehouse.web.console.activity import SHOW_RECORD
+from gatehouse.web.console.api_calls import record_call, session_call
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import ListQuery, csv_file
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
@@ -76,6 +78,7 @@ class GameContext(PageContext):
     administers: bool
     may_close: bool
     is_waited_for: bool
+    call: ApiCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,7 @@ class RecordContext(PageContext):
     subject: str = ""  # as much of it as may be shown
     ref: str = ""  # of the session, while it lasts
     command: str = ""  # that tells the same
+    call: ApiCall | None = None  # and so does this
 
 
 class GameScreens:
@@ -151,6 +155,7 @@ class GameScreens:
             administers=administers,
             may_close=administers and session.state in OPEN,
             is_waited_for=session.is_waited_for(now),
+            call=session_call(session, number, administers=administers),
         )
         return self._desk.show(request, guest, HERE, context)
 
@@ -201,6 +206,7 @@ class GameScreens:
             subject=ref_of(found.subject) if is_gsid else found.subject,
             ref=ref_of(found.subject) if lasting is not None else "",
             command=f"{SHOW_RECORD} {found.record_id}",
+            call=record_call(found),
         )
         return self._desk.show(request, guest, HERE, context)
 

@@ -23,6 +23,7 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.users import user_entry
 
 HERE: Final = Entry.PEOPLE
 TABS: Final = ("overview", "permissions", "roles", "sessions", "methods", "activity")
@@ -261,9 +262,9 @@ class PersonScreens:
             standing=standing,
             form=form,
             call=ApiCall(
-                path="user/tags",
-                body={"data": {"user_id": user.user_id, "tags": sorted(user.tags)}},
-                record=person_record(user),
+                path="user",
+                body={"action": "get", "data": {"user_id": user.user_id}},
+                record=user_entry(user),
             ),
             problem=problem,
             clashes=theirs,
@@ -333,10 +334,3 @@ def form_of(user: User) -> PersonForm:
         purchases=lines(sorted(user.purchases)),
         version=user.version,
     )
-
-
-def person_record(user: User) -> dict[str, object]:
-    """What an account says of itself (R1), without anything one could sign in with."""
-    named = ("user_id", "login", "nick", "lang", "country", "level", "reg_time", "email_verified", "blocked")
-    lists = {"tags": sorted(user.tags), "purchases": sorted(user.purchases)}
-    return {name: getattr(user, name) for name in named} | lists

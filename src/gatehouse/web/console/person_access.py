@@ -12,8 +12,10 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.admin.holding import HeldLine, HeldScope, held_scopes
 from gatehouse.admin.model.names import NamedApplication
 from gatehouse.admin.model.people import Written, WrittenRole
+from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.questions.user_schemas import ViewOptions, Views, ViewType
 from gatehouse.web.console.desk import Guest
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file, list_query
@@ -78,9 +80,10 @@ class WrittenContext(PageContext):
 
 
 class AccessScreens:
-    def __init__(self, persons: Persons, *, reading: Reading) -> None:
+    def __init__(self, persons: Persons, *, reading: Reading, views: Views) -> None:
         self._persons = persons
         self._reading = reading
+        self._views = views
 
     async def permissions(self, request: Request, guest: Guest) -> Response:
         user, head = await self._persons.found(request, guest, "permissions")
@@ -100,7 +103,7 @@ class AccessScreens:
             scopes=scopes,
             count=sum(scope.count for scope in scopes),
             check=f"{Entry.ACCESS.path}/check?user_id={user.user_id}&application_id={application_id}",
-            call=record_call(user.user_id, application_id, "list"),
+            call=await self._call(guest, user.user_id, application_id, ViewType.LIST),
         )
         return self._persons.desk.show(request, guest, HERE, context)
 
@@ -110,9 +113,8 @@ class AccessScreens:
         if list_query(request).is_file:
             return csv_file("roles", ROLES, written.roles)
         owned = [one for one in written.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
-        context = WrittenContext(
-            head=head, written=written, owned=owned, call=record_call(user.user_id, CENTRAL_ID, "tree")
-        )
+        call = await self._call(guest, user.user_id, CENTRAL_ID, ViewType.TREE)
+        context = WrittenContext(head=head, written=written, owned=owned, call=call)
         return self._persons.desk.show(request, guest, HERE, context)
 
     async def _first(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
@@ -133,6 +135,14 @@ class AccessScreens:
         held = self._reading.effective(case, application_id, None)
         return held_scopes(held, case.structure, self._persons.clock.now())
 
+    async def _call(self, guest: Guest, user_id: str, application_id: int, kind: ViewType) -> ApiCall:
+        about = await self._persons.desk.about(guest, application_id)
+        try:
+            view = await self._views.view(about.standing.caller, user_id, kind, ViewOptions())
+        except ApplicationNotFound:  # one that never was: nothing is held in it
+            return record_call(user_id, application_id, kind)
+        return record_call(user_id, application_id, kind, view.data)
+
     def screens(self) -> Sequence[Screen]:
         desk = self._persons.desk
         return [
@@ -150,8 +160,9 @@ def place_of(one: HeldScope) -> str:
     return "/".join(filter(None, (scope.project_id, scope.kind, scope.resource_id)))
 
 
-def record_call(user_id: str, application_id: int, kind: str) -> ApiCall:
+def record_call(user_id: str, application_id: int, kind: ViewType, record: object = None) -> ApiCall:
     return ApiCall(
         path="meta/data",
         body={"action": "get", "application_id": application_id, "data": {"user_id": user_id, "type": kind}},
+        record=record,
     )

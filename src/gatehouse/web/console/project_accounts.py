@@ -39,6 +39,7 @@ from gatehouse.web.console.projects import ProjectHead, head
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.service_accounts import entry as account_entry
 
 HERE: Final = Entry.PROJECTS
 OWNER: Final = "project_owner"  # never of a service account
@@ -56,8 +57,12 @@ COLUMNS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountLine:
-    account: ServiceAccount
+    listed: Listed
     held: Sequence[Held]
+
+    @property
+    def account(self) -> ServiceAccount:
+        return self.listed.account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +128,10 @@ class AccountScreens:
     async def list(self, request: Request, guest: Guest) -> Response:
         model, query = await self._door.enter(request, guest), list_query(request)
         text = query.wanted.search.lower()
+        every = await self._lines(guest, model)
         lines = [
             line
-            for line in await self._lines(guest, model)
+            for line in every
             if text in f"{line.account.name} {line.account.comment} {line.account.user_id}".lower()
         ]
         if query.is_file:
@@ -136,7 +142,11 @@ class AccountScreens:
             lines=lines,
             search=query.q,
             may_save=may(guest, Operation.SERVICE_ACCOUNTS, model),
-            call=ApiCall(path="serviceAccount", body={"action": "get", "data": {"project_id": project_id}}),
+            call=ApiCall(
+                path="serviceAccount",
+                body={"action": "get", "data": {"project_id": project_id}},
+                record=[account_entry(line.listed) for line in every],
+            ),
         )
         return self._desk.show(request, guest, HERE, context)
 
@@ -224,7 +234,7 @@ class AccountScreens:
 
         def line(listed: Listed) -> AccountLine:
             scopes = scopes_in(listed.holds, model.project.project_id)
-            return AccountLine(account=listed.account, held=held_in(scopes, places, central))
+            return AccountLine(listed=listed, held=held_in(scopes, places, central))
 
         return [line(one) for one in await self._accounts.list(guest.actor, central, model.project.project_id)]
 

@@ -28,7 +28,7 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.groups import record as group_record
+from gatehouse.web.permissions.groups import listed as groups_listed
 
 HERE: Final = Entry.PROJECTS
 WHO: Final = {
@@ -192,8 +192,8 @@ class GroupScreens:
             found=await self._found(guest, seen, search),
             call=ApiCall(
                 path="group",
-                body={"action": "get", "data": {"project_id": group.project_id}},
-                record=group_record(group),
+                body={"action": "get", "group_id": group.group_id, "data": {"project_id": group.project_id}},
+                record=groups_listed([group]),
             ),
             problem=problem,
             clashes=theirs,

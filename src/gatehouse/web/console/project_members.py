@@ -102,6 +102,7 @@ class MemberContext(PageContext):
     version: int
     is_member: bool
     may_save: bool
+    call: ApiCall
     problem: Problem | None = None
 
     @property
@@ -129,6 +130,7 @@ class Member:
     person: NamedPerson
     scopes: Mapping[Scope, Holdings]
     places: Places
+    document: Mapping[str, object]  # the membership, as far as it is about him
 
 
 class MemberScreens:
@@ -265,6 +267,14 @@ class MemberScreens:
             version=version,
             is_member=bool(member.scopes),
             may_save=may(guest, Operation.MEMBERSHIP_SAVE, model),
+            call=ApiCall(
+                path="project/membership",
+                body={
+                    "action": "get",
+                    "data": {"id": model.project.project_id, "user_id": member.person.user_id},
+                },
+                record=member.document,
+            ),
             problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
@@ -272,19 +282,21 @@ class MemberScreens:
     async def _member(self, request: Request, guest: Guest, model: ProjectModel) -> Member:
         """Somebody of the project, or anybody to whom the guest may give something in it."""
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
-        held = (await self._users(guest, model)).get(user_id)
+        document = await self._memberships.get(
+            guest.actor, guest.standing.central, model.project.project_id, user_id=user_id
+        )
+        held = users_in(document).get(user_id)
         if held is None:
             require(guest.rights, Operation.MEMBERSHIP_SAVE, About(project_id=model.project.project_id))
         person = (await self._names.people([user_id])).get(user_id)
         if person is None:
             raise PersonNotFound
         scopes = {} if held is None else scopes_in(held, model.project.project_id)
-        return Member(person=person, scopes=scopes, places=await places_of(self._lists, model))
+        places = await places_of(self._lists, model)
+        return Member(person=person, scopes=scopes, places=places, document=document)
 
     async def _users(self, guest: Guest, model: ProjectModel) -> Mapping[str, object]:
-        document = await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id)
-        users = document["users"]
-        return users if isinstance(users, dict) else {}
+        return users_in(await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id))
 
     async def _lines(self, guest: Guest, model: ProjectModel) -> Sequence[MemberLine]:
         users, places = await self._users(guest, model), await places_of(self._lists, model)
@@ -313,6 +325,11 @@ class MemberScreens:
             desk.shown(f"{path}/{{user_id}}/remove", self.ask_removal, fresh=True),
             desk.posted(f"{path}/{{user_id}}/remove", Guarded, self.remove, again=self.remove_again, fresh=True),
         ]
+
+
+def users_in(document: Mapping[str, object]) -> Mapping[str, object]:
+    users = document["users"]
+    return users if isinstance(users, dict) else {}
 
 
 RANK: Final = {OWNER: 0, ADMINISTRATOR: 1, "": 2}

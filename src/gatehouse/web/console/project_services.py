@@ -29,6 +29,7 @@ from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.projects import record as project_record
 from gatehouse.web.responses import see_other
 
 HERE: Final = Entry.PROJECTS
@@ -239,7 +240,11 @@ class ServiceScreens:
             groups=sorted(seen.model.groups.values(), key=lambda group: group.title_key),
             roles=grantable(guest),
             version=version,
-            call=ApiCall(path="project", body={"action": "get", "data": {"id": seen.model.project.project_id}}),
+            call=ApiCall(
+                path="project",
+                body={"action": "get", "data": {"id": seen.model.project.project_id}},
+                record=project_record(seen.model.project),
+            ),
             problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)

@@ -9,12 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft, merged, role_document
+from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft, merged
 from gatehouse.permissions.errors import Malformed, RoleNotFound
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel, Structure
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.questions.proposals import RoleProposal
+from gatehouse.permissions.questions.roles import SeenRole
 from gatehouse.permissions.questions.simulate import as_it_counts
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.permissions.store import ApplicationStore
@@ -45,6 +46,7 @@ from gatehouse.web.console.role_pages import (
 from gatehouse.web.console.roles import role_path
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.app_schemas import role_record
 
 HERE: Final = Entry.ROLES
 COUNT_LONGEST: Final = 10  # digits
@@ -145,7 +147,7 @@ class RoleEditor:
         problem: Problem | None = None,
         theirs: tuple[Clash, ...] = (),
     ) -> Response:
-        groups = rule_groups(seen.model, seen.role)
+        groups, holders = rule_groups(seen.model, seen.role), await self._holders(seen)
         context = RoleContext(
             head=role_head(guest, seen.model, seen.role, "editor"),
             role=seen.role,
@@ -155,8 +157,8 @@ class RoleEditor:
             ),
             groups=groups,
             unsaid=unsaid(seen.model, groups),
-            holders=await self._holders(seen),
-            call=api_call(seen),
+            holders=holders,
+            call=api_call(seen, holders),
             problem=problem,
             clashes=theirs,
         )
@@ -249,9 +251,9 @@ def granting(structure: Structure, seen: Seen) -> int:
     return sum(any(seen.role.key in one.roles for one in each) for each in grants)
 
 
-def api_call(seen: Seen) -> ApiCall:
+def api_call(seen: Seen, holders: int) -> ApiCall:
     return ApiCall(
         path="roles",
         body={"action": "get", "application_id": seen.application_id, "data": {"name": seen.role.name}},
-        record=role_document(seen.role),
+        record=role_record(SeenRole(seen.role, holders)),
     )

@@ -22,6 +22,7 @@ from gatehouse.web.console.role_pages import RoleHead, role_head
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.question_records import MembersPage, member
 
 HERE: Final = Entry.ROLES
 
@@ -62,6 +63,7 @@ class RoleMembers:
         if query.format == "csv":
             return csv_file(f"{seen.role.key}-members", COLUMNS, await self._all(guest, seen, query))
         found, after = await self._page(guest, seen, query, query.after)
+        page = MembersPage(members=tuple(member(one.member) for one in found), after=after)
         context = RoleMembersContext(
             head=role_head(guest, seen.model, seen.role, "members"),
             holders=found,
@@ -71,6 +73,7 @@ class RoleMembers:
             call=ApiCall(
                 path="members",
                 body={"application_id": seen.application_id, "data": asked(seen, query)},
+                record=page,
             ),
         )
         return self._desk.show(request, guest, HERE, context)
@@ -102,7 +105,8 @@ class RoleMembers:
 
 def asked(seen: Seen, query: MembersQuery) -> Mapping[str, object]:
     place = {"project_id": query.project} if query.project else {}
-    return {"role": seen.role.name, **place}
+    after = {"after": query.after} if query.after else {}
+    return {"role": seen.role.name, **place, **after, "limit": PAGE_SIZE}
 
 
 def places(guest: Guest, seen: Seen) -> Sequence[tuple[str, str]]:

@@ -11,9 +11,11 @@ from starlette.responses import Response
 from gatehouse.admin.key_strip import Picture, Strip
 from gatehouse.admin.keys import KeyOffice
 from gatehouse.kernel.errors import NotFound
+from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose, State
 from gatehouse.keys.rotation import DAY, Manner, RotationPolicy
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.console.settings import HERE, TABBED
@@ -40,6 +42,7 @@ class KeysContext(PageContext):
 
     picture: Picture
     rotate_days: int
+    call: ApiCall
     states: Sequence[State] = tuple(State)
     tabs_shown: Sequence[tuple[str, str]] = TABBED
 
@@ -68,8 +71,9 @@ class RotateForm(Guarded, frozen=True, kw_only=True):
 
 
 class KeyScreens:
-    def __init__(self, *, office: KeyOffice, desk: ConsoleDesk) -> None:
+    def __init__(self, *, office: KeyOffice, publisher: KeySetPublisher, desk: ConsoleDesk) -> None:
         self._office = office
+        self._publisher = publisher
         self._desk = desk
 
     @property
@@ -80,7 +84,11 @@ class KeyScreens:
         picture = await self._office.picture(guest.actor)
         if list_query(request).is_file:
             return csv_file("keys", COLUMNS, [(strip.line, bar) for strip in picture.strips for bar in strip.bars])
-        context = KeysContext(picture=picture, rotate_days=self._policy.every // DAY)
+        context = KeysContext(
+            picture=picture,
+            rotate_days=self._policy.every // DAY,
+            call=ApiCall(path="/proxy/oauth/keys", record=msgspec.Raw(self._publisher.document().body)),
+        )
         return self._desk.show(request, guest, HERE, context)
 
     async def ask(self, request: Request, guest: Guest) -> Response:

@@ -194,7 +194,7 @@ class WebhookScreens:
             call=ApiCall(
                 path="webhook",
                 body={"action": "get", "data": {"webhook_id": webhook.webhook_id}},
-                record=webhook_entry(webhook),
+                record=[webhook_entry(webhook)],
             ),
             problem=problem,
             clashes=theirs,

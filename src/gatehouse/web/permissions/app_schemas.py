@@ -1,5 +1,6 @@
 """POST /api/permissions/meta/schema and roles (interface §4.9, §4.10, R6)."""
 
+from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 import msgspec
@@ -29,10 +30,19 @@ from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
 NO_ROLE: Final = RoleDraft()
 
 
+# What an application's schema was at a version; raises NotFound.
+Past = Callable[[ApplicationModel, int], Awaitable[ApplicationModel]]
+
+
+class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    version: int | None = None  # get: as it was then
+
+
 class SchemaRequest(Asked, frozen=True, kw_only=True):
     action: Literal["get", "save"]
     application_id: ApplicationId | None = None
     data: dict[str, object] | None = None
+    options: SchemaOptions = SchemaOptions()
 
 
 class RolesRequest(Asked, frozen=True, kw_only=True):
@@ -53,8 +63,9 @@ class SchemaDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaEndpoints:
-    def __init__(self, *, schemas: AppSchemas, roles: RoleList, desk: FrontDesk) -> None:
+    def __init__(self, *, schemas: AppSchemas, past: Past, roles: RoleList, desk: FrontDesk) -> None:
         self._schemas = schemas
+        self._past = past
         self._roles = roles
         self._desk = desk
 
@@ -63,7 +74,9 @@ class SchemaEndpoints:
         visit = await self._desk.visit(request, ask, ABOUT_APPLICATION, application_id=id_of(ask.application_id))
         match ask.action:
             case "get":
-                model = visit.opened(Operation.SCHEMA_GET)
+                model, version = visit.opened(Operation.SCHEMA_GET), ask.options.version
+                if version is not None:
+                    model = await self._past(model, version)
                 return tagged(request, Answer(status="OK", data=whole(model)))
             case "save":
                 model = visit.opened(Operation.SCHEMA_SAVE)

@@ -1,5 +1,6 @@
 """POST /api/permissions/group, group/access and group/tags (interface §4.7, R6)."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -10,7 +11,7 @@ from gatehouse.permissions.callers.credentials import ORDINARY
 from gatehouse.permissions.commands.groups import AccessDraft, GroupDraft, Groups
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.documents.spelling import GroupId
-from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.errors import GroupNotFound, Malformed
 from gatehouse.permissions.model.group import USERS_MOST, Group
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
@@ -66,7 +67,7 @@ class GroupEndpoints:
                 if not isinstance(ask.data.project_id, str):
                     raise Malformed("data.project_id: of which project?")
                 groups = await self._groups.of_project(actor, ask.data.project_id)
-                return answer({"groups": [record(group) for group in groups], "max_users_cnt": USERS_MOST})
+                return answer(listed(groups if ask.group_id is None else only(groups, ask.group_id)))
             case "save":
                 return answer(record(await self._groups.save(actor, ask.group_id, ask.data)))
             case "delete":
@@ -114,6 +115,18 @@ class GroupEndpoints:
                 summary="Replace the tags of a group",
             ),
         ]
+
+
+def only(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
+    """The one among those that the caller manages; of others he does not hear whether they exist."""
+    found = [group for group in groups if group.group_id == group_id]
+    if not found:
+        raise GroupNotFound
+    return found
+
+
+def listed(groups: Sequence[Group]) -> dict[str, object]:
+    return {"groups": [record(group) for group in groups], "max_users_cnt": USERS_MOST}
 
 
 def record(group: Group) -> GroupRecord:

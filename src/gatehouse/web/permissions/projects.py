@@ -96,7 +96,8 @@ class ProjectEndpoints:
         actor = actor_of(request, visit)
         match ask.action:
             case "get":
-                return answer(await self._memberships.get(actor, visit.central, ask.data.id))
+                found = await self._memberships.get(actor, visit.central, ask.data.id, user_id=ask.data.user_id)
+                return answer(found)
             case "save":
                 return answer(await self._memberships.save(actor, visit.central, ask.data))
 

@@ -1,15 +1,19 @@
-"""POST /api/permissions/user/info, user/tags and user/purchases (interface §4.5, R1)."""
+"""POST /api/permissions/user, user/info, user/tags and user/purchases (interface §4.5, §4.14, R1)."""
+
+from typing import Literal
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.model import User
 from gatehouse.permissions.callers.credentials import ORDINARY, USER_INFO
 from gatehouse.permissions.commands.users import People
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, post
 from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.permissions.moments import moment
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import Endpoint
 
@@ -21,6 +25,37 @@ class InfoRequest(Asked, frozen=True, kw_only=True):
 class InfoAnswer(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     projects: int  # that the token's owner made and that are not removed
+
+
+class UserData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user_id: str
+
+
+class UserRequest(Asked, frozen=True, kw_only=True):
+    action: Literal["get"]
+    data: UserData
+
+
+class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What an account says of itself (R1), without anything one could sign in with."""
+
+    user_id: str
+    login: str | None  # a service account has none
+    nick: str
+    lang: str
+    country: str
+    level: str
+    registered: str
+    email_verified: bool
+    blocked: bool
+    tags: tuple[str, ...]
+    purchases: tuple[str, ...]
+    version: int
+
+
+class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: UserEntry
 
 
 class UserTagsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +86,11 @@ class UserEndpoints:
         visit = await self._desk.visit(request, ask, USER_INFO)
         return json_answer(InfoAnswer(status="OK", projects=await self._people.projects(visit.caller.user_id)))
 
+    async def get(self, request: Request) -> Response:
+        ask = await read_json(request, UserRequest)
+        actor = await self._desk.actor(request, ask, ORDINARY)
+        return answer(user_entry(await self._people.get(actor, ask.data.user_id)))
+
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, UserTagsRequest)
         actor = await self._desk.actor(request, ask, ORDINARY)
@@ -75,6 +115,15 @@ class UserEndpoints:
                 answers=InfoAnswer,
             ),
             post(
+                "user",
+                self.get,
+                name="user",
+                request=UserRequest,
+                section="interface §4.14",
+                summary="An account: get",
+                answers=UserAnswer,
+            ),
+            post(
                 "user/tags",
                 self.save_tags,
                 name="user_tags",
@@ -91,3 +140,20 @@ class UserEndpoints:
                 summary="Replace the purchases of an account",
             ),
         ]
+
+
+def user_entry(user: User) -> UserEntry:
+    return UserEntry(
+        user_id=user.user_id,
+        login=user.login,
+        nick=user.nick,
+        lang=user.lang,
+        country=user.country,
+        level=user.level,
+        registered=moment(user.reg_time),
+        email_verified=user.email_verified,
+        blocked=user.blocked,
+        tags=tuple(sorted(user.tags)),
+        purchases=tuple(sorted(user.purchases)),
+        version=user.version,
+    )

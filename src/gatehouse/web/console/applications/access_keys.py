@@ -19,6 +19,7 @@ from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.access_keys import entry as key_entry
 
 TAB: Final = "access_keys"
 COLUMNS: Final = {
@@ -108,7 +109,11 @@ class AccessKeyScreens:
             keys=keys,
             most=KEYS_MOST,
             comment=comment,
-            call=ApiCall(path="accessKey", body={"action": "get", "application_id": application_id}),
+            call=ApiCall(
+                path="accessKey",
+                body={"action": "get", "application_id": application_id},
+                record=[key_entry(key) for key in keys],
+            ),
             problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)

@@ -12,7 +12,6 @@ from gatehouse.admin.model.clients import ClientBreaks, ClientLine, ClientListSt
 from gatehouse.admin.model.paging import Page
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.client_document import open_document
 from gatehouse.oauth.clients import OLD_SECRET_LIVES
 from gatehouse.oauth.model import SCOPES, Client
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -23,11 +22,12 @@ from gatehouse.web.console.applications.recipes import Snippet, recipe
 from gatehouse.web.console.applications.shown_once import Secret, show_once
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.editing import Clash, clashes
-from gatehouse.web.console.frame import written
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.clients import entry as client_entry
 
 TAB: Final = "clients"
 DAY: Final = 86_400
@@ -60,7 +60,7 @@ class ClientContext(PageContext):
     administers: bool
     scopes: Sequence[str]
     algorithms: Sequence[str]
-    exported: str = ""  # the client as an export has it
+    call: ApiCall | None = None
     problem: Problem | None = None
     clashes: tuple[Clash, ...] = ()
 
@@ -226,7 +226,7 @@ class ClientScreens:
             administers=guest.rights.administers,
             scopes=SCOPES,
             algorithms=[alg.value for alg in Algorithm],
-            exported=written({"clients": [open_document(client)]}) if client else "",
+            call=api_call(client) if client else None,
             problem=problem,
             clashes=clashes(form, stored) if stale and stored is not None else (),
         )
@@ -250,6 +250,18 @@ class ClientScreens:
             desk.shown(f"{one}/revoke", self.ask_ending, fresh=True),
             desk.posted(f"{one}/revoke", Guarded, self.revoke, fresh=True),
         ]
+
+
+def api_call(client: Client) -> ApiCall:
+    return ApiCall(
+        path="client",
+        body={
+            "action": "get",
+            "application_id": client.application_id,
+            "data": {"client_id": client.client_id},
+        },
+        record=client_entry(client),
+    )
 
 
 def named(request: Request) -> tuple[int, str]:

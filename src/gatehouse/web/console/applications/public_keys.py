@@ -19,6 +19,7 @@ from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.public_keys import KeyEntry
 
 TAB: Final = "public_keys"
 COLUMNS: Final = {
@@ -107,7 +108,9 @@ class PublicKeyScreens:
             most=CUSTOM_MOST,
             typed=typed,
             call=ApiCall(
-                path="application/keys", body={"action": "get", "application_id": application.application_id}
+                path="application/keys",
+                body={"action": "get", "application_id": application.application_id},
+                record=[KeyEntry(id=key.kid, data=key.pem) for key in keys],
             ),
             problem=problem,
         )

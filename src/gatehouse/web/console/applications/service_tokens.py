@@ -14,10 +14,12 @@ from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.applications.shown_once import Secret, show_once
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.service_tokens import entry as token_entry
 
 TAB: Final = "service_tokens"
 COLUMNS: Final = {
@@ -43,6 +45,7 @@ class ServiceTokensContext(PageContext):
     form: NewTokenForm
     usual_days: int
     secrets: Sequence[EmailSecret]
+    call: ApiCall
     problem: Problem | None = None
 
 
@@ -151,6 +154,11 @@ class ServiceTokenScreens:
             form=form,
             usual_days=self._usual_days,
             secrets=secrets,
+            call=ApiCall(
+                path="serviceToken",
+                body={"action": "get", "application_id": application.application_id},
+                record=[token_entry(token) for token in tokens],
+            ),
             problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)

@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.schema_versions import SchemaVersionStore, VersionNotFound
+from gatehouse.admin.model.schema_versions import SchemaVersionStore
+from gatehouse.admin.past_schemas import past_schema
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.commands.schema_documents import whole_document
 from gatehouse.permissions.documents.differences import differences
@@ -22,10 +23,12 @@ from gatehouse.web.console.applications.reviews import Question, Reviews
 from gatehouse.web.console.applications.rule_forms import ConfirmedForm, may_change
 from gatehouse.web.console.applications.schema_files import taken
 from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.app_schemas import whole
 
 TAB: Final = "versions"
 COLUMNS: Final = {
@@ -61,6 +64,7 @@ class CompareContext(PageContext):
     current: int
     changes: Sequence[Difference]
     may_restore: bool
+    call: ApiCall  # of the newer one
 
 
 class VersionScreens:
@@ -99,6 +103,15 @@ class VersionScreens:
             current=model.schema.version,
             changes=differences(old.model, new.model),
             may_restore=may_change(guest, model),
+            call=ApiCall(
+                path="meta/schema",
+                body={
+                    "action": "get",
+                    "application_id": model.application.application_id,
+                    "options": {"version": new.saved.version},
+                },
+                record=whole(new.model),
+            ),
         )
         return self._desk.show(request, guest, HERE, context)
 
@@ -124,16 +137,7 @@ class VersionScreens:
         return self._desk.done(path_of(model.application.application_id, TAB), "version_restored")
 
     async def _past(self, model: ApplicationModel, version: int) -> PastSchema:
-        """What nobody has saved since it was made is not kept yet, but it is there."""
-        if version > model.schema.version:
-            raise VersionNotFound
-        try:
-            return await self._versions.version(model.application, version)
-        except VersionNotFound:
-            if version != model.schema.version:
-                raise
-            saved = SchemaVersion(version=version, saved_at=model.schema.updated_at, actor="", nick=None, changes=())
-            return PastSchema(saved=saved, model=model)
+        return await past_schema(self._versions, model, version)
 
     def screens(self) -> Sequence[Screen]:
         desk, path = self._desk, "/applications/{application_id:int}/versions"

@@ -1,0 +1,138 @@
+"""Every object of the console shows its API call and its JSON: pasted into a shell, the call answers just that."""
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from html import unescape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, Visitors, furnish
+from tests.support.game import RESULT
+from tests.support.service import Service
+from tests.support.studio import FACTOR
+from tests.support.visitor import Visitor
+from tests.wire.console.test_files import APPLICATION, MIND_GAMES, MORE, filled
+
+CALL = re.compile(r'<pre id="api-call"[^>]*><code>(.*?)</code></pre>', re.DOTALL)
+RECORD = re.compile(r'<pre id="api-record"[^>]*><code>(.*?)</code></pre>', re.DOTALL)
+OBJECTS = (
+    MIND_GAMES,
+    f"{MIND_GAMES}/members/{DEV}",
+    f"{MIND_GAMES}/services/{SHOP}",
+    f"{MIND_GAMES}/service_accounts",
+    APPLICATION,
+    f"{APPLICATION}/rules",
+    f"{APPLICATION}/versions/compare?old=1&new=2",
+    f"{APPLICATION}/access_keys",
+    f"{APPLICATION}/public_keys",
+    f"{APPLICATION}/service_tokens",
+    f"{APPLICATION}/clients/web",
+    f"/console/roles/{SHOP}/moderator",
+    f"/console/roles/{SHOP}/moderator/members",
+    f"/console/people/{PIA}",
+    f"/console/people/{PIA}/permissions?application_id={SHOP}",
+    f"/console/people/{PIA}/roles",
+    f"/console/access/check?user_id={PIA}&application_id={SHOP}&rule=user.kick",
+    f"/console/access/simulate?change=give_role&user_id={PIA}&application_id={SHOP}&role=cashier",
+    "/console/settings",
+)
+# Pages of no object of their own.
+WITHOUT = {
+    "an act on an object, which says what breaks": (
+        *("applications/client_act", "applications/remove", "applications/remove_key"),
+        *("applications/remove_public_key", "applications/revoke_secret", "applications/revoke_token", "games/close"),
+        *("groups/remove", "people/act", "people/remove_factor", "projects/disconnect", "projects/erase"),
+        *("projects/remove", "projects/remove_member", "projects/revoke_account", "roles/remove", "settings/rotate"),
+        "webhooks/remove",
+    ),
+    "the form of something that is not there yet": (
+        *("applications/new", "people/new", "projects/new", "projects/new_account", "roles/new"),
+        *("projects/find_member", "applications/import"),
+    ),
+    "a secret, which no call shows again": ("applications/secret", "projects/made_account", "webhooks/secret"),
+    "a summary before it is saved": (
+        *("applications/review", "assignments/result", "assignments/review", "matrix/result", "review"),
+    ),
+    "a list of objects, which have their pages": (
+        *("activity/list", "applications/clients", "applications/list", "applications/versions", "games/list"),
+        *("people/activity", "people/list", "projects/applications", "projects/list", "projects/services"),
+        *("roles/list", "groups/who"),
+    ),
+    "a part of the schema or of a project, whose tab has the call": (
+        *("applications/login_rules", "applications/rule", "groups/condition", "projects/lists", "matrix/table"),
+        *("assignments/table", "applications/recipe"),
+    ),
+    "of the account room, which has no call for others": ("people/email", "people/methods", "people/sessions"),
+    "the settings of the machine, for which there are commands": (
+        *("settings/branding", "settings/configuration", "settings/email", "settings/health", "settings/policies"),
+        "settings/risks",
+    ),
+    "no object at all": ("greeting", "home", "refused"),
+}
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the console shows curl, and there is none here")
+async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_it(
+    studio: Service, inside: Visitors
+) -> None:
+    paths = [*OBJECTS, *await furnished(studio, await inside(ADA))]
+    await studio.house.sealer.seal_all()
+    for user_id in (ADA, OLGA, DEV, MAX):
+        visitor, jwt = await inside(user_id), await jwt_of(studio, user_id)
+        pages = {path: await visitor.get(path) for path in paths}
+        opened = {path: page.text for path, page in pages.items() if page.status_code == 200}
+        assert user_id != ADA or len(opened) == len(paths)
+        for path, text in opened.items():
+            if path.startswith("/console/activity/") and user_id != ADA:
+                assert CALL.search(text) is None, "over the API the log is for administrators"
+                continue
+            call, record = shown_in(text)
+            assert await answered(studio, jwt, call) == record, (user_id, path)
+
+
+async def furnished(studio: Service, ada: Visitor) -> Sequence[str]:
+    """Everything a document cannot make; the pages of what that is."""
+    await furnish(studio, MORE)
+    webhook, group, _ = await filled(studio, ada)
+    (session, *_) = re.findall(
+        r'href="(/console/games/[0-9a-f]{8}-[0-9a-f]{4})"', (await ada.get("/console/games")).text
+    )
+    (record, *_) = re.findall(r'href="(/console/activity/[^"?]+)"', (await ada.get("/console/activity")).text)
+    refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    return [webhook, group, session, record, f"/console/games/record?id={refused.json()['error']}"]
+
+
+async def jwt_of(studio: Service, user_id: str) -> str:
+    user = await studio.house.storage.accounts.user(user_id)
+    return await studio.house.user_tokens.issue(user, auth="login", factor=FACTOR)
+
+
+def shown_in(page: str) -> tuple[str, Any]:
+    call, record = CALL.search(page), RECORD.search(page)
+    assert call is not None
+    assert record is not None
+    return unescape(call[1]), json.loads(unescape(record[1]))
+
+
+async def answered(studio: Service, jwt: str, curl: str) -> Any:
+    environment = {"PATH": "/usr/bin:/bin", "GATEHOUSE": studio.base_url, "JWT": jwt, "FACTOR": FACTOR}
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-euc", curl.replace("curl ", "curl -s ", 1), env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    answer = json.loads(said)
+    return answer.get("data", answer)
+
+
+def test_whatever_page_has_no_api_call_is_known_to_be_no_object() -> None:
+    folder = Path(str(files("gatehouse.web").joinpath("templates/console")))
+    texts = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.html")}
+    pages = {name.removesuffix(".html") for name, text in texts.items() if "{% block main %}" in text}
+    calling = {name.removesuffix(".html") for name, text in texts.items() if "{{ api_call(" in text}
+    assert pages - calling - {"base"} == {name for names in WITHOUT.values() for name in names}

@@ -1,0 +1,114 @@
+"""What the console shows of people, game sessions, service tokens, the audit log and old schemas, over the API."""
+
+from gatehouse.app.callers import service_tokens
+from tests.support.builders import ORIGIN
+from tests.support.game import RESULT, register
+from tests.support.permission_builders import holding
+from tests.support.studio import PROJECT, Studio
+from tests.support.studio_people import IN_PROJECT, administrator, bearing, secret, someone
+
+
+async def test_accounts_records_and_service_tokens_are_read_by_administrators_in_person(studio: Studio) -> None:
+    admin, shop = await administrator(studio), studio.shop.application_id
+    token = (await service_tokens(studio.service.house).issue(shop, comment="nightly", origin=ORIGIN)).token
+    refused = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    (record, *_) = await studio.service.house.storage.audit.newest(1, f"application {shop}", "")
+    asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {
+        "user": [({"data": {"user_id": studio.visitor.user_id}}, {"nick": "Anna", "blocked": False, "version": 1})],
+        "serviceToken": [({"application_id": shop}, {"jti": token.jti, "comment": "nightly", "revoked": False})],
+        "activity": [
+            ({"data": {"record_id": record.record_id}}, {"event": record.event, "refused": False}),
+            ({"data": {"record_id": refused.json()["error"]}}, {"subject": "00000000…", "refused": True}),
+        ],
+    }
+    vouched = bearing(admin.jwt, Service_Jwt=await studio.service_jwt())
+    for path, each in asks.items():
+        for body, told in each:
+            ask = {"action": "get", **body}
+            data = (await studio.ok(path, ask, admin.headers))["data"]
+            found = data if isinstance(data, list) else [data]
+            assert any(told.items() <= one.items() for one in found), path
+            for headers in (studio.owner.headers, studio.visitor.headers):
+                await studio.refused(403, path, ask, headers)
+            if path != "serviceToken":
+                await studio.refused(403, path, ask, vouched)
+            await studio.refused(400, path, {**ask, "action": "save"}, admin.headers)
+    assert "user not found" in await studio.refused(
+        404, "user", {"action": "get", "data": {"user_id": "77"}}, admin.headers
+    )
+    await studio.refused(400, "user", {"action": "get", "data": {"user_id": "x"}}, admin.headers)
+    await studio.refused(404, "activity", {"action": "get", "data": {"record_id": "none"}}, admin.headers)
+    await studio.refused(400, "serviceToken", {"action": "get"}, admin.headers)
+
+
+async def test_a_game_session_is_seen_with_its_application_and_its_person_by_administrators_only(
+    studio: Studio,
+) -> None:
+    admin, shop = await administrator(studio), studio.shop.application_id
+    game = await register(studio.service, app_id=shop)
+    ask = {"action": "get", "application_id": shop, "data": {"ref": game.gsid[:13]}}
+    anywhere = {"action": "get", "data": {"ref": game.gsid[:13]}}
+    seen = (await studio.ok("gameSession", ask, studio.owner.headers))["data"]
+    assert (seen["state"], seen["stage"], seen["application_id"], seen["proof"]) == (
+        "pending",
+        "waiting",
+        shop,
+        "location",
+    )
+    assert "address" not in seen
+    whole = (await studio.ok("gameSession", anywhere, admin.headers))["data"]
+    assert whole == seen | {"address": "127.0.0.1"}
+    assert game.gsid not in str(whole)
+    await studio.refused(403, "gameSession", anywhere, studio.owner.headers)
+    await studio.refused(403, "gameSession", ask, studio.visitor.headers)
+    elsewhere = ask | {"application_id": studio.other.application_id}
+    theirs = await someone(studio, secret_data=secret("canRead"), application_id=studio.other.application_id)
+    assert "no such game session" in await studio.refused(404, "gameSession", elsewhere, theirs.headers)
+    for ref in ("00000000-0000", "%", "", game.gsid):
+        await studio.refused(404, "gameSession", ask | {"data": {"ref": ref}}, admin.headers)
+
+
+async def test_a_schema_is_read_as_it_was_by_whoever_may_read_it_as_it_is(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    current = {"action": "get", "application_id": shop}
+    first = (await studio.ok("meta/schema", current, studio.owner.headers))["data"]
+    tree = {"user": {"kick": {"value": False, "protected": False, "description": ""}}}
+    save = {"action": "save", "application_id": shop, "data": {"private_data": tree}}
+    second = (await studio.ok("meta/schema", save, studio.owner.headers))["data"]
+
+    def at(version: object) -> dict[str, object]:
+        return {**current, "options": {"version": version}}
+
+    assert (await studio.ok("meta/schema", at(first["version"]), studio.owner.headers))["data"] == first
+    assert (await studio.ok("meta/schema", at(second["version"]), studio.owner.headers))["data"] == second
+    for version in (0, -1, second["version"] + 1, 2**63 - 1):
+        await studio.refused(404, "meta/schema", at(version), studio.owner.headers)
+    await studio.refused(403, "meta/schema", at(1), studio.visitor.headers)
+    await studio.refused(400, "meta/schema", at("1"), studio.owner.headers)
+
+
+async def test_one_group_and_one_member_are_read_alone(studio: Studio) -> None:
+    made = [
+        (
+            await studio.ok(
+                "group", {"action": "save", "data": {"project_id": PROJECT, "title": title}}, studio.owner.headers
+            )
+        )
+        for title in ("Artists", "Testers")
+    ]
+    groups = [one["data"] for one in made]
+    ask = {"action": "get", "data": {"project_id": PROJECT}}
+    for group in groups:
+        one = (await studio.ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]
+        assert one == {"groups": [group], "max_users_cnt": 100}
+    await studio.refused(404, "group", {**ask, "group_id": "0" * 24}, studio.owner.headers)
+    member = await someone(studio, {IN_PROJECT: holding("project_administrator")})
+    every = (await studio.ok("project/membership", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers))[
+        "data"
+    ]
+    for user_id in (member.user_id, studio.visitor.user_id):
+        data = {"id": PROJECT, "user_id": user_id}
+        one = (await studio.ok("project/membership", {"action": "get", "data": data}, studio.owner.headers))["data"]
+        assert one == every | {"users": {name: held for name, held in every["users"].items() if name == user_id}}
+    misplaced = {"action": "save", "data": {"id": PROJECT, "user_id": member.user_id}}
+    assert "data.user_id" in await studio.refused(400, "project/membership", misplaced, studio.owner.headers)

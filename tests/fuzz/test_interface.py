@@ -58,6 +58,7 @@ addresses = {{ values = ["{address}"] }}
 "body.data.id" = {{ dictionary = "projects", probability = 0.5 }}
 "body.data.project_id" = {{ dictionary = "projects", probability = 0.8 }}
 "body.data.user_id" = {{ dictionary = "people", probability = 0.8 }}
+"body.data.client_id" = {{ dictionary = "clients", probability = 0.7 }}
 "body.data.users[*]" = {{ dictionary = "people", probability = 0.8 }}
 "body.data.name" = {{ dictionary = "roles", probability = 0.5 }}
 "body.data.role" = {{ dictionary = "roles", probability = 0.5 }}

@@ -22,7 +22,9 @@ def asking(action: str, of: int | None, /, **data: object) -> dict[str, object]:
 
 async def made(studio: Studio, headers: dict[str, str] | None = None, **changes: object) -> Any:
     ask = asking("create", studio.shop.application_id, **(WEB | changes))
-    return (await studio.ok("client", ask, headers or studio.owner.headers))["data"]
+    answer = await studio.post("client", ask, headers or studio.owner.headers)
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), answer.text
+    return answer.json()["data"]
 
 
 def relying(studio: Studio, record: Any, secret: str = "") -> Relying:

@@ -7,6 +7,7 @@ from playwright.async_api import Page, ViewportSize, expect
 
 from tests.support.axe import violations
 from tests.support.console import DEV, OLGA, PROJECT, SHOP, come_in, furnish
+from tests.support.guide_pictures import Camera
 from tests.support.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -40,7 +41,10 @@ SCREENS: Final = (
 )
 
 
-async def test_a_condition_is_built_with_a_live_count_and_applied(service: Service, page: Page) -> None:
+@pytest.mark.pictures("role-condition")
+async def test_a_condition_is_built_with_a_live_count_and_applied(
+    service: Service, page: Page, picture: Camera
+) -> None:
     await furnish(service)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
@@ -55,6 +59,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(service: Servi
     await expect(matching).to_contain_text("e-mail at studio.example")
     await expect(matching).to_contain_text("4 people match")
     await expect(matching).to_contain_text("Ada, Olga, Dev, Max")
+    await picture(page, "role-condition", until=page.locator("section[aria-labelledby=about]"))
     await page.get_by_role("button", name="Add condition", exact=True).click()
     kind = page.get_by_label("What is looked at").nth(1)
     await expect(kind).to_be_focused()

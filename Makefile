@@ -23,7 +23,7 @@ SOURCES := $(shell find src clients/python clients/sample_game -not -path '*__py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run demo install install-dev test test-fast test-deps faults fuzz adversarial release-check bench check format screenshots docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast test-deps faults fuzz adversarial release-check bench check format pictures screenshots docs-reference lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,7 +74,10 @@ format: $(DEVELOPMENT) ## format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-screenshots: $(DEVELOPMENT) ## photograph every page in every state, into screenshots/
+pictures: test-deps ## take the pictures of the guides anew, by the tests that walk there, into docs/guides/pictures/
+	$(BIN)/pytest tests/pages -m pictures -k "not postgres" --write-pictures -n $(WORKERS)
+
+screenshots: $(DEVELOPMENT) ## photograph every page in every state and every screen of the console, into screenshots/
 	$(BIN)/python -m tools.screenshots
 
 docs-reference: $(DEVELOPMENT) ## write the pages of docs/reference that are made from the code

@@ -13,7 +13,7 @@ from tests.support.capabilities import closing_lines
 from tests.support.chromium import keep_screenshot, launch
 from tests.support.postgres import PostgresCluster
 
-pytest_plugins = ["tests.support.databases"]
+pytest_plugins = ["tests.support.databases", "tests.support.guide_pictures"]
 # That a machine is busy is no finding; what must not take long is bounded where it is tested.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")

@@ -1,18 +1,26 @@
-"""Photograph every page in every state: light, dark and on a phone. Run as `python -m tools.screenshots [words]`.
+"""Photograph every page in every state, and every screen of the demo's console: light, dark and on a phone.
 
-With words only the states whose names contain one of them; `--lang de` for another language.
+Run as `python -m tools.screenshots [words]`: with words only those whose names contain one of them; `--lang de` for
+another language.
 """
 
 import argparse
 import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from playwright.async_api import Browser, ViewportSize
+from playwright.async_api import Browser, Page, ViewportSize
 from tests.support.chromium import SCREENSHOTS, launch
+from tests.support.demo import SCREENS, come_in, running_demo
 from tests.support.gallery import STATES, running_gallery
 
 from gatehouse import logs
+
+ADMINISTRATOR: Final = "mara"  # of the demo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,24 +32,46 @@ class Shot:
 
 
 SHOTS: Final = (
-    Shot(name="light", width=1100, height=760),
-    Shot(name="dark", width=1100, height=760, dark=True),
+    Shot(name="light", width=1280, height=760),
+    Shot(name="dark", width=1280, height=760, dark=True),
     Shot(name="phone", width=360, height=740),
 )
 
 
-async def photograph(browser: Browser, address: str, shot: Shot, states: list[str], lang: str) -> None:
+@asynccontextmanager
+async def window(browser: Browser, shot: Shot) -> AsyncIterator[Page]:
     context = await browser.new_context(
         viewport=ViewportSize(width=shot.width, height=shot.height),
         color_scheme="dark" if shot.dark else "light",
         reduced_motion="reduce",
         timezone_id="UTC",
+        locale="en-GB",
     )
-    page = await context.new_page()
-    for state in states:
-        await page.goto(f"{address}/{state}?lang={lang}")
-        await page.screenshot(path=SCREENSHOTS / f"{state}.{lang}.{shot.name}.png", full_page=True)
+    yield await context.new_page()
     await context.close()
+
+
+async def photograph_pages(browser: Browser, states: Iterable[str], lang: str) -> None:
+    async with running_gallery() as address:
+        for shot in SHOTS:
+            async with window(browser, shot) as page:
+                for state in states:
+                    await page.goto(f"{address}/{state}?lang={lang}")
+                    await page.screenshot(path=SCREENSHOTS / f"{state}.{lang}.{shot.name}.png", full_page=True)
+
+
+async def photograph_console(browser: Browser, screens: Iterable[str], place: Path) -> None:
+    async with running_demo(f"sqlite:///{place}/demo.db", place) as demo:
+        for shot in SHOTS:
+            async with window(browser, shot) as page:
+                await come_in(page, demo, ADMINISTRATOR)
+                for screen in screens:
+                    await page.goto(f"{demo[0]}{SCREENS[screen]}")
+                    await page.screenshot(path=SCREENSHOTS / f"console-{screen}.{shot.name}.png", full_page=True)
+
+
+def asked_for(words: list[str]) -> Callable[[str], bool]:
+    return lambda name: not words or any(word in name for word in words)
 
 
 async def main() -> None:
@@ -50,11 +80,15 @@ async def main() -> None:
     parser.add_argument("--lang", default="en")
     asked = parser.parse_args()
     logs.configure(dev=True, level="error")
-    states = [state for state in STATES if not asked.words or any(word in state for word in asked.words)]
-    async with running_gallery() as address, launch() as browser:
-        for shot in SHOTS:
-            await photograph(browser, address, shot, states, asked.lang)
-    print(f"{len(states) * len(SHOTS)} pictures in {SCREENSHOTS}")
+    wanted = asked_for(asked.words)
+    states, screens = list(filter(wanted, STATES)), [one for one in SCREENS if wanted(f"console-{one}")]
+    async with launch() as browser:
+        if states:
+            await photograph_pages(browser, states, asked.lang)
+        if screens:
+            with tempfile.TemporaryDirectory(prefix="gatehouse-screenshots-") as place:
+                await photograph_console(browser, screens, Path(place))
+    print(f"{(len(states) + len(screens)) * len(SHOTS)} pictures in {SCREENSHOTS}")
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from gatehouse.kernel.colours import Colour
 from gatehouse.web.branding import on_dark, on_light
 from tests.support.axe import violations
 from tests.support.console import ADA, come_in, furnish
+from tests.support.guide_pictures import Camera
 from tests.support.pictures import png
 from tests.support.service import running_service
 
@@ -28,6 +29,12 @@ SHOWN: Final = """
     button: button && getComputedStyle(button).backgroundColor,
   };
 }
+"""
+
+LOGO: Final = """
+<div id="logo"><svg width="56" height="56" viewBox="0 0 28 28"><circle cx="14" cy="14" r="13" fill="#e8590c"/>
+<path d="M4 18q5-6 10 0t10 0" fill="none" stroke="#fff" stroke-width="2.5" stroke-linecap="round"/>
+<circle cx="19" cy="9" r="3" fill="#fff"/></svg></div><style>body{margin:0}#logo{width:56px;height:56px}</style>
 """
 
 
@@ -75,3 +82,24 @@ async def test_every_page_wears_the_brand_and_can_be_read(
         assert picture.headers["x-content-type-options"] == "nosniff"
         assert "immutable" in picture.headers["cache-control"]
     await context.close()
+
+
+@pytest.mark.pictures("branded-sign-in", "branded-settings")
+async def test_a_studio_with_five_settings_looks_like_the_one_in_the_guide(
+    sqlite_url: str, tmp_path: Path, page: Page, picture: Camera
+) -> None:
+    await page.set_content(LOGO)
+    await page.locator("#logo").screenshot(path=tmp_path / "logo.png", omit_background=True)
+    environment = {
+        "GATEHOUSE__BRANDING__NAME": "Sky Studio",
+        "GATEHOUSE__BRANDING__LOGO": str(tmp_path / "logo.png"),
+        "GATEHOUSE__BRANDING__ACCENT": "#e8590c",
+    }
+    async with running_service(sqlite_url, tmp_path, environment=environment) as service:
+        await furnish(service)
+        await page.goto(f"{service.base_url}/console")
+        await expect(page.get_by_role("banner").get_by_role("link", name="Sky Studio")).to_be_visible()
+        await picture(page, "branded-sign-in", width=760)
+        await come_in(service, page, ADA, "/console/settings/branding")
+        await expect(page.get_by_text("#e8590c").first).to_be_visible()
+        await picture(page, "branded-settings", until=page.locator("section[aria-labelledby=colours]"))

@@ -9,6 +9,7 @@ from playwright.async_api import Browser, Page, expect
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Origin
 from tests.support.game import ANNA, Game, register, register_elsewhere
+from tests.support.guide_pictures import Camera
 from tests.support.permission_builders import create_application
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD
@@ -50,8 +51,9 @@ async def open_link(page: Page, game: Game) -> None:
     await expect(page.get_by_role("button", name=YES)).to_be_visible()
 
 
+@pytest.mark.pictures("game-login-question")
 async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
-    service: Service, either: Page, anna: User
+    service: Service, either: Page, anna: User, picture: Camera
 ) -> None:
     application = await create_application(service.house.storage, name="Sky Raiders")
     game = await register(service, app_id=application.application_id, code="1")
@@ -66,15 +68,18 @@ async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
     assert boxes[0] is not None
     assert boxes[1] is not None
     assert (boxes[0]["width"], boxes[0]["height"]) == (boxes[1]["width"], boxes[1]["height"])
+    await picture(either, "game-login-question", width=760)
     await either.get_by_role("button", name=YES).click()
     await expect(either.get_by_role("heading", name=BACK)).to_be_visible()
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
+@pytest.mark.pictures("game-login-far")
 async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
-    service: Service, page: Page, anna: User
+    service: Service, page: Page, anna: User, picture: Camera
 ) -> None:
-    game = await register_elsewhere(service, code="1")
+    application = await create_application(service.house.storage, name="Sky Raiders")
+    game = await register_elsewhere(service, app_id=application.application_id, code="1")
     await page.goto(f"{service.base_url}/?gsid={game.gsid}")
     await expect(page.get_by_label("E-mail")).to_be_focused()
     await page.keyboard.type(ANNA)
@@ -86,6 +91,7 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     numbers = page.get_by_role("radio")
     await expect(numbers).to_have_count(3)
     await expect(page.get_by_role("radio", checked=True)).to_have_count(0)
+    await picture(page, "game-login-far", width=760)
     offered = [await one.get_attribute("value") for one in await numbers.all()]
     place = offered.index(game.told["code"])
     while not await numbers.first.evaluate("radio => radio === document.activeElement"):

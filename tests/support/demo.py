@@ -1,22 +1,54 @@
-"""The demo's studio on a running service, for whoever wants to see a console that is full."""
+"""The demo's studio on a running service, for whoever wants to see a console that is full: every screen of it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
+
+from playwright.async_api import Page
 
 from gatehouse.app.front import front
 from gatehouse.app.house import open_house
-from gatehouse.demo.cast import Secrets
+from gatehouse.demo.cast import BY_NAME, Secrets
 from gatehouse.demo.seeding import seed
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.web.server import Stopping, serving
 from tests.support.processes import free_port
 from tests.support.service import settings_for
 
+GAME: Final = "/console/applications/50001"
+RAIDERS: Final = "/console/projects/sky_raiders"
+NOOR: Final = BY_NAME["noor"].user_id
+SCREENS: Final = {
+    "home": "/console",
+    "people": "/console/people",
+    "person": f"/console/people/{NOOR}",
+    "projects": "/console/projects",
+    "project": RAIDERS,
+    "members": f"{RAIDERS}/members",
+    "services": f"{RAIDERS}/services",
+    "groups": f"{RAIDERS}/groups",
+    "service-accounts": f"{RAIDERS}/service_accounts",
+    "applications": "/console/applications",
+    "application": GAME,
+    "matrix": f"{GAME}/matrix",
+    "users": f"{GAME}/users",
+    "roles": "/console/roles",
+    "role": "/console/roles/50001/game_master",
+    "access": "/console/access",
+    "check": f"/console/access/check?user_id={NOOR}&application_id=50001&rule=user.kick",
+    "who": "/console/access/who?application_id=50001",
+    "simulate": "/console/access/simulate",
+    "games": "/console/games",
+    "activity": "/console/activity",
+    "settings": "/console/settings",
+    "webhooks": "/console/settings/webhooks",
+}
+Demo = tuple[str, Secrets]  # its address, and the passwords of its people
+
 
 @asynccontextmanager
-async def running_demo(url: str, data: Path) -> AsyncIterator[tuple[str, Secrets]]:
-    """Its address, and the passwords of its people."""
+async def running_demo(url: str, data: Path) -> AsyncIterator[Demo]:
     clock, stopping, port = SystemClock(), Stopping(), free_port()
     loaded = settings_for(url, data, port=port)
     secrets = await seed(loaded, clock)
@@ -26,3 +58,12 @@ async def running_demo(url: str, data: Path) -> AsyncIterator[tuple[str, Secrets
         served = front(house, stopping=stopping, demo=True)
         async with serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready):
             yield loaded.settings.server.base_url, secrets
+
+
+async def come_in(page: Page, demo: Demo, name: str) -> None:
+    address, secrets = demo
+    await page.goto(f"{address}/console")
+    await page.fill("[name=login]", BY_NAME[name].login)
+    await page.fill("[name=password]", secrets.passwords[name])
+    await page.press("[name=password]", "Enter")
+    await page.wait_for_url("**/console")

@@ -13,15 +13,16 @@ from gatehouse.app.console_roles import role_screens
 from gatehouse.app.console_settings import setting_screens
 from gatehouse.app.console_tables import table_screens
 from gatehouse.app.house import House
-from gatehouse.app.people import People, browsers_of
+from gatehouse.app.people import People
 from gatehouse.app.permissions import PermissionRooms
 from gatehouse.app.posture import posture
 from gatehouse.app.webhooks import webhooks
 from gatehouse.storage.admin.home import HomeStorage
 from gatehouse.storage.admin.sight import SightStorage
+from gatehouse.storage.admin.webhooks import DeliveryListStorage
 from gatehouse.web.console.conditions import condition_words
 from gatehouse.web.console.desk import ConsoleDesk
-from gatehouse.web.console.door import Answer
+from gatehouse.web.console.door import Answer, Threshold
 from gatehouse.web.console.home import HomeScreens
 from gatehouse.web.console.notes import Notes
 from gatehouse.web.console.places import Entry
@@ -33,12 +34,20 @@ from gatehouse.web.pages.setup import SampleCommands
 CHOICES: Final[Mapping[str, object]] = {"Entry": Entry, "condition_words": condition_words}
 
 
-def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages, samples: SampleCommands) -> Answer:
+def console(
+    house: House,
+    them: People,
+    *,
+    threshold: Threshold,
+    rooms: PermissionRooms,
+    pages: Pages,
+    samples: SampleCommands,
+) -> Answer:
+    """Built in a thread: nothing here may need the event loop."""
     https = house.settings.server.base_url.startswith("https:")
     desk = ConsoleDesk(
-        browsers=browsers_of(house, them),
+        threshold=threshold,
         sessions=them.sessions,
-        interactions=them.interactions,
         desk=rooms.desk,
         reading=house.reading,
         sights=Sights(SightStorage(house.storage.runner)),
@@ -83,5 +92,6 @@ def webhook_screens(house: House, desk: ConsoleDesk) -> WebhookScreens:
             recorder=house.recorder,
             clock=house.clock,
         ),
+        lists=DeliveryListStorage(house.storage.runner),
         desk=desk,
     )

@@ -11,14 +11,14 @@ from gatehouse.app.branding import branding
 from gatehouse.app.gamesessions import GameRoom, game_endpoints, game_sockets
 from gatehouse.app.house import House
 from gatehouse.app.oauth import oauth_endpoints, origins
-from gatehouse.app.people import People, login_endpoint, people, people_pages
+from gatehouse.app.people import People, browsers_of, login_endpoint, people, people_pages
 from gatehouse.app.permissions import PermissionRooms, permission_endpoints, permission_rooms
 from gatehouse.app.readiness import checks
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.settings import Settings
 from gatehouse.throttle.volume import Volume, VolumeLimit
-from gatehouse.web.console.door import Answer, Door
+from gatehouse.web.console.door import Answer, Door, Threshold
 from gatehouse.web.docs_page import endpoints as docs_endpoints
 from gatehouse.web.errors import ErrorAnswers
 from gatehouse.web.health import Health, Readiness, bearer_of
@@ -119,15 +119,22 @@ def endpoints(
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages, desk=rooms.desk),
-        *Door(lambda: console(house, them, rooms=rooms, pages=pages, samples=samples)).endpoints(),
+        *console(house, them, rooms=rooms, pages=pages, samples=samples).endpoints(),
         assets.endpoint(),
     ]
 
 
-def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages, samples: SampleCommands) -> Answer:
+def console(house: House, them: People, *, rooms: PermissionRooms, pages: Pages, samples: SampleCommands) -> Door:
     """Loaded with its first visitor: few processes ever have one."""
-    furnished: Answer = import_module(CONSOLE).console(house, them, rooms=rooms, pages=pages, samples=samples)
-    return furnished
+    threshold = Threshold(browsers=browsers_of(house, them), interactions=them.interactions)
+
+    def furnish() -> Answer:
+        furnished: Answer = import_module(CONSOLE).console(
+            house, them, threshold=threshold, rooms=rooms, pages=pages, samples=samples
+        )
+        return furnished
+
+    return Door(furnish, threshold)
 
 
 class Limiter:

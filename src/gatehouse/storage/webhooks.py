@@ -145,7 +145,7 @@ STOP = Statement(
 )
 
 DELIVERY = Statement(select(webhook_deliveries).where(_OF_THIS, _ONE))
-_NEWEST_FIRST: Final = (
+NEWEST_FIRST: Final = (
     webhook_deliveries.c.created_at.desc(),
     webhook_deliveries.c.place.desc(),
     webhook_deliveries.c.delivery_id,
@@ -153,13 +153,13 @@ _NEWEST_FIRST: Final = (
 LOG = Statement(
     select(webhook_deliveries)
     .where(_OF_THIS, or_(bindparam("any"), webhook_deliveries.c.state == bindparam("state")))
-    .order_by(*_NEWEST_FIRST)
+    .order_by(*NEWEST_FIRST)
     .limit(bindparam("most"))
 )
 _OVER = (
     select(
         webhook_deliveries.c.delivery_id,
-        func.row_number().over(partition_by=webhook_deliveries.c.webhook_id, order_by=_NEWEST_FIRST).label("age"),
+        func.row_number().over(partition_by=webhook_deliveries.c.webhook_id, order_by=NEWEST_FIRST).label("age"),
     )
     .where(webhook_deliveries.c.state != DeliveryState.WAITING.value)
     .subquery("over_")

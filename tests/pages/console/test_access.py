@@ -6,8 +6,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.pages.test_look import AXE, EVERY_RULE, RUN_AXE, listen
-from tests.support.console import ADA, PIA, SHOP, come_in, furnish
+from tests.support.console import ADA, OLGA, PIA, SHOP, come_in, furnish
 from tests.support.game import register
+from tests.support.guide_pictures import Camera
 from tests.support.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -21,7 +22,8 @@ async def violations(page: Page) -> Any:
     return await page.evaluate(RUN_AXE, EVERY_RULE)
 
 
-async def test_a_decision_is_asked_for_and_read_by_keyboard(service: Service, page: Page) -> None:
+@pytest.mark.pictures("access-check", "access-who", "access-simulate")
+async def test_a_decision_is_asked_for_and_read_by_keyboard(service: Service, page: Page, picture: Camera) -> None:
     await furnish(service)
     await page.context.add_init_script(AXE)
     complaints = listen(page)
@@ -51,13 +53,18 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(service: Service, pa
     await page.keyboard.press("Tab")
     cell = page.get_by_role("row", name="Pia").get_by_role("link", name="by condition")
     await expect(cell).to_be_visible()
+    await picture(page, "access-who")
     assert await violations(page) == []
     await cell.click()
     await expect(page.get_by_role("heading", name="Yes: Pia has badge.gold in Shop")).to_be_visible()
     asked = f"{ACCESS}/simulate?change=take_role&application_id={SHOP}&user_id={PIA}&role=moderator"
     await page.goto(f"{service.base_url}{asked}")
     await expect(page.get_by_text("1 person loses").first).to_be_visible()
+    await picture(page, "access-simulate")
     assert await violations(page) == []
+    await page.goto(f"{service.base_url}{ACCESS}/check?user_id={OLGA}&application_id={SHOP}&rule=badge.gold")
+    await expect(page.get_by_role("heading", name="No: Olga does not have badge.gold in Shop")).to_be_visible()
+    await picture(page, "access-check")
     assert complaints == []
 
 

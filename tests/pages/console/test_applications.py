@@ -9,6 +9,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.pages.test_look import NARROW, listen
 from tests.support.axe import violations
 from tests.support.console import ADA, SHOP, come_in, furnish
+from tests.support.guide_pictures import Camera
 from tests.support.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -62,9 +63,12 @@ async def import_a_file(page: Page, service: Service) -> None:
     await expect(page.get_by_text("The document is saved.")).to_be_visible()
 
 
-async def test_a_file_is_imported_and_every_screen_is_for_everybody(service: Service, browser: Browser) -> None:
+@pytest.mark.pictures("client-recipe")
+async def test_a_file_is_imported_and_every_screen_is_for_everybody(
+    service: Service, browser: Browser, picture: Camera
+) -> None:
     await furnish(service)
-    context = await browser.new_context(reduced_motion="reduce")
+    context = await browser.new_context(reduced_motion="reduce", locale="en-GB")
     page = await context.new_page()
     complaints = listen(page)
     await come_in(service, page, ADA, "/console/applications")
@@ -75,6 +79,8 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(service: Ser
         await page.set_viewport_size({"width": 1280, "height": 800})
         await page.emulate_media(color_scheme="light")
         await page.goto(f"{service.base_url}{screen}")
+        if screen.endswith("/recipe"):
+            await picture(page, "client-recipe", until=page.locator("main button[data-copy]").nth(1))
         found[screen] = await violations(page)
         await page.emulate_media(color_scheme="dark")
         await page.set_viewport_size(NARROW)

@@ -10,6 +10,7 @@ from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import Assignment
 from tests.support.axe import violations
 from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, come_in, furnish
+from tests.support.guide_pictures import Camera
 from tests.support.service import Service
 from tests.support.staging import form_of, record_of
 
@@ -27,7 +28,10 @@ def review_button(page: Page) -> Locator:
     return page.get_by_role("button", name=re.compile(r"^Review \d+ change"))
 
 
-async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(service: Service, page: Page) -> None:
+@pytest.mark.pictures("users-review")
+async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
+    service: Service, page: Page, picture: Camera
+) -> None:
     await furnish(service)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
@@ -55,6 +59,7 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await review_button(page).click()
     await expect(page.get_by_role("heading", name="3 changes")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("store.refund")
+    await picture(page, "users-review")
     assert await violations(page) == []
     await page.get_by_role("button", name="Apply 3 changes").click()
     await expect(page.get_by_role("status")).to_contain_text("3 changes are applied.")

@@ -7,6 +7,7 @@ from playwright.async_api import Page, ViewportSize, expect
 
 from tests.support.axe import violations
 from tests.support.console import DEV, OLGA, PROJECT, SHOP, come_in, furnish
+from tests.support.guide_pictures import Camera
 from tests.support.service import Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -40,7 +41,10 @@ SCREENS: Final = (
 )
 
 
-async def test_a_condition_is_built_with_a_live_count_and_applied(service: Service, page: Page) -> None:
+@pytest.mark.pictures("role-condition")
+async def test_a_condition_is_built_with_a_live_count_and_applied(
+    service: Service, page: Page, picture: Camera
+) -> None:
     await furnish(service)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
@@ -55,6 +59,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(service: Servi
     await expect(matching).to_contain_text("e-mail at studio.example")
     await expect(matching).to_contain_text("4 people match")
     await expect(matching).to_contain_text("Ada, Olga, Dev, Max")
+    await picture(page, "role-condition", until=page.locator("section[aria-labelledby=about]"))
     await page.get_by_role("button", name="Add condition", exact=True).click()
     kind = page.get_by_label("What is looked at").nth(1)
     await expect(kind).to_be_focused()
@@ -92,6 +97,8 @@ async def test_rows_of_a_form_come_and_go_in_place(service: Service, page: Page)
     await page.get_by_role("button", name="Remove row 1").click()
     await expect(page.get_by_label("Role")).to_have_count(1)
     await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("heading", name="Apply changes to Dev?")).to_be_visible()
+    await page.get_by_role("button", name="Apply").click()
     row = page.get_by_role("row").filter(has_text="Dev")
     await expect(row).to_contain_text("group_manager on the group Staff, until")
     await expect(row).not_to_contain_text("app_developer")

@@ -7,15 +7,13 @@ from typing import Final
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize
-from tools.console_pictures import SCREENS
 
-from gatehouse.demo.cast import BY_NAME, Secrets
 from tests.support.axe import violations
-from tests.support.demo import running_demo
+from tests.support.demo import SCREENS, Demo, come_in, running_demo
+from tests.support.guide_pictures import Camera
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-Demo = tuple[str, Secrets]
 NARROW: Final = ViewportSize(width=360, height=740)
 # What of the console each kind of person comes to see; administrators see all of it.
 EVERYBODYS: Final = {"home", "projects", "applications", "roles", "access", "simulate"}
@@ -31,6 +29,13 @@ SEEN_BY: Final = {
 }
 OK: Final = 200
 FORBIDDEN: Final = 403
+IN_THE_GUIDES: Final = (
+    *("console-home", "console-matrix", "console-users", "console-groups", "console-check", "console-activity"),
+)
+ENDS: Final = {  # of pictures of long pages
+    "matrix": ".grid tbody:nth-of-type(4)",
+    "activity": ".log > :nth-child(4)",
+}
 WIDER_THAN_IT: Final = "() => document.documentElement.scrollWidth > innerWidth"
 
 
@@ -40,22 +45,16 @@ async def demo(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield running
 
 
-async def come_in(page: Page, demo: Demo, name: str) -> None:
-    address, secrets = demo
-    await page.goto(f"{address}/console")
-    await page.fill("[name=login]", BY_NAME[name].login)
-    await page.fill("[name=password]", secrets.passwords[name])
-    await page.press("[name=password]", "Enter")
-    await page.wait_for_url("**/console")
-
-
-async def test_every_screen_serves_everyone_as_their_rights_allow(browser: Browser, demo: Demo) -> None:
+@pytest.mark.pictures(*IN_THE_GUIDES)
+async def test_every_screen_serves_everyone_as_their_rights_allow(
+    browser: Browser, demo: Demo, picture: Camera
+) -> None:
     for name, sees in SEEN_BY.items():
-        context = await browser.new_context(locale="en-GB")
+        context = await browser.new_context(locale="en-GB", timezone_id="UTC")
         page = await context.new_page()
         complaints = complaints_of(page)
         await come_in(page, demo, name)
-        found = await walked(page, demo, closely=name == "mara")
+        found = await walked(page, demo, picture if name == "mara" else None)
         assert (name, {screen for screen, status in found.items() if status == OK}) == (name, sees)
         assert set(found.values()) <= {OK, FORBIDDEN}
         assert [one for one in complaints if "403" not in one] == []
@@ -69,17 +68,26 @@ def complaints_of(page: Page) -> list[str]:
     return complaints
 
 
-async def walked(page: Page, demo: Demo, *, closely: bool) -> dict[str, int]:
-    """The status of every screen; looked at closely it is accessible, and fits on a phone."""
+async def walked(page: Page, demo: Demo, picture: Camera | None) -> dict[str, int]:
+    """The status of every screen; looked at closely it is accessible, fits on a phone, and is in a guide."""
     found, troubles = {}, list[str]()
     for name, path in SCREENS.items():
         answer = await page.goto(f"{demo[0]}{path}")
         assert answer is not None
         found[name] = answer.status
-        if closely:
+        if picture is not None:
+            if f"console-{name}" in IN_THE_GUIDES:
+                await photographed(page, picture, name)
             troubles += [f"{name}: {one}" for one in await violations(page)]
             await page.set_viewport_size(NARROW)
             troubles += [f"{name}: wider than a phone"] if await page.evaluate(WIDER_THAN_IT) else []
             await page.set_viewport_size(WIDE)
     assert troubles == []
     return found
+
+
+async def photographed(page: Page, picture: Camera, name: str) -> None:
+    if name == "activity":  # with one entry open, to show what stood there before
+        await page.goto(f"{page.url}?group=user_schema")
+        await page.locator(".log summary").first.click()
+    await picture(page, f"console-{name}", until=page.locator(ENDS[name]).last if name in ENDS else None)

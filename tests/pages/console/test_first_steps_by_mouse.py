@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from gatehouse.audit.model import Origin
 from tests.support.axe import violations
+from tests.support.guide_pictures import Camera
 from tests.support.service import Service, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -52,13 +53,15 @@ class Hand:
         return button.or_(self.page.get_by_role("link", name=name, exact=True)).first
 
 
+@pytest.mark.pictures("first-steps")
 async def test_a_newcomer_gives_explains_and_revokes_by_mouse(
-    sqlite_url: str, tmp_path: Path, browser: Browser
+    sqlite_url: str, tmp_path: Path, browser: Browser, picture: Camera
 ) -> None:
     context = await browser.new_context(locale="en-GB")
     async with running_service(sqlite_url, tmp_path) as service:
         hand = Hand(await context.new_page())
         await comes_in(hand, service)
+        await picture(hand.page, "first-steps")
         await makes_a_project(hand, service)
         await makes_a_rule_and_a_role(hand)
         await gives_it_to_noor(hand)

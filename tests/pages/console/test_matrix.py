@@ -7,6 +7,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.support.axe import violations
 from tests.support.console import ADA, OLGA, PIA, SHOP, STUDIO, Visitors, come_in, furnish
+from tests.support.guide_pictures import Camera
 from tests.support.service import Service
 from tests.support.staging import form_of, holdings, left_staged, model_of
 
@@ -30,7 +31,8 @@ def review_button(page: Page) -> Locator:
     return page.get_by_role("button", name=re.compile(r"^Review \d+ change"))
 
 
-async def test_a_change_is_staged_reviewed_applied_and_undone(service: Service, page: Page) -> None:
+@pytest.mark.pictures("matrix-staged", "matrix-review")
+async def test_a_change_is_staged_reviewed_applied_and_undone(service: Service, page: Page, picture: Camera) -> None:
     await furnish(service)
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
@@ -53,12 +55,14 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(service: Service, 
     await page.keyboard.press("Space")
     await page.keyboard.press("Space")  # round to where it was: nothing is staged there any more
     await expect(review_button(page)).to_have_text("Review 2 changes")
+    await picture(page, "matrix-staged")
     assert await violations(page) == []
     await review_button(page).click()
     await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()
     person = page.get_by_role("row").filter(has_text="Pia")
     await expect(person).to_contain_text("user.kick")
     await expect(person).to_contain_text("user.mute")
+    await picture(page, "matrix-review")
     assert await violations(page) == []
     await page.get_by_role("button", name="Apply 2 changes").click()
     await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+import pytest
+
 from gatehouse.permissions.model.project import GrantAction
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, send
 from tests.support.service import Service
@@ -79,7 +81,7 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: Vis
     wrong = await send(olga, path, role="app_developer", place="groups:nowhere", until="")
     assert wrong.status_code == 400
     await olga.get(path)
-    await send(olga, path, **rows)
+    await send(olga, path, **rows, do="apply")
     assert "31 January 2030" in (await olga.follow()).text
     lines = (await olga.get(f"{PAGE}/members?q=Ada&format=csv")).text.splitlines()
     assert lines[1:] == [
@@ -187,6 +189,7 @@ async def test_who_manages_one_group_comes_to_it_without_seeing_the_project(
         role=("app_users_manager", "group_manager"),
         place=(f"applications:{SHOP}", f"groups:{testers}"),
         until=("", ""),
+        do="apply",
     )
     await olga.follow()
     assert path in (await manager.get("/console/projects")).text
@@ -244,16 +247,21 @@ async def test_a_new_application_stands_in_the_project(inside: Visitors) -> None
     assert 'value="Forum"' in page.text
 
 
-async def test_who_administers_sees_what_a_member_gains_before_it_is_saved(inside: Visitors) -> None:
-    ada, path = await inside(ADA), f"{PAGE}/members/{PIA}"
-    await ada.get(path)
+@pytest.mark.parametrize("user_id", [ADA, OLGA], ids=("an administrator", "the owner"))
+async def test_who_sees_the_members_sees_what_one_gains_before_it_is_saved(inside: Visitors, user_id: str) -> None:
+    visitor, path = await inside(user_id), f"{PAGE}/members/{PIA}"
+    await visitor.get(path)
     typed = {"place": f"applications:{SHOP}", "role": "app_developer", "until": ""}
-    page = await send(ada, path, **typed)
+    page = await send(visitor, path, **typed)
     assert "1 person gains" in page.text
-    assert "app_developer" in page.text
-    again = await send(ada, path, **typed, do="edit")
+    assert f"in {PROJECT} / applications / {SHOP}" in page.text
+    again = await send(visitor, path, **typed, do="edit")
     assert '<option value="app_developer" selected>' in again.text
-    assert "Pia" not in (await ada.get(f"{PAGE}/members")).text  # nothing is saved before it is applied
-    await ada.get(path)
-    await send(ada, path, **typed, do="apply")
-    assert "Pia" in (await ada.follow()).text
+    assert "Pia" not in (await visitor.get(f"{PAGE}/members")).text  # nothing is saved before it is applied
+    await visitor.get(path)
+    await send(visitor, path, **typed, do="apply")
+    assert "Pia" in (await visitor.follow()).text
+    await visitor.get(path)
+    page = await send(visitor, path, place="project", role="project_administrator", until="")
+    assert "1 person gains" in page.text
+    assert "1 person loses" in page.text

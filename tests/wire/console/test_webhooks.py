@@ -2,6 +2,8 @@
 
 import re
 
+from gatehouse.webhooks.model import Delivery, DeliveryState, Webhook
+from tests.support.builders import NOW
 from tests.support.console import ADA, OLGA, Visitors
 from tests.support.service import Service
 
@@ -42,6 +44,50 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(studio: Serv
     assert "<strong>1</strong> message that waits is dropped" in page.text
     await ada.post(f"{one}/remove")
     assert list(await studio.house.storage.webhooks.webhooks()) == []
+
+
+async def test_deliveries_are_searched_paged_and_downloaded(studio: Service, inside: Visitors) -> None:
+    ada, store = await inside(ADA), studio.house.storage.webhooks
+    await ada.get(f"{PATH}/new")
+    await ada.post(f"{PATH}/new", url="https://receiver.example/hook", events="account")
+    (webhook,) = await store.webhooks()
+    one = f"{PATH}/{webhook.webhook_id}"
+    page = await ada.get(one)
+    assert "Nothing was sent yet." in page.text
+    assert await store.follow(webhook, webhook.place + 60, [a_delivery(webhook, number) for number in range(60)])
+    page = await ada.get(one)
+    assert "1 to 25 of 60" in page.text
+    assert page.text.index("user.e59") < page.text.index("user.e35")  # the newest first
+    page = await ada.get(f"{one}?page=3")
+    assert "51 to 60 of 60" in page.text
+    assert re.findall(r"<code>(user\.e\d+)</code>", page.text) == [
+        f"user.e{number:02}" for number in range(9, -1, -1)
+    ]
+    page = await ada.get(f"{one}?q=E4&state=given_up")
+    assert "1 to 5 of 5" in page.text
+    assert "?q=E4&state=given_up&format=csv" in page.text.replace("&amp;", "&")
+    file = await ada.get(f"{one}?q=E4&state=given_up&format=csv")
+    assert [line.split(",")[2] for line in file.text.splitlines()[1:]] == [
+        f"user.e{number}" for number in (48, 46, 44, 42, 40)
+    ]
+    assert len((await ada.get(f"{one}?format=csv")).text.splitlines()) == 61
+    assert "Nothing found." in (await ada.get(f"{one}?q=project")).text
+
+
+def a_delivery(webhook: Webhook, number: int) -> Delivery:
+    """Every other one was given up."""
+    return Delivery(
+        delivery_id=f"{number:032x}",
+        webhook_id=webhook.webhook_id,
+        event_id=f"{number:032x}",
+        event=f"user.e{number:02}",
+        place=number,
+        body="{}",
+        state=DeliveryState.DELIVERED if number % 2 else DeliveryState.GIVEN_UP,
+        next_try_at=NOW,
+        ends_at=NOW,
+        created_at=NOW + number // 2,
+    )
 
 
 async def test_whoever_does_not_administer_sees_none(inside: Visitors) -> None:

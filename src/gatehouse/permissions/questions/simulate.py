@@ -12,7 +12,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, PROJECT_ACCESS, Shape, render
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
 from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.role import Role
@@ -141,6 +141,30 @@ def difference(
     old = set(render(before, shape, DEFAULT_OPTIONS, now))
     new = set(render(after, shape, DEFAULT_OPTIONS, now))
     return tuple(sorted(new - old)), tuple(sorted(old - new))
+
+
+def inside(forecast: Forecast, project_id: str) -> Forecast:
+    """The same for eyes that see no further than one project and what is in it."""
+    effects = [effect_inside(one, project_id) for one in forecast.effects]
+    return replace(forecast, effects=[one for one in effects if not one.is_none])
+
+
+def effect_inside(one: Effect, project_id: str) -> Effect:
+    """Places are told as the shapes write them (evaluation/shapes.py)."""
+
+    def rules(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(text for text in texts if text.startswith(f"{PROJECT_ACCESS}.{project_id}."))
+
+    def roles(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(text for text in texts if text.rpartition("/")[0].partition(".")[0] == project_id)
+
+    return Effect(
+        user_id=one.user_id,
+        gains=rules(one.gains),
+        loses=rules(one.loses),
+        gains_roles=roles(one.gains_roles),
+        loses_roles=roles(one.loses_roles),
+    )
 
 
 def overlaid(before: Structure, after: Structure) -> Structure:

@@ -8,7 +8,7 @@ comes back to the form that asked for it.
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,8 +18,6 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.model.sight import Sight
 from gatehouse.admin.sights import Sights
 from gatehouse.audit.model import Origin
-from gatehouse.interaction.account import KIND, TO
-from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
 from gatehouse.permissions.callers.callers import Caller
@@ -32,10 +30,11 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.rights import Rights
-from gatehouse.web.browser import Browser, Browsers, is_full
+from gatehouse.web.browser import Browser, is_full
+from gatehouse.web.console.door import Threshold, address_of
 from gatehouse.web.console.frame import Frame, RefusedContext, entries_for
 from gatehouse.web.console.notes import Notes
-from gatehouse.web.console.places import Entry, is_own_page
+from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.errors import problem_of
 from gatehouse.web.middleware.client_address import caller_of
@@ -44,7 +43,6 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.way import carried
 from gatehouse.web.pages.words import Words
 from gatehouse.web.parse import read_form
 from gatehouse.web.responses import see_other
@@ -98,9 +96,8 @@ class ConsoleDesk:
     def __init__(
         self,
         *,
-        browsers: Browsers,
+        threshold: Threshold,
         sessions: Sessions,
-        interactions: Interactions,
         desk: Desk,
         reading: Reading,
         sights: Sights,
@@ -108,9 +105,9 @@ class ConsoleDesk:
         notes: Notes,
         clock: Clock,
     ) -> None:
-        self._browsers = browsers
+        self._threshold = threshold
+        self._browsers = threshold.browsers
         self._sessions = sessions
-        self._interactions = interactions
         self._desk = desk
         self._reading = reading
         self._sights = sights
@@ -221,7 +218,7 @@ class ConsoleDesk:
         browser = await self._browsers.read(request)
         signed_in = browser.signed_in
         if not is_full(signed_in):
-            return await self._sign_in(request, browser)
+            return await self._threshold.sign_in(request, browser)
         address = caller_of(request.scope)
         caller = Caller(by=CallerKind.FACTOR, address=address.address if address.proven else None)
         application_id = request.path_params.get(ABOUT)
@@ -246,13 +243,6 @@ class ConsoleDesk:
             raise NoRight("the account is gone")
         return facts
 
-    async def _sign_in(self, request: Request, browser: Browser) -> Response:
-        """Through the ordinary sign-in, and back here; a form that was sent is not sent again."""
-        to = address_of(request) if request.method == "GET" else Entry.HOME.path
-        handle = await self._interactions.begin(KIND, {TO: to}, browser=browser.name, request=carried(to.encode()))
-        response = see_other(f"{Path.SIGN_IN}?{urlencode({'interaction': handle})}")
-        return self._browsers.remember(response, browser)
-
     async def _or_refused(self, request: Request, guest: Guest, answer: Awaitable[Response]) -> Response:
         try:
             return await answer
@@ -268,13 +258,6 @@ class ConsoleDesk:
 def told(error: GatehouseError) -> Problem:
     problem = problem_of(error)
     return Problem(text=problem.shown, status=problem.status)
-
-
-def address_of(request: Request) -> str:
-    """The page's own address if it can be led back to, else the console's first."""
-    path, query = quote(request.scope["path"]), request.scope["query_string"].decode("latin-1")
-    address = f"{path}?{query}" if query else path
-    return address if is_own_page(address) else Entry.HOME.path
 
 
 def here_of(request: Request) -> Entry:

@@ -12,10 +12,12 @@ from gatehouse.admin.model.names import NamedPerson, NameStore
 from gatehouse.permissions.callers.desk import Visit
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.evaluation.shapes import PROJECT_ACCESS
+from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rule import Section
-from gatehouse.permissions.questions.proposals import AnyProposal, Proposer
+from gatehouse.permissions.questions.proposals import AnyProposal, MembershipProposal, Proposer
 from gatehouse.permissions.questions.sight import refuse_about_everybody
-from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
+from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation, inside
+from gatehouse.permissions.rights.guard import About, Operation, is_open
 from gatehouse.web.console.desk import ConsoleDesk, Guest
 
 PEOPLE_MOST: Final = 500  # shown, most of them folded
@@ -101,10 +103,18 @@ class Foresight:
         model = standing.application()
         if not sees_everybody(standing):
             return Foreseen(application_id=application_id, application=model.application.name, hidden=True)
-        by = Proposer(actor=guest.actor, model=model, central=standing.central)
-        forecast = await self._simulation.run(proposal, by, after="", limit=PEOPLE_MOST)
-        names = await self._names.people([one.user_id for one in forecast.effects])
-        return foreseen(forecast, names, application_id=application_id, application=model.application.name)
+        return await self._told(await self._run(guest, proposal), application_id, model.application.name)
+
+    async def of_members(self, guest: Guest, project_id: str, proposal: MembershipProposal) -> Foreseen:
+        """What people gain and lose of application 1: to whoever does not see all of it, inside the project alone."""
+        guest = await self._desk.about(guest, CENTRAL_ID)
+        if sees_everybody(guest.standing):
+            return await self.of(guest, CENTRAL_ID, proposal)
+        name = guest.standing.central.application.name
+        if not is_open(guest.rights, Operation.MEMBERSHIP_GET, About(project_id=project_id)):
+            return Foreseen(application_id=CENTRAL_ID, application=name, hidden=True)
+        forecast = inside(await self._run(guest, proposal), project_id)
+        return await self._told(forecast, CENTRAL_ID, name)
 
     async def in_each(
         self, guest: Guest, application_ids: Iterable[int], proposal: AnyProposal
@@ -112,6 +122,15 @@ class Foresight:
         """The same in several applications, of many the first ones."""
         among = sorted(set(application_ids))[:APPLICATIONS_MOST]
         return [await self.of(guest, one, proposal) for one in among]
+
+    async def _run(self, guest: Guest, proposal: AnyProposal) -> Forecast:
+        standing = guest.standing
+        by = Proposer(actor=guest.actor, model=standing.application(), central=standing.central)
+        return await self._simulation.run(proposal, by, after="", limit=PEOPLE_MOST)
+
+    async def _told(self, forecast: Forecast, application_id: int, application: str) -> Foreseen:
+        names = await self._names.people([one.user_id for one in forecast.effects])
+        return foreseen(forecast, names, application_id=application_id, application=application)
 
 
 def sees_everybody(standing: Visit) -> bool:

@@ -13,7 +13,6 @@ from gatehouse.admin.model.projects import ProjectListStore
 from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import PersonNotFound
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.scope import Scope
@@ -208,8 +207,8 @@ class MemberScreens:
         return self._desk.done(home, "saved")
 
     async def _foreseen(self, guest: Guest, draft: MembershipDraft) -> Sequence[Foreseen]:
-        """What he gains and loses of application 1, for whoever may see what people hold there."""
-        found = await self._foresight.of(guest, CENTRAL_ID, MembershipProposal(data=draft))
+        """What he gains and loses, for whoever may see it."""
+        found = await self._foresight.of_members(guest, draft.id, MembershipProposal(data=draft))
         return () if found.hidden else (found,)
 
     async def show_again(self, request: Request, guest: Guest, form: MemberForm, problem: Problem) -> Response:

@@ -1,6 +1,6 @@
 """Webhooks: who is told of what happens here, and how that went."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,22 +8,24 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.webhooks import DeliveryLine, DeliveryListStore
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.editing import Clash, clashes
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, list_query
+from gatehouse.web.console.listing import ListQuery, csv_file, list_query
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.console.settings import TABBED
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.parse import read_query
 from gatehouse.web.permissions.webhooks import entry as webhook_entry
 from gatehouse.webhooks.desk import WebhookDraft, Webhooks
-from gatehouse.webhooks.model import LOG_MOST, Delivery, DeliveryState, Topic, Webhook
+from gatehouse.webhooks.model import DeliveryState, Topic, Webhook
 
 HERE: Final = Entry.SETTINGS
 PATH: Final = f"{HERE.path}/webhooks"
-SHOWN_DELIVERIES: Final = 50
 COLUMNS: Final = {
     "webhook_id": lambda one: one.webhook_id,
     "address": lambda one: one.url,
@@ -33,7 +35,7 @@ COLUMNS: Final = {
     "stopped": lambda one: one.stopped_at or "",
     "created": lambda one: one.created_at,
 }
-DELIVERIES: Final = {
+DELIVERIES: Final[Mapping[str, Callable[[DeliveryLine], object]]] = {
     "delivery_id": lambda one: one.delivery_id,
     "event_id": lambda one: one.event_id,
     "event": lambda one: one.event,
@@ -43,7 +45,7 @@ DELIVERIES: Final = {
     "status": lambda one: one.status or "",
     "milliseconds": lambda one: one.duration_ms,
     "trouble": lambda one: one.trouble,
-    "next_try": lambda one: one.next_try_at if one.waits else "",
+    "next_try": lambda one: one.next_try_at if one.state == DeliveryState.WAITING else "",
 }
 
 
@@ -55,8 +57,20 @@ class WebhookForm(Guarded, frozen=True, kw_only=True):
     version: int = 0
 
 
+class DeliveryQuery(ListQuery, frozen=True, kw_only=True):
+    state: str = ""
+
+    @property
+    def chosen(self) -> str:
+        return self.state if self.state in list(DeliveryState) else ""
+
+
 class DeliveryForm(Guarded, frozen=True, kw_only=True):
     delivery_id: str = ""
+
+
+NOTHING_SENT: Final[Page[DeliveryLine]] = Page(rows=(), total=0)
+EVERY_DELIVERY: Final = DeliveryQuery()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +93,9 @@ class WebhookContext(PageContext):
     webhook: Webhook | None = None
     form: WebhookForm
     topics: Sequence[Topic] = tuple(Topic)
-    deliveries: Sequence[Delivery] = ()
+    deliveries: Page[DeliveryLine] = NOTHING_SENT
+    query: DeliveryQuery = EVERY_DELIVERY
+    states: Sequence[DeliveryState] = tuple(DeliveryState)
     given_up: DeliveryState = DeliveryState.GIVEN_UP
     delivered: DeliveryState = DeliveryState.DELIVERED
     call: ApiCall | None = None
@@ -107,8 +123,9 @@ class RemoveWebhookContext(PageContext):
 
 
 class WebhookScreens:
-    def __init__(self, *, webhooks: Webhooks, desk: ConsoleDesk) -> None:
+    def __init__(self, *, webhooks: Webhooks, lists: DeliveryListStore, desk: ConsoleDesk) -> None:
         self._webhooks = webhooks
+        self._lists = lists
         self._desk = desk
 
     async def list(self, request: Request, guest: Guest) -> Response:
@@ -133,10 +150,9 @@ class WebhookScreens:
         return self._desk.show(request, guest, HERE, context, status=problem.status)
 
     async def show(self, request: Request, guest: Guest) -> Response:
-        webhook = await self._webhook(request, guest)
-        if list_query(request).is_file:
-            sent = await self._webhooks.deliveries(guest.actor, webhook.webhook_id, limit=LOG_MOST)
-            return csv_file("deliveries", DELIVERIES, sent)
+        webhook, query = await self._webhook(request, guest), read_query(request, DeliveryQuery)
+        if query.is_file:
+            return csv_file("deliveries", DELIVERIES, (await self._sent(webhook, query)).rows)
         return await self._one(request, guest, webhook, form_of(webhook))
 
     async def save(self, request: Request, guest: Guest, form: WebhookForm) -> Response:
@@ -177,6 +193,9 @@ class WebhookScreens:
     async def _webhook(self, request: Request, guest: Guest) -> Webhook:
         return await self._webhooks.get(guest.actor, request.path_params["webhook_id"])
 
+    async def _sent(self, webhook: Webhook, query: DeliveryQuery) -> Page[DeliveryLine]:
+        return await self._lists.deliveries(webhook.webhook_id, query.wanted, query.chosen)
+
     async def _one(
         self,
         request: Request,
@@ -187,10 +206,12 @@ class WebhookScreens:
         problem: Problem | None = None,
         theirs: tuple[Clash, ...] = (),
     ) -> Response:
+        query = read_query(request, DeliveryQuery)
         context = WebhookContext(
             webhook=webhook,
             form=form,
-            deliveries=await self._webhooks.deliveries(guest.actor, webhook.webhook_id, limit=SHOWN_DELIVERIES),
+            deliveries=await self._sent(webhook, query),
+            query=query,
             call=ApiCall(
                 path="webhook",
                 body={"action": "get", "data": {"webhook_id": webhook.webhook_id}},

@@ -52,7 +52,9 @@ const find = (cell) => {
   return tr && th ? tr.cells[th.cellIndex].querySelector("[data-value]") : null;
 };
 
-const moment = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+const language = document.documentElement.lang;
+const region = navigator.languages.find((tag) => tag.split("-")[0] === language) || language; // as enhance.js
+const moment = new Intl.DateTimeFormat(region, { dateStyle: "medium", timeStyle: "short" });
 const words = (value) => {
   const said = value.split("|")[0];
   const word = table().getAttribute(`data-word-${said || "none"}`);

@@ -1,0 +1,41 @@
+"""The guides show the pictures that tests take, and nothing else (tests/support/guide_pictures.py)."""
+
+import re
+from collections import Counter
+from importlib import import_module
+from typing import Final
+
+from tests.support.finding import ROOT
+from tests.support.guide_pictures import HEAVIEST, LEAST_VARIED, MARK, PICTURES, TALLEST, read
+
+WALKS: Final = ROOT / "tests" / "pages"
+PAGES: Final = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+SHOWN: Final = re.compile(r"!\[[^\]\n]+\]\([^)\n]*pictures/([^)/\n]+)\.png\)")
+
+
+def promised() -> Counter[str]:
+    """What tests say they take, and how many of them."""
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WALKS.rglob("test_*.py")]
+    tests = [one for name in names for one in vars(import_module(name)).values() if callable(one)]
+    marks = {(test.__module__, test.__name__, mark.args) for test in tests for mark in marks_of(test)}
+    return Counter(name for _, _, args in marks for name in args)
+
+
+def marks_of(test: object) -> list[object]:
+    return [mark for mark in getattr(test, "pytestmark", []) if mark.name == MARK]
+
+
+def test_every_picture_is_taken_by_one_test_and_shown_by_a_page() -> None:
+    shown = {name for page in PAGES for name in SHOWN.findall(page.read_text())}
+    stored = {path.name for path in PICTURES.iterdir()}
+    assert promised() == Counter(shown)
+    assert stored == {f"{name}.png" for name in shown}
+
+
+def test_the_pictures_that_are_kept_are_whole_and_light() -> None:
+    for path in PICTURES.iterdir():
+        (width, height), rows = read(path.read_bytes())
+        assert width in (760, 1280), path.name
+        assert height <= TALLEST, path.name
+        assert len(set(rows)) >= LEAST_VARIED, path.name
+        assert path.stat().st_size <= HEAVIEST, path.name

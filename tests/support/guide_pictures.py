@@ -1,0 +1,142 @@
+"""The pictures of the guides: each is taken by the test that walks there, and written down by `make pictures`.
+
+A test says which ones it takes, `@pytest.mark.pictures("console-home")`, and asks for the fixture `picture`. They are
+taken in every run and have to be whole; only with `--write-pictures` do they go to docs/guides/pictures/.
+"""
+
+import struct
+import zlib
+from collections.abc import Generator, Iterator
+from typing import Final
+
+import pytest
+from playwright.async_api import Locator, Page, ViewportSize
+
+from tests.support.finding import ROOT
+
+PICTURES: Final = ROOT / "docs" / "guides" / "pictures"
+MARK: Final = "pictures"
+WRITE: Final = "--write-pictures"
+WIDTH: Final = 1280
+TALLEST: Final = 1300  # of a picture one likes to look at
+LOWEST: Final = 400
+HEAVIEST: Final = 150_000  # bytes
+LEAST_VARIED: Final = 50  # rows of pixels; a page that shows nothing has hardly two that differ
+STILL: Final = """
+async () => {
+  await document.fonts.ready;
+  document.activeElement?.blur();
+  getSelection().removeAllRanges();
+  scrollTo(0, 0);
+}
+"""
+WHOLE_HEIGHT: Final = "() => Math.ceil(document.body.getBoundingClientRect().bottom)"
+END_OF: Final = (
+    "(one) => Math.round(one.getBoundingClientRect().bottom + parseFloat(getComputedStyle(one).marginBottom))"
+)
+WIDER_THAN_IT: Final = "() => document.documentElement.scrollWidth > innerWidth"
+
+
+class Camera:
+    """Takes the pictures that a test has promised, each once."""
+
+    def __init__(self, promised: tuple[str, ...], *, writes: bool) -> None:
+        self.promised: Final = promised
+        self.taken: Final[list[str]] = []
+        self._writes = writes
+
+    async def __call__(self, page: Page, name: str, *, width: int = WIDTH, until: Locator | None = None) -> None:
+        """The page from its top to its end, or to that of `until`. Afterwards nothing has the focus or moves."""
+        assert name in self.promised, f"{name} is not among the pictures of this test"
+        before = page.viewport_size
+        assert before is not None
+        await page.mouse.move(0, 0)
+        await page.emulate_media(reduced_motion="reduce")
+        height = await fitted(page, width, until)
+        assert not await page.evaluate(WIDER_THAN_IT), f"{name} does not fit its width"
+        # To hide the caret or to end animations a style would be put into the page, which its policy forbids.
+        content = await page.screenshot(animations="allow", caret="initial")
+        await page.set_viewport_size(before)
+        refuse_unless_whole(name, content, width, height)
+        self.taken.append(name)
+        if self._writes:
+            write(name, content)
+
+
+async def fitted(page: Page, width: int, until: Locator | None) -> int:
+    """The height at which the window shows all of it; a table may use what room it gets, and grow with the window."""
+    height, wanted = 0, LOWEST
+    for _ in range(8):
+        height = wanted
+        await page.set_viewport_size(ViewportSize(width=width, height=height))
+        await page.evaluate(STILL)
+        wanted = max(LOWEST, await page.evaluate(WHOLE_HEIGHT) if until is None else await end_of(until))
+        if wanted == height:
+            break
+    return wanted
+
+
+async def end_of(shown: Locator) -> int:
+    height: int = await shown.evaluate(END_OF)
+    return height
+
+
+def refuse_unless_whole(name: str, content: bytes, width: int, height: int) -> None:
+    header, rows = read(content)
+    assert header == (width, height), f"{name} is {header}"
+    assert len(set(rows)) >= LEAST_VARIED, f"{name} is blank"
+
+
+def write(name: str, content: bytes) -> None:
+    """How high and how heavy it is depends on the fonts of a machine, so it counts only for what is kept."""
+    (_, height), _ = read(content)
+    assert height <= TALLEST, f"{name} is {height} high: say where it shall end"
+    assert len(content) <= HEAVIEST, f"{name} has {len(content)} bytes"
+    PICTURES.mkdir(exist_ok=True)
+    (PICTURES / f"{name}.png").write_bytes(content)
+
+
+CAMERA: Final = pytest.StashKey[Camera]()
+
+
+def chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Of a PNG: what each is called, and what is in it."""
+    place = 8
+    while place < len(content):
+        (length,) = struct.unpack_from(">I", content, place)
+        yield content[place + 4 : place + 8], content[place + 8 : place + 8 + length]
+        place += length + 12
+
+
+def read(content: bytes) -> tuple[tuple[int, int], list[bytes]]:
+    """Width and height, and the rows as they are stored."""
+    parts = list(chunks(content))
+    width, height = struct.unpack_from(">II", parts[0][1])
+    pixels = zlib.decompress(b"".join(data for name, data in parts if name == b"IDAT"))
+    length = len(pixels) // height
+    return (width, height), [pixels[start : start + length] for start in range(0, len(pixels), length)]
+
+
+@pytest.fixture
+def picture(request: pytest.FixtureRequest) -> Camera:
+    mark = request.node.get_closest_marker(MARK)
+    camera = Camera(mark.args, writes=request.config.getoption(WRITE))
+    request.node.stash[CAMERA] = camera
+    return camera
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(WRITE, action="store_true", help="write the pictures of the guides down")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}(*names): pictures of the guides that the test takes")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that passes has taken everything it promised."""
+    outcome = yield
+    camera = item.stash.get(CAMERA, None)
+    assert camera is None or sorted(camera.taken) == sorted(camera.promised)
+    return outcome

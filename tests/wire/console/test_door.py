@@ -1,0 +1,40 @@
+"""The console is built for its first visitor: in a thread, and nobody else waits for it."""
+
+import asyncio
+import threading
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+from gatehouse.app import front
+from tests.support.console import ADA, Visitors
+from tests.support.service import Service
+
+
+async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tried_again(
+    studio: Service, inside: Visitors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds: list[str] = []
+    loop, begun, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def slowly(name: str) -> ModuleType:
+        builds.append(name)
+        loop.call_soon_threadsafe(begun.set)
+        assert goes_on.wait(10)
+        if len(builds) == 1:
+            raise ImportError(name)
+        return import_module(name)
+
+    monkeypatch.setattr(front, "import_module", slowly)
+    ada = await inside(ADA)
+    first = asyncio.create_task(ada.client.get("/console"))
+    await begun.wait()
+    stranger = await studio.client.get("/console/people?page=2")
+    assert stranger.headers["location"].startswith("/sign-in?interaction=")
+    assert (await studio.client.get("/proxy/oauth/keys")).status_code == 200
+    assert not first.done()
+    goes_on.set()
+    assert (await first).status_code == 500
+    assert "Good to see you, Ada" in (await ada.get("/console")).text
+    assert builds == [front.CONSOLE] * 2

@@ -13,7 +13,7 @@ from gatehouse.gamesessions.model import HOLD
 from gatehouse.settings.model import Game
 from tests.adversarial.figures_of_callers import API, World, world_of
 from tests.adversarial.measuring import LEAST, Figure, Target, body, many, of, p99
-from tests.support.frames import BINARY, CONT, PING, TEXT, closing_code, flood, frame
+from tests.support.frames import BINARY, CONT, PING, PONG, TEXT, closing_code, flood, frame
 from tests.support.game import GET_GSID, RESULT
 from tests.support.rawhttp import RawConnection, raw_connection
 from tests.support.studio import OWNER, VISITOR
@@ -26,6 +26,7 @@ SLACK: Final = 50  # descriptors that come and go: the database, connections tha
 EXIT_WITHIN: Final = 35  # seconds
 HEAD_WITHIN: Final = 12  # seconds: ten for a head, and the round in which it is noticed
 RACING: Final = 100  # handshakes at a time
+SIGN_EVERY: Final = 3  # seconds; ten without one are the end
 
 
 # -- HT-17 ----------------------------------------------------------------------------------------------
@@ -101,19 +102,30 @@ async def sockets(target: Target) -> AsyncIterator[Figure]:
     one_session, one_source = of(5_000), of(10_000)
     usual, descriptors = await p99(target.client), target.descriptors()
     async with AsyncExitStack() as stack:
+        opened: list[RawConnection] = []
+        living = asyncio.create_task(alive(opened))
+        stack.callback(living.cancel)
         [alone] = await sessions(target, 1)
-        opened = await knock(target, stack, [alone] * one_session)
+        await knock(target, stack, [alone] * one_session, opened)
         what = f"open of {one_session:,} sockets on one gsid"
-        yield Figure("WS-06", what, opened, GAME.sockets_per_session, "sockets")
+        yield Figure("WS-06", what, len(opened), GAME.sockets_per_session, "sockets")
         more = await sessions(target, -(-one_source // GAME.sockets_per_session))
         each = [gsid for gsid in more for _ in range(GAME.sockets_per_session)][:one_source]
-        opened += await knock(target, stack, each)
+        await knock(target, stack, each, opened)
         what = f"open of {one_source:,} sockets from one source"
-        yield Figure("WS-06", what, opened, GAME.sockets_per_source, "sockets")
+        yield Figure("WS-06", what, len(opened), GAME.sockets_per_source, "sockets")
         beside = await p99(target.client)
         yield Figure("WS-06", "p99 beside them", beside * 1_000, max(2 * usual, LEAST) * 1_000, "ms")
         held = target.descriptors() - descriptors
         yield Figure("WS-06", "descriptors of the process for them", held, GAME.sockets_per_source + SLACK, "files")
+
+
+async def alive(opened: Sequence[RawConnection]) -> None:
+    """Give a sign of life for each, as a game does that is asked for one: whoever is silent would be let go of."""
+    while True:
+        await asyncio.sleep(SIGN_EVERY)
+        for connection in opened:
+            connection.send(frame(PONG))
 
 
 async def sessions(target: Target, number: int) -> list[bytes]:
@@ -125,12 +137,11 @@ async def sessions(target: Target, number: int) -> list[bytes]:
     ]
 
 
-async def knock(target: Target, stack: AsyncExitStack, paths: Sequence[bytes]) -> int:
-    """How many are let in; they stay open."""
-    waiting, opened = iter(paths), 0
+async def knock(target: Target, stack: AsyncExitStack, paths: Sequence[bytes], opened: list[RawConnection]) -> None:
+    """Whoever is let in stays."""
+    waiting = iter(paths)
 
     async def work() -> None:
-        nonlocal opened
         for path in waiting:
             connection = raw_connection(target.node.port)
             made = await connection.__aenter__()
@@ -138,13 +149,12 @@ async def knock(target: Target, stack: AsyncExitStack, paths: Sequence[bytes]) -
             status = (await made.answer()).status
             assert status in (101, 429), status
             if status == 101:
-                opened += 1
+                opened.append(made)
                 stack.push_async_exit(connection)
             else:
                 await connection.__aexit__(None, None, None)
 
     await asyncio.gather(*(work() for _ in range(RACING)))
-    return opened
 
 
 # -- WS-07 ----------------------------------------------------------------------------------------------

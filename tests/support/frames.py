@@ -2,7 +2,7 @@
 
 from tests.support.rawhttp import RawConnection
 
-CONT, TEXT, BINARY, CLOSE, PING = 0, 1, 2, 8, 9
+CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 
 
 def frame(opcode: int, payload: bytes = b"", *, fin: bool = True, masked: bool = True, rsv1: bool = False) -> bytes:

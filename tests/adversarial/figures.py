@@ -5,16 +5,10 @@ numbers in the ordinary tests; here it is measured, printed beside its bound, an
 """
 
 import asyncio
-import json
-import os
-import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import quantiles
 from typing import Final
 
 import httpx2
@@ -23,19 +17,27 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.settings.model import Rates
-from tests.support.processes import LOOPBACK, Node
-from tests.support.trust import NOBODY
+from tests.adversarial.figures_of_callers import limited, unlimited
+from tests.adversarial.figures_of_connections import frames, series, shared_connection, sockets, stopping
+from tests.adversarial.measuring import (
+    JSON,
+    LEAST,
+    QUIET,
+    UNLIMITED,
+    VOLUME,
+    Figure,
+    Target,
+    body,
+    many,
+    p99,
+    serving,
+)
+from tests.support.processes import LOOPBACK
 
-VOLUME: Final = int(os.environ.get("ADVERSARIAL_VOLUME", "1000000"))  # noqa: TID251 - of HT-18, said to the tests
-AT_ONCE: Final = 50
-PATIENCE: Final = 300  # seconds; how long an answer may take is said by the bounds
 TRIES: Final = 20
 MEGABYTE: Final = 1_000_000
 DEEP: Final = 100_000
 SLOW: Final = 2_000  # connections of HT-03
-LEAST: Final = 0.005  # seconds: what the machine itself may add to an answer
-UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__LOG__LEVEL": "error"}
-LIMITED: Final = {"GATEHOUSE__LOG__LEVEL": "error"}
 CHECK: Final = "/api/permissions/check"
 TOKEN: Final = "/proxy/oauth/token"
 GSID: Final = "/proxy/api/gameSession/getGsid"
@@ -44,74 +46,42 @@ LOGIN: Final = "/proxy/api/login"
 EXCHANGE: Final = "/api/permissions/exchangeJwt"
 GUESSES: Final = 100  # wrong proofs of one source, before it has to wait
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
-JSON: Final = {"Content-Type": "application/json"}
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    id: str
-    what: str
-    measured: float
-    bound: float
-    unit: str
-    at_least: bool = False
-
-    @property
-    def is_within(self) -> bool:
-        return self.measured >= self.bound if self.at_least else self.measured <= self.bound
-
-    def __str__(self) -> str:
-        sign, mark = (">=" if self.at_least else "<="), ("" if self.is_within else "   OUT OF BOUNDS")
-        bound = f"{sign} {self.bound:g}"
-        return f"{self.id:<6} {self.what:<62} {self.measured:>12.2f} {bound:>12} {self.unit}{mark}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    node: Node
-    client: httpx2.AsyncClient
-
-    def memory(self) -> float:
-        """Megabytes the process holds."""
-        status = Path(f"/proc/{self.node.process.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert found is not None
-        return int(found[1]) / 1024
-
-
-@asynccontextmanager
-async def serving(data: Path, environment: dict[str, str]) -> AsyncIterator[Target]:
-    limits = httpx2.Limits(max_connections=AT_ONCE)
-    with Node(data=data, environment=environment) as node:
-        async with httpx2.AsyncClient(
-            base_url=node.address, timeout=PATIENCE, verify=NOBODY, limits=limits
-        ) as client:
-            yield Target(node=node, client=client)
 
 
 @pytest.mark.timeout(0)
+@pytest.mark.parametrize("group", ["answers", "rates", "callers", "connections", "the end"])
 def test_every_figure_about_time_and_volume_is_within_its_bound(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with capsys.disabled():
         sys.stdout.write("\n")
-        figures = asyncio.run(measured(tmp_path))
+        figures = asyncio.run(measured(tmp_path, *groups()[group]))
     assert [figure.id for figure in figures if not figure.is_within] == []
 
 
-async def measured(data: Path) -> list[Figure]:
+Measure = Callable[[Target], AsyncIterator[Figure]]
+
+
+def groups() -> Mapping[str, tuple[Mapping[str, str], Sequence[Measure]]]:
+    """What is measured on one process, with its settings."""
+    return {
+        "answers": (UNLIMITED, (times, oversized_tokens, session_ids, slow_connections, distinct_values)),
+        "rates": (QUIET, (floods, limited)),
+        "callers": (UNLIMITED, (unlimited,)),
+        "connections": (UNLIMITED, (shared_connection, sockets, frames, series)),
+        "the end": (UNLIMITED, (stopping,)),
+    }
+
+
+async def measured(data: Path, environment: Mapping[str, str], measures: Sequence[Measure]) -> list[Figure]:
     """Each is printed as soon as it is known."""
     figures: list[Figure] = []
-    for directory, environment, measures in (
-        ("open", UNLIMITED, (times, oversized_tokens, session_ids, slow_connections, distinct_values)),
-        ("limited", LIMITED, (floods,)),
-    ):
-        async with serving(data / directory, environment) as target:
-            for measure in measures:
-                async for figure in measure(target):
-                    sys.stdout.write(f"{figure}\n")
-                    sys.stdout.flush()
-                    figures.append(figure)
+    async with serving(data, environment) as target:
+        for measure in measures:
+            async for figure in measure(target):
+                sys.stdout.write(f"{figure}\n")
+                sys.stdout.flush()
+                figures.append(figure)
     return figures
 
 
@@ -189,10 +159,6 @@ def public_key_of(bits: int) -> str:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def body(**fields: object) -> bytes:
-    return json.dumps(fields).encode()
-
-
 # -- memory ---------------------------------------------------------------------------------------------
 
 
@@ -224,27 +190,6 @@ async def distinct_values(target: Target) -> AsyncIterator[Figure]:
     yield Figure("HT-18", f"memory after {VOLUME:,} values of callers' choice", target.memory() - before, 50, "MB")
 
 
-async def many(
-    number: int, ask: Callable[[int], Awaitable[httpx2.Response]], *, begin: int = 0
-) -> list[httpx2.Response]:
-    """So many requests, some at a time; what they were answered, for those that look."""
-    answers: list[httpx2.Response] = []
-    numbers = iter(range(begin, begin + number))
-
-    async def work() -> None:
-        for one in numbers:
-            try:
-                answer = await ask(one)
-            except httpx2.RemoteProtocolError:  # the kept connection had been idle for too long
-                answer = await ask(one)
-            assert answer.status_code < 500, answer.text
-            if number <= 20_000:
-                answers.append(answer)
-
-    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
-    return answers
-
-
 # -- ids ------------------------------------------------------------------------------------------------
 
 
@@ -264,24 +209,15 @@ async def session_ids(target: Target) -> AsyncIterator[Figure]:
 
 
 async def slow_connections(target: Target) -> AsyncIterator[Figure]:
-    usual = await p99(target)
+    usual = await p99(target.client)
     opened = [await asyncio.open_connection(LOOPBACK, target.node.port) for _ in range(SLOW)]
     for _, writer in opened:
         writer.write(b"G")
-    beside = await p99(target)
+    beside = await p99(target.client)
     for _, writer in opened:
         writer.close()
     bound = max(2 * usual, LEAST)
     yield Figure("HT-03", f"p99 beside {SLOW:,} connections of one byte", beside * 1_000, bound * 1_000, "ms")
-
-
-async def p99(target: Target) -> float:
-    taken = []
-    for _ in range(1_000):
-        began = time.perf_counter()
-        assert (await target.client.get("/healthz")).status_code == 200
-        taken.append(time.perf_counter() - began)
-    return quantiles(taken, n=100)[98]
 
 
 # -- floods ---------------------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ from gatehouse.web.server import Server, serving
 from gatehouse.web.sockets import SOCKET, Socket
 from tests.support.clock import MovableClock
 from tests.support.echo import until
-from tests.support.rawhttp import RawConnection, exchange, raw_connection
+from tests.support.frames import BINARY, CLOSE, CONT, PING, TEXT, closing_code, flood, frame
+from tests.support.rawhttp import exchange, raw_connection
 from tests.support.websockets import KEY, PATIENCE, bare_socket
 
-CONT, TEXT, BINARY, CLOSE, PING = 0, 1, 2, 8, 9
 MEGABYTE: Final = 1024 * 1024
 ROUND: Final = 2.5
 
@@ -67,35 +67,6 @@ async def house() -> AsyncIterator[House]:
     app = Router([WebSocketRoute("/ws", LetIn())])
     async with serving(app, clock=clock) as server:
         yield House(server=server, clock=clock, records=records)
-
-
-def frame(opcode: int, payload: bytes = b"", *, fin: bool = True, masked: bool = True, rsv1: bool = False) -> bytes:
-    """From a client: masked with zeroes, unless it should not be."""
-    first = opcode | (0x80 if fin else 0) | (0x40 if rsv1 else 0)
-    size = len(payload)
-    length = (
-        bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2) if size < 65_536 else b"\x7f" + size.to_bytes(8)
-    )
-    bit = bytes([length[0] | (0x80 if masked else 0)]) + length[1:]
-    return bytes([first]) + bit + (bytes(4) if masked else b"") + payload
-
-
-def closing_code(data: bytes) -> int:
-    """Of the close frame after whatever else the server said; it ends what the server says."""
-    while data[0] & 0x0F != CLOSE:
-        data = data[2 + data[1] :]
-    assert len(data) == 2 + data[1]
-    return int.from_bytes(data[2:4])
-
-
-async def flood(connection: RawConnection, piece: bytes, times: int) -> None:
-    """Until the server has had enough of it."""
-    try:
-        for _ in range(times):
-            connection.send(piece)
-            await connection.sent()
-    except ConnectionError:
-        pass
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def addresses(nodes: Sequence[Node]) -> list[str]:
     return [node.address for node in nodes]
 
 
-async def until_over(client: Client, *turns: Callable[[Client], Awaitable[None]]) -> None:
+async def until_over(client: Client, *turns: Callable[[Client], Awaitable[object]]) -> None:
     """One turn after the other, which one being a matter of chance, until the run is over."""
     while not client.is_over():
         await client.chance.choice(turns)(client)

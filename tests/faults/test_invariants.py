@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,11 +31,13 @@ from tests.faults.invariants.once import (
     i15_nothing_outlives_its_end,
 )
 from tests.faults.invariants.registers import i6_every_record_is_linearizable, i6_versions_grow_by_one
+from tests.faults.invariants.roles import i10_roles_are_whole
 from tests.faults.invariants.sets import (
     i5_limits_are_never_exceeded,
     i5_names_are_unique,
     i7_every_acknowledged_element_is_there,
 )
+from tests.support.whole_database import Rows
 
 OK, FAIL, INFO = Result.OK, Result.FAIL, Result.INFO
 ISSUE, REDEEM, REFRESH, LAST, DELIVER = Act.ISSUE, Act.REDEEM, Act.REFRESH, Act.LAST_TRY, Act.DELIVER
@@ -247,6 +250,30 @@ def test_i8_a_missing_a_second_and_a_needless_record_are_seen() -> None:
     assert i8_one_record_for_each_change([refused, lost], []) == []
     for history, records in (([done], []), ([done], [record, record]), ([refused], [record]), ([lost], [record] * 2)):
         assert i8_one_record_for_each_change(history, records)
+
+
+RULE = {"private_data": {"root": {"can_sell": {"value": False, "protected": True}}}, "public_data": {}}
+SELLER = {"application_id": 7, "role_key": "seller", "name": "Seller", "protected": True}
+SELLS: dict[str, Any] = {"private_data": {"root": {"can_sell": {"value": True}}}}
+
+
+def rows_about(role: dict[str, Any], assigned: str) -> Rows:
+    """One application with a rule that only protected roles may give, one role, and somebody who holds one."""
+    return {
+        "application_schemas": [SimpleNamespace(application_id=7, **RULE)],
+        "roles": [SimpleNamespace(**{**SELLER, **role})],
+        "role_assignments": [SimpleNamespace(user_id="1", application_id=7, role_key=assigned)],
+    }
+
+
+def test_i10_a_role_that_is_gone_and_a_public_one_that_gives_too_much_are_seen() -> None:
+    for role in ({"meta": SELLS}, {"meta": {}, "protected": False}):
+        assert i10_roles_are_whole(rows_about(role, "seller")) == []
+        assert i10_roles_are_whole(rows_about(role, "gone")) == [
+            "I10: 1 is assigned 'gone' of 7, which is not there",
+        ]
+    [found] = i10_roles_are_whole(rows_about({"meta": SELLS, "protected": False}, "seller"))
+    assert "private_data.root.can_sell" in found
 
 
 def test_the_other_bounds_say_no_too() -> None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
@@ -41,6 +40,10 @@ class Town:
     primary: PostgresCluster
     standby: DeployedStandby
     database: str
+
+    async def served_by(self, path: str, *, status: str = r"\d+") -> str:
+        """Which node the first POST there that was answered like this was sent to."""
+        return await asyncio.to_thread(self.proxy.node_that_served, "POST", path, status=status)
 
     @asynccontextmanager
     async def browser(self) -> AsyncIterator[httpx2.AsyncClient]:
@@ -153,8 +156,7 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             await until_held(watcher, gsid)
             await confirm(anna, gsid)
             assert (await waiting).json()["status"] == "OK"
-            served_by = partial(asyncio.to_thread, here.proxy.node_that_served)
-            assert await served_by("POST", RESULT) != await served_by("POST", CONFIRM)
+            assert await here.served_by(RESULT) != await here.served_by(CONFIRM)
 
             # One game waits at each node; one of the nodes dies, and only its game has to come again.
             games = [await register(game) for _ in range(NODES)]
@@ -164,7 +166,7 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             node.kill()
             done, _ = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
             assert [one.result().status_code for one in done] == [502]
-            assert await served_by("POST", RESULT, status="502") == killed
+            assert await here.served_by(RESULT, status="502") == killed
             cut = polls.index(next(iter(done)))
             polls[cut] = asyncio.create_task(poll(game, *games[cut]))
             for gsid, _ in games:

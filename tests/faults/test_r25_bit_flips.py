@@ -13,7 +13,8 @@ from gatehouse.storage.sqlite import path_of
 from tests.faults.extent import on_databases
 from tests.support.aftermath import house_of
 from tests.support.builders import ORIGIN, a_client
-from tests.support.command_line import Place, change_postgres
+from tests.support.command_line import Place
+from tests.support.damage import flip
 from tests.support.oauth import REDIRECT
 from tests.support.processes import Node
 from tests.support.service import QUICK
@@ -22,18 +23,6 @@ from tests.support.visitor import PASSWORD
 ANNA: Final = "anna@studio.example"
 KEYS: Final = "/proxy/oauth/keys"
 PAGE: Final = 4_096
-
-
-async def flip(url: str, table: str, column: str, where: str, *, at: int) -> None:
-    """Change the byte at that place of a binary column, whatever it was."""
-    if url.startswith("sqlite:"):
-        with apsw.Connection(path_of(url)) as connection:
-            [(held,)] = connection.execute(f"SELECT {column} FROM {table} WHERE {where}")  # noqa: S608
-            broken = held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :]
-            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (broken,))  # noqa: S608
-    else:
-        shown = f"set_byte({column}, {at}, get_byte({column}, {at}) # 1)"
-        await change_postgres(url, [f"UPDATE {table} SET {column} = {shown} WHERE {where}"])  # noqa: S608
 
 
 async def furnish(house: House) -> None:

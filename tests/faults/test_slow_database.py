@@ -1,12 +1,12 @@
 """A slow database: load is shed with 503 in bounded time, and what needs no database is there (faults R-08)."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
-from tests.faults.calling import Ask, Client, Crew
+from tests.faults.calling import Ask, Client, Crew, Reply
 from tests.faults.history import Act, History
 from tests.faults.invariants.answers import answers_come_within
 from tests.faults.invariants.lasting import open_doors_stay_open
@@ -33,7 +33,7 @@ class Doors:
     async def prepare(self, scene: Scene) -> None:
         """Nothing is needed."""
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._knock(crew.client("doors")), self._hold(crew.client("polls"))]
 
     async def _knock(self, client: Client) -> None:
@@ -43,7 +43,7 @@ class Doors:
             await client.pause(0.1)
 
     async def _hold(self, client: Client) -> None:
-        polls = []
+        polls: list[asyncio.Task[Reply]] = []
         while len(polls) < HELD and not client.is_over():
             registered = await register(client)
             if registered is not None:

@@ -197,4 +197,4 @@ async def confirmed(game: Game, user: User) -> bool:
 def test_gs_12_gs_15_a_game_session_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
     with a_bench(fuzzed_url, tmp_path) as bench:
         ground = Ground(bench=bench, anna=bench.do(a_person(bench.service.house.storage)))
-        run_machine(type("Sessions", (GameSessions,), {"ground": ground}), short=15, steps=15)
+        run_machine(type("Sessions", (GameSessions,), {"ground": ground}), short=8, steps=15)

@@ -184,4 +184,4 @@ def test_gr_08_ro_18_groups_and_roles_do_what_their_model_says(fuzzed_url: str, 
         studio = bench.do(a_studio(bench.service))
         for person in PEOPLE:
             bench.do(a_person(bench.service.house.storage, person))
-        run_machine(type("Rights", (GroupsAndRoles,), {"bench": bench, "studio": studio}), short=12, steps=15)
+        run_machine(type("Rights", (GroupsAndRoles,), {"bench": bench, "studio": studio}), short=6, steps=15)

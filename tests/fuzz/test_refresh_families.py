@@ -194,4 +194,4 @@ def test_tk_11_a_refresh_family_does_what_its_model_says(fuzzed_url: str, tmp_pa
             stranger=bench.do(an_oidc_client(bench.service)),
         )
         machine = type("Families", (RefreshFamilies,), {"ground": ground})
-        run_machine(machine, short=12, steps=15)
+        run_machine(machine, short=6, steps=15)

@@ -36,6 +36,11 @@ NAMESPACES: Final = Capability(name="right to make network namespaces", find=fin
 class Machine:
     address: str
     command: tuple[str, ...]  # before whatever is to run there
+    link: str = ""  # our end of its cable
+
+    def vanish(self) -> None:
+        """Nothing comes from there or gets there any more, and nobody is told."""
+        subprocess.run([str(require(NAMESPACES)), "link", "set", self.link, "down"], check=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,7 @@ def network(number: int) -> Iterator[Network]:
         yield Network(
             here=f"{subnet}.1",
             machines=tuple(
-                Machine(address=f"{subnet}.{place}", command=(ip, "netns", "exec", name))
+                Machine(address=f"{subnet}.{place}", command=(ip, "netns", "exec", name), link=name)
                 for place, name in enumerate(names, start=2)
             ),
         )

@@ -56,9 +56,9 @@ class RawConnection:
         await self._reader.readline()
         return body
 
-    async def rest(self) -> bytes:
+    async def rest(self, *, within: float = PATIENCE) -> bytes:
         """Everything up to the end of the connection; a reset is an end too."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(within):
             with suppress(ConnectionError):
                 return await self._reader.read()
             return b""

@@ -65,7 +65,8 @@ def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMP
     )
     them = people(house)
     table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping, samples=samples)
-    metrics = Metrics(["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)])
+    names = ["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)]
+    metrics = Metrics(names, held=lambda: len(them.game.waiters))
     health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
     table += [look.endpoint(), *health.endpoints()]
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.errors import OptionsDamaged
 from gatehouse.gamesessions.model import GSID, Closing, GameSession
 from gatehouse.gamesessions.proof import Presented, fault
 from gatehouse.gamesessions.records import GameRecords
@@ -39,7 +40,11 @@ class GameDesk:
         if not (presented.proven and contains(self._info_allow, presented.address)):
             raise await self._records.violation(gsid, origin, "info is not for this address")
         session = await self._found(gsid, origin)
-        return Info(session=session, factor=self._results.options(session).factor or "")
+        try:
+            factor = self._results.options(session).factor or ""
+        except OptionsDamaged:
+            raise await self._records.violation(gsid, origin, "what the game asked for is damaged") from None
+        return Info(session=session, factor=factor)
 
     async def close(self, gsid: str, presented: Presented, closing: Closing, origin: Origin) -> None:
         """The game says how it ended; the last word counts. Raises Violation."""

@@ -23,6 +23,12 @@ class TooManySessions(Unavailable):
     """More game sessions are waiting than may (checklist GS-28)."""
 
 
+class OptionsDamaged(Refused):
+    """What was stored at its registration does not open; nobody signs in with it (faults R-25)."""
+
+    public = "This game session cannot be used any more."
+
+
 class SessionOver(Conflict):
     """It was delivered, or came to nothing, before somebody could end it."""
 

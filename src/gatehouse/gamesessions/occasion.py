@@ -11,6 +11,7 @@ from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.choices import choices_of
+from gatehouse.gamesessions.errors import OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, State
 from gatehouse.gamesessions.ports import Applications
 from gatehouse.gamesessions.records import GameRecords
@@ -56,6 +57,7 @@ class GameOccasion:
     async def open(self, gsid: str) -> Mapping[str, str]:
         """The page was opened; returns what the interaction keeps. Raises InteractionGone for no such session."""
         session = await self._waiting(gsid)
+        self.applications(session)  # nobody begins a sign-in that cannot end
         await self._store.move(session.gsid, self._clock.now(), signing_in=False)
         return {GSID: session.gsid}
 
@@ -132,8 +134,11 @@ class GameOccasion:
         return not user.blocked and await self._rules.may_log_in(user, self.applications(session))
 
     def applications(self, session: GameSession) -> Sequence[int]:
-        """All that it names."""
-        return self._results.options(session).applications
+        """All that it names. Raises InteractionGone where that is damaged: nobody can sign in with it."""
+        try:
+            return self._results.options(session).applications
+        except OptionsDamaged:
+            raise InteractionGone from None
 
     def application(self, session: GameSession) -> int:
         """The first application it names; 0 when it names none."""

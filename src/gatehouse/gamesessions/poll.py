@@ -8,6 +8,7 @@ from cachetools import LRUCache
 
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.errors import OptionsDamaged
 from gatehouse.gamesessions.model import GSID, HOLD, GameSession, PollMark, Stage, State, Turn
 from gatehouse.gamesessions.pace import Comer, Pace
 from gatehouse.gamesessions.ports import Line
@@ -186,6 +187,8 @@ class Polls:
             prepared = await self._results.prepare(session, poll.origin.request_id)
         except LoginDenied:
             return await self._failed(poll, "the login was refused")
+        except OptionsDamaged:
+            return await self._failed(poll, "what the game asked for is damaged")
         if not poll.line.is_open():
             raise ClientGone
         if poll.waiter.number < max(self._waiters.newest(session.gsid), self._pulse.newest(session.gsid)):

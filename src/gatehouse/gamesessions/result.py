@@ -7,6 +7,7 @@ from gatehouse.accounts.login_data import LoginDesk, LoginOptions, PreparedLogin
 from gatehouse.accounts.model import Auth
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.errors import OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, purpose_of
 from gatehouse.kernel.errors import NotFound
 from gatehouse.keys.sealing import MasterKeys
@@ -19,7 +20,7 @@ class Results:
         self._masters = masters
 
     async def prepare(self, session: GameSession, request_id: str) -> PreparedLogin:
-        """Raises LoginDenied: blocked or changed since, or not let in by an application's rules."""
+        """Raises LoginDenied: blocked or changed since, or not let in by an application's rules; OptionsDamaged."""
         try:
             user = await self._accounts.user(session.user_id)
         except NotFound as error:
@@ -30,7 +31,10 @@ class Results:
         return await self._desk.prepare(user, Auth(session.auth), self.options(session), origin)
 
     def options(self, session: GameSession) -> LoginOptions:
-        opened = self._masters.open(session.options, purpose=purpose_of(session.gsid))
+        """Raises OptionsDamaged."""
+        opened = self._masters.opened(session.options, purpose=purpose_of(session.gsid))
+        if opened is None:
+            raise OptionsDamaged
         return msgspec.json.decode(opened, type=LoginOptions)
 
     def seal(self, gsid: str, options: LoginOptions) -> bytes:

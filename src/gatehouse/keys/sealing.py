@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+import structlog
+from cachetools import LRUCache
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -34,6 +36,9 @@ TAG_BYTES: Final = 16
 WRAPPED_BYTES: Final = NONCE_BYTES + KEY_BYTES + TAG_BYTES
 LEAST_BYTES: Final = len(VERSION) + KEY_ID_BYTES + WRAPPED_BYTES + NONCE_BYTES + TAG_BYTES
 DISTINCT_BYTES: Final = 16  # 32 random bytes hold about 30 distinct ones; under 16 somebody typed them
+NAMED_MOST: Final = 10_000  # damaged records that were told of
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class MasterKeys:
         self._masters = {id_of(key): key for key in (primary, *previous)}
         self._wrapping = {key_id: AESGCM(expand(key, "wrap")) for key_id, key in self._masters.items()}
         self.primary_id: Final = id_of(primary)
+        self._named: LRUCache[str, bytes] = LRUCache(NAMED_MOST)
 
     def __repr__(self) -> str:
         return f"MasterKeys({', '.join(self._masters)})"
@@ -63,6 +69,19 @@ class MasterKeys:
         envelope = split(sealed, purpose)
         data_key = self._unwrap(envelope, purpose)
         return decrypt(AESGCM(data_key), envelope.body, purpose)
+
+    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+        """Return the secret; None, with an alarm, for one that is damaged: it is refused, and all else serves (R-25).
+
+        The alarm is sounded once for each, however often it is tried; it names the purpose.
+        """
+        try:
+            return self.open(sealed, purpose=purpose)
+        except (Tampered, WrongMasterKey) as error:
+            if self._named.get(purpose) != sealed:
+                self._named[purpose] = sealed
+                log.critical("stored secret refused", reason=error.detail)
+            return None
 
     def rewrap(self, sealed: bytes, *, purpose: str) -> bytes:
         """The same secret under the primary key."""

@@ -12,8 +12,8 @@ class Sealing(Protocol):
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
         """Return the text so that only a holder of the master key can read it."""
 
-    def open(self, sealed: bytes, *, purpose: str) -> bytes:
-        """Return what was sealed for that purpose. Raises a GatehouseError for anything else."""
+    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
 class OutboxStore(Protocol):

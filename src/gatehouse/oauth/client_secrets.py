@@ -4,12 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import structlog
 from cachetools import LRUCache
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import keyed_digest, same_secret, sha256
-from gatehouse.keys.errors import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.clients import sealed_for
 from gatehouse.oauth.model import Client, ClientSecret, SecretKind
@@ -17,8 +15,6 @@ from gatehouse.oauth.ports import SlowHashes
 from gatehouse.oauth.proofs import is_native_proof
 from gatehouse.throttle.guesses import Guesses, Subject
 from gatehouse.throttle.model import GuessLimit
-
-log = structlog.get_logger(__name__)
 
 STRONG: Final = 32  # characters of a secret that nobody guesses
 # An imported secret can be guessed, so every guess at it is counted before it is made.
@@ -54,7 +50,6 @@ class ClientSecrets:
         self._clock = clock
         self._memory_key = memory_key
         self._right: LRUCache[bytes, ClientSecret] = LRUCache(REMEMBERED_MOST)
-        self._damaged: set[bytes] = set()
 
     async def is_known(self, client: Client, given: str, *, source: str) -> bool:
         """Raise TooMany for a source that keeps guessing at a weak secret; the same below."""
@@ -105,13 +100,7 @@ class ClientSecrets:
         return [Kept(secret=secret, plain=self._opened(client, secret)) for secret in live]
 
     def _opened(self, client: Client, secret: ClientSecret) -> bytes | None:
-        """None also for a damaged one, which is refused with an alarm; the other one serves (faults R-25)."""
+        """None also for a damaged one; the other one serves (faults R-25)."""
         if secret.kind is not SecretKind.SEALED:
             return None
-        try:
-            return self._masters.open(secret.secret, purpose=sealed_for(client.client_id))
-        except (Tampered, WrongMasterKey) as error:
-            if secret.secret not in self._damaged:
-                self._damaged.add(secret.secret)
-                log.critical("client secret refused", client_id=client.client_id, reason=error.detail)
-            return None
+        return self._masters.opened(secret.secret, purpose=sealed_for(client.client_id))

@@ -5,18 +5,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Protocol
 
-import structlog
-
 from gatehouse.accounts.own.model import ApplicationAnswer
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import GatehouseError
 from gatehouse.personal_data.model import CallState, DataCall, DataRequest, Errand, KeptAnswer, answer_purpose
 from gatehouse.personal_data.store import PersonalDataStore
-
-log = structlog.get_logger()
 
 WORST_FIRST: Final = (CallState.WAITING, CallState.FAILED, CallState.DONE)
 
@@ -27,8 +22,8 @@ class Sealing(Protocol):
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
         """Return the text so that only a holder of the master key can read it."""
 
-    def open(self, sealed: bytes, *, purpose: str) -> bytes:
-        """Return what was sealed for that purpose. Raises a GatehouseError for anything else."""
+    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +71,8 @@ class DataDesk:
         return opened
 
     def _opened(self, kept: KeptAnswer) -> ApplicationAnswer | None:
-        try:
-            document = self._sealing.open(kept.sealed, purpose=answer_purpose(kept.request_id, kept.position))
-        except GatehouseError as error:  # damaged, or sealed under a key that is still to be named
-            log.warning("answer of an application cannot be opened", reason=error.detail)
+        document = self._sealing.opened(kept.sealed, purpose=answer_purpose(kept.request_id, kept.position))
+        if document is None:  # it stays: a former master key may still be named
             return None
         return ApplicationAnswer(
             application_id=kept.application_id,

@@ -169,8 +169,12 @@ class LoginEndpoint:
         return await self._desk.login_data(user, auth, options, origin_of(request, user.user_id))
 
     def _open(self, interaction: Interaction) -> LoginOptions:
+        """Raise InteractionGone when they are damaged: it begins anew."""
         sealed = base64.b64decode(interaction.ask["options"])
-        return msgspec.json.decode(self._masters.open(sealed, purpose=SEALED_FOR), type=LoginOptions)
+        opened = self._masters.opened(sealed, purpose=SEALED_FOR)
+        if opened is None:
+            raise InteractionGone
+        return msgspec.json.decode(opened, type=LoginOptions)
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

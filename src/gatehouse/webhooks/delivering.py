@@ -11,10 +11,10 @@ from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import GatehouseError
 from gatehouse.outbound.errors import CallFailed
 from gatehouse.outbound.model import Limits, Posting
 from gatehouse.outbound.rounds import Backoff, Poster, Rounds
+from gatehouse.webhooks.errors import NoSecret
 from gatehouse.webhooks.following import Follower
 from gatehouse.webhooks.messages import headers_of
 from gatehouse.webhooks.model import WEBHOOKS_MOST, Attempt, Held, Webhook, secret_purpose
@@ -34,8 +34,8 @@ THE_SERVICE: Final = Origin(actor="service")
 class Opening(Protocol):
     """What opens secrets: the master keys."""
 
-    def open(self, sealed: bytes, *, purpose: str) -> bytes:
-        """Return what was sealed for that purpose. Raises a GatehouseError for anything else."""
+    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
 class Deliveries:
@@ -127,9 +127,8 @@ class Deliveries:
             # Only the public half is kept: whoever reads the log need not learn where names lead inside.
             log.info("webhook: not delivered", webhook=held.webhook.webhook_id, reason=failed.detail)
             trouble = failed.public
-        except GatehouseError as error:
-            log.error("webhook: secret cannot be opened", webhook=held.webhook.webhook_id, reason=error.detail)  # noqa: TRY400 - tried again
-            trouble = "The secret of the webhook cannot be opened."
+        except NoSecret as error:
+            trouble = error.public
         else:
             status = answer.status
             trouble = "" if answer.is_success else f"answered {answer.status}"
@@ -142,10 +141,15 @@ class Deliveries:
         return Posting(url=held.webhook.url, body=body, headers=headers)
 
     def _keys(self, webhook: Webhook, now: int) -> Sequence[bytes]:
+        """One for each live secret that is sound: the receiver knows both. Raises NoSecret."""
         live = [webhook.sealed_secret]
         if webhook.sealed_old_secret is not None and webhook.old_secret_ends_at > now:
             live.append(webhook.sealed_old_secret)
-        return [self._opening.open(sealed, purpose=secret_purpose(webhook.webhook_id)) for sealed in live]
+        opened = [self._opening.opened(sealed, purpose=secret_purpose(webhook.webhook_id)) for sealed in live]
+        sound = [secret for secret in opened if secret is not None]
+        if not sound:
+            raise NoSecret
+        return sound
 
     async def _give_up(self, held: Held, attempt: Attempt, *, most: int) -> None:
         webhook_id = held.webhook.webhook_id

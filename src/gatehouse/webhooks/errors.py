@@ -1,6 +1,6 @@
 """What can go wrong with webhooks."""
 
-from gatehouse.kernel.errors import Conflict, NotFound
+from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.webhooks.model import WEBHOOKS_MOST
 
 
@@ -14,6 +14,12 @@ class DeliveryNotFound(NotFound):
 
 class WebhooksFull(Conflict):
     public = f"There are at most {WEBHOOKS_MOST} webhooks."
+
+
+class NoSecret(GatehouseError):
+    """None of its secrets opens: nothing leaves unsigned, and it is tried again."""
+
+    public = "The secret of the webhook cannot be opened."
 
 
 class WebhookChanged(Conflict):

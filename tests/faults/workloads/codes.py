@@ -1,8 +1,8 @@
 """W1: codes and the families of refresh tokens that come of them; raced, reused, and kept too long."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from typing import Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
 from tests.faults.calling import Client, Crew, Reply, until_over
 from tests.faults.history import Act, History
@@ -29,7 +29,7 @@ class Codes:
         self._relying: Relying = scene.relying
         self._logins = [(await with_password(scene.house, f"codes{n}")).login or "" for n in range(CLIENTS)]
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(crew.client(f"codes {n}"), login) for n, login in enumerate(self._logins)]
 
     async def _work(self, client: Client, login: str) -> None:

@@ -1,8 +1,8 @@
 """W2: games that wait for their players; each answer is given once, and none is lost."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from typing import Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
 import httpx2
 
@@ -26,7 +26,7 @@ class Games:
     async def prepare(self, scene: Scene) -> None:
         self._logins = [(await with_password(scene.house, f"plays{n}")).login or "" for n in range(CLIENTS)]
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(crew.client(f"games {n}"), login) for n, login in enumerate(self._logins)]
 
     async def _work(self, client: Client, login: str) -> None:

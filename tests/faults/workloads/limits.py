@@ -1,7 +1,7 @@
 """W3: two keys, a hundred members, three seats, three projects, and names that only one may have."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ class Limits:
         self._publishers: Sequence[Person] = await publishers(house, self._publishers_wanted, MOST[PROJECTS])
         await house.storage.groups.create_group(a_group(), [a_record()])
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         workers = [self._work(crew.client(f"limits {n}"), n) for n in range(CLIENTS)]
         return [*workers, *(self._sample(crew.client(f"sampler {n}"), n) for n in range(len(crew.nodes)))]
 

@@ -1,8 +1,8 @@
 """W6: logins with one-time passwords, each good once, and guesses that are counted to the last one."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 import pyotp
@@ -47,7 +47,7 @@ class Logins:
         """Their logins."""
         return list(self._apps)
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         return [until_over(crew.client(f"logins {n}"), self._log_in, self._guess) for n in range(PEOPLE)]
 
     async def _log_in(self, client: Client) -> None:

@@ -1,6 +1,6 @@
 """W7: what somebody may do is asked all the time and changed now and then; no cache may say what was."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import httpx2
@@ -28,7 +28,7 @@ class Queries:
         for one in self._people:
             await hold(house, one.user_id, self._asked, scopes={ROOT: holding("reader")})
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         readers = [self._read(crew.client(f"queries {n}"), n) for n in range(READERS)]
         return [self._change(crew.client("rules")), *readers]
 

@@ -1,6 +1,6 @@
 """W4: records that several save and read at once, each with a value that nobody else saves."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -76,7 +76,7 @@ class Registers:
             a_project_record(),
         ]
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         for record in self._records:
             crew.recorder.write(found(record.key, "", self._versions[record.key]))
         return [self._work(crew.client(f"registers {n}")) for n in range(CLIENTS)]

@@ -1,7 +1,8 @@
 """W5: what is ended on one node is ended on all: accounts, sign-ins, keys, service accounts, rights; with probes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -51,7 +52,7 @@ class Revocations:
         moderator = a_role("moderator", self._ruled, meta=TO_KICK)
         await house.storage.applications.edit_schema(self._ruled, with_roles(moderator))
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         workers = [self._work(crew.client(f"ends {n}"), n) for n in range(CLIENTS)]
         return [*workers, self._block(crew.client("administrator")), self._roles(crew.client("roles"))]
 
@@ -171,7 +172,7 @@ class Revocations:
             key = f"user:{who.user_id}"
             self._note_beginning(client, key)
             use = Ask(op=Act.USE, key=key, path=EXCHANGE, request={"headers": who.headers})
-            await self._lead(client, Thing(use=use, end=lambda one, who=who: self._blocked(one, who)))
+            await self._lead(client, Thing(use=use, end=partial(self._blocked, who=who)))
             await client.pause(0.1)
 
     async def _blocked(self, client: Client, who: Person) -> None:

@@ -1,6 +1,6 @@
 """What a workload is, and what every one of them needs."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from tests.faults.calling import Ask, Crew
@@ -15,7 +15,7 @@ class Workload(Protocol):
     async def prepare(self, scene: Scene) -> None:
         """Before any node is there."""
 
-    def clients(self, crew: Crew) -> Sequence[Awaitable[None]]:
+    def clients(self, crew: Crew) -> Sequence[Coroutine[Any, Any, None]]:
         """What they do until the run is over."""
 
     async def last(self, crew: Crew) -> None:

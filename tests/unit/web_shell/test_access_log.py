@@ -70,14 +70,6 @@ def test_durations_are_counted_by_endpoint() -> None:
     assert value("gatehouse_request_seconds_bucket", {"endpoint": "oauth.token", "le": "0.5"}) == 1.0
 
 
-def test_a_held_request_is_counted_while_it_is_held() -> None:
-    metrics = Metrics([])
-    value = metrics.registry.get_sample_value
-    with metrics.holding():
-        assert value("gatehouse_held_requests") == 1.0
-    assert value("gatehouse_held_requests") == 0.0
-
-
 @pytest.mark.parametrize(
     ("status", "name"),
     [(0, "none"), (99, "none"), (101, "1xx"), (200, "2xx"), (404, "4xx"), (599, "5xx"), (600, "none")],

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.support.game import RESULT, Game, approve, held, refusal, register, w
 from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
 from tests.support.rawhttp import raw_connection
-from tests.support.service import Service
+from tests.support.service import Service, running_service
 
 LOGIN_DATA = {
     *("status", "auth", "country", "lang", "level", "nick", "ghnick", "reg_time", "tags", "token", "token_exp"),
@@ -70,6 +71,25 @@ async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: 
         "ts": told["ts"],
     }
     assert 29 <= told["ts"] - told["started"] <= 31
+
+
+async def test_held_polls_are_counted_for_whoever_reads_the_figures(
+    installed_sqlite_url: str, tmp_path: Path
+) -> None:
+    token = "the token of whoever reads the figures"
+
+    async def held_requests(service: Service) -> bool:
+        answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+        return "gatehouse_held_requests 1.0" in answer.text.splitlines()
+
+    environment = {"GATEHOUSE__OPERATIONS__TOKEN": token}
+    async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
+        polling = (await register(service)).polling()
+        await held(service)
+        assert await held_requests(service)
+        await service.clock.advance(30)
+        await polling
+        assert not await held_requests(service)
 
 
 async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Service) -> None:

@@ -70,7 +70,8 @@ class Totp:
     async def pending(self, user: User) -> Enrolment | None:
         """The secret that waits to be confirmed, to be shown again after a wrong code."""
         sealed = await self._store.enrolment(user.user_id, self._clock.now())
-        return None if sealed is None else self._enrolment(user, self._open(user, sealed))
+        secret = None if sealed is None else self._opened(user, sealed)
+        return None if secret is None else self._enrolment(user, secret)
 
     async def confirm(self, user: User, code: str, *, origin: Origin, device: str = "") -> tuple[str, ...]:
         """Make the pending secret the account's; returns recovery codes to show, if it had none left.
@@ -103,10 +104,13 @@ class Totp:
         return step is not None and await self._store.spend_step(user.user_id, user.sealed_totp, step)
 
     def _step(self, user: User, sealed: bytes, code: str) -> int | None:
-        return step_of(self._open(user, sealed), code, self._clock.now()) if is_code(code) else None
+        secret = self._opened(user, sealed) if is_code(code) else None
+        return None if secret is None else step_of(secret, code, self._clock.now())
 
-    def _open(self, user: User, sealed: bytes) -> str:
-        return self._masters.open(sealed, purpose=totp_purpose(user.user_id)).decode()
+    def _opened(self, user: User, sealed: bytes) -> str | None:
+        """None for a damaged one, which no code fits."""
+        secret = self._masters.opened(sealed, purpose=totp_purpose(user.user_id))
+        return None if secret is None else secret.decode()
 
     def _enrolment(self, user: User, secret: str) -> Enrolment:
         uri = pyotp.TOTP(secret).provisioning_uri(name=user.login or user.nick, issuer_name=self._issuer)

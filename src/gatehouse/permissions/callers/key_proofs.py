@@ -76,8 +76,8 @@ class KeyProofs:
         return await self._store.access_key_by_digest(made_it[0].digest) if made_it else None
 
     def _made(self, key: AccessKey, signed: Signed) -> bool:
-        value = self._masters.open(key.sealed, purpose=access_key_purpose(key.key_id))
-        return same_secret(signed.signature.lower(), keyed_digest(value, signed.message).hex())
+        value = self._masters.opened(key.sealed, purpose=access_key_purpose(key.key_id))
+        return value is not None and same_secret(signed.signature.lower(), keyed_digest(value, signed.message).hex())
 
     async def _count_guess(self, source: str) -> None:
         await self._guesses.begin([Subject(("access key", source), GUESSES, is_shared=True)])

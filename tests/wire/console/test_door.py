@@ -38,3 +38,15 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
     assert (await first).status_code == 500
     assert "Good to see you, Ada" in (await ada.get("/console")).text
     assert builds == [front.CONSOLE] * 2
+
+
+async def test_op_13_a_stranger_is_not_told_what_there_is_and_nobody_finds_a_debug_page(
+    studio: Service, inside: Visitors
+) -> None:
+    """Before the console is built as after."""
+    for _ in range(2):
+        for path in ("/console/people", "/console/debug", "/console/people/act"):
+            for answer in (await studio.client.get(path), await studio.client.post(path)):
+                assert answer.headers["location"].startswith("/sign-in?interaction="), path
+        ada = await inside(ADA)
+        assert (await ada.get("/console/debug")).status_code == 404

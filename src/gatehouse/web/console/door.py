@@ -29,11 +29,16 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Threshold:
-    """Where whoever is not signed in is sent away from, to come back."""
+    """Where whoever is not signed in is sent away from, to come back; he is not told what there is and what not."""
 
     def __init__(self, *, browsers: Browsers, interactions: Interactions) -> None:
         self.browsers: Final = browsers
         self._interactions = interactions
+
+    async def turned_away(self, request: Request) -> Response | None:
+        """None for whoever may come in."""
+        browser = await self.browsers.read(request)
+        return None if is_full(browser.signed_in) else await self.sign_in(request, browser)
 
     async def sign_in(self, request: Request, browser: Browser) -> Response:
         """Through the ordinary sign-in, and back here; a form that was sent is not sent again."""
@@ -53,10 +58,10 @@ class Door:
 
     async def enter(self, request: Request) -> Response:
         if self._answer is None:
-            browser = await self._threshold.browsers.read(request)
             furnishing = self._begin()
-            if not is_full(browser.signed_in):
-                return await self._threshold.sign_in(request, browser)
+            elsewhere = await self._threshold.turned_away(request)
+            if elsewhere is not None:
+                return elsewhere
             self._answer = await asyncio.shield(furnishing)
         return await self._answer(request)
 

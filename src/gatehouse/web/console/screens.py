@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import compile_path
 
+from gatehouse.web.console.door import Threshold
 from gatehouse.web.console.places import CONSOLE
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -23,7 +24,8 @@ class Screen:
 
 
 class Screens:
-    def __init__(self, screens: Iterable[Screen]) -> None:
+    def __init__(self, screens: Iterable[Screen], threshold: Threshold) -> None:
+        self._threshold = threshold
         self._screens = []
         for screen in screens:
             pattern, _, convertors = compile_path(f"{CONSOLE}{screen.path}")
@@ -42,6 +44,9 @@ class Screens:
                 request.scope["path_params"] = parts
                 return await screen.handler(request)
             allowed.add(screen.method)
+        elsewhere = await self._threshold.turned_away(request)
+        if elsewhere is not None:
+            return elsewhere
         raise HTTPException(
             405 if allowed else 404, headers={"Allow": ", ".join(sorted(allowed))} if allowed else None
         )

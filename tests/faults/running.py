@@ -150,7 +150,8 @@ async def measure(run: Run) -> None:
             for pid in (node.process.pid, *workers_of(node)):
                 for what, figure in figures_of(pid).items():
                     run.crew.recorder.write(measured(f"{what}:{number}", figure))
-        await asyncio.sleep(MEASURE_SECONDS)
+        with suppress(TimeoutError):  # until the next figures are due, or no more are wanted
+            await asyncio.wait_for(run.crew.over.wait(), MEASURE_SECONDS)
 
 
 def workers_of(node: Node) -> list[int]:

@@ -134,7 +134,7 @@ async def gives_it_to_noor(hand: Hand) -> None:
     await hand.page.locator("select[name=who]").select_option(label="Everyone")
     await hand.page.locator("tr", has_text="Noor").locator("td button").first.click()
     await hand.click("Review 1 change")
-    await hand.sees("People who gain")
+    await hand.sees("1 person gains")
     await hand.click("Apply 1 change")
     await hand.sees("given without end")
 
@@ -172,6 +172,6 @@ async def takes_it_away(hand: Hand) -> None:
     await hand.tab("Users")
     await hand.page.locator("tr", has_text="Noor").locator("td button").first.click()
     await hand.click("Review 1 change")
-    await hand.sees("People who lose")
+    await hand.sees("1 person loses")
     await hand.click("Apply 1 change")
     await hand.sees("1 change is applied.")

@@ -56,8 +56,7 @@ LISTS = (
 NO_LISTS = {
     "activity/told.html": "before and after of one record",
     "applications/macros.html": "the differences of two versions",
-    "applications/review.html": "a summary before it is saved",
-    "forecast.html": "who gains and loses before it is saved",
+    "effects.html": "who gains and loses before it is saved",
     "games/session.html": "the time line of one session",
     "home.html": "the numbers of the chart",
     "matrix/review.html": "a summary before it is saved",
@@ -66,7 +65,6 @@ NO_LISTS = {
     "settings/health.html": "what is checked now",
     "settings/lines.html": "stands in the configuration, which has the file",
     "settings/policies.html": "parts of the configuration, which has the file",
-    "staging.html": "edits that are staged",
 }
 
 

@@ -51,7 +51,7 @@ async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_ba
         "rule,role,value\nuser.kick,moderator,false\nuser.kick,cashier,true\npublic_data.badge.gold,cashier,true",
     )
     assert "3 changes" in review
-    assert "People who lose" in review
+    assert "1 person loses" in review
     result = await applied(olga, review)
     changed = moved(before, await holdings(service, SHOP, *PEOPLE))
     assert changed == {MAX: {"+user.kick", "+badge.gold"}, PIA: {"-user.kick"}}

@@ -11,14 +11,13 @@ from typing import Final
 from gatehouse.admin.model.names import NamedPerson, NameStore
 from gatehouse.permissions.callers.desk import Visit
 from gatehouse.permissions.errors import NoRight
-from gatehouse.permissions.evaluation.shapes import PROJECT_ACCESS
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.questions.proposals import AnyProposal, MembershipProposal, Proposer
 from gatehouse.permissions.questions.sight import refuse_about_everybody
-from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation, inside
+from gatehouse.permissions.questions.simulate import Forecast, Simulation, inside
 from gatehouse.permissions.rights.guard import About, Operation, is_open
 from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.effects import PersonEffect, Thing, person_effect
 
 PEOPLE_MOST: Final = 500  # shown, most of them folded
 PEOPLE_FIRST: Final = 12  # shown unfolded
@@ -26,32 +25,11 @@ APPLICATIONS_MOST: Final = 20
 KINDS_FIRST: Final = 12  # of counts
 
 
-@dataclass(frozen=True, slots=True, order=True, kw_only=True)
-class Thing:
-    """A rule or role somewhere, in words."""
-
-    is_role: bool
-    name: str
-    place: str  # "" at the root
-
-    @property
-    def kind(self) -> str:
-        return "role" if self.is_role else "rule"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
     thing: Thing
     gain: int
     lose: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonEffect:
-    user_id: str
-    nick: str
-    gains: tuple[Thing, ...]
-    loses: tuple[Thing, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,25 +123,16 @@ def sees_everybody(standing: Visit) -> bool:
 def foreseen(
     forecast: Forecast, names: Mapping[str, NamedPerson], *, application_id: int, application: str
 ) -> Foreseen:
-    people = [person_effect(one, names.get(one.user_id)) for one in forecast.effects]
+    people = [person_effect(one, names[one.user_id].nick if one.user_id in names else "") for one in forecast.effects]
     return Foreseen(
         application_id=application_id,
         application=application,
         people=people,
         counts=counted(people),
-        gaining=sum(bool(one.gains) for one in people),
-        losing=sum(bool(one.loses) for one in people),
+        gaining=sum(bool(one.gained) for one in people),
+        losing=sum(bool(one.lost) for one in people),
         more=forecast.after is not None,
         forecast=forecast,
-    )
-
-
-def person_effect(one: Effect, person: NamedPerson | None) -> PersonEffect:
-    return PersonEffect(
-        user_id=one.user_id,
-        nick=person.nick if person else one.user_id,
-        gains=things(one.gains_roles, one.gains),
-        loses=things(one.loses_roles, one.loses),
     )
 
 
@@ -171,28 +140,7 @@ def counted(people: Iterable[PersonEffect]) -> Sequence[Count]:
     """What most people gain or lose comes first."""
     gain, lose = Counter[Thing](), Counter[Thing]()
     for one in people:
-        gain.update(one.gains)
-        lose.update(one.loses)
+        gain.update(one.gained)
+        lose.update(one.lost)
     counts = [Count(thing=thing, gain=gain[thing], lose=lose[thing]) for thing in gain.keys() | lose.keys()]
     return sorted(counts, key=lambda one: (-(one.gain + one.lose), one.thing))
-
-
-def things(roles: Iterable[str], rules: Iterable[str]) -> tuple[Thing, ...]:
-    return (*map(role_thing, roles), *map(rule_thing, rules))
-
-
-def role_thing(text: str) -> Thing:
-    """`<project>.<kind>.<id>/<role>` as the shape `roles` writes it."""
-    place, _, name = text.rpartition("/")
-    return Thing(is_role=True, name=name, place=" / ".join(place.split(".")) if place else "")
-
-
-def rule_thing(text: str) -> Thing:
-    """A rule as the shape `list` writes it: its section, or the place it is held in and its section."""
-    place = ""
-    if text.startswith(f"{PROJECT_ACCESS}."):
-        segments = text.removeprefix(f"{PROJECT_ACCESS}.").split(".")
-        section = next(index for index, one in enumerate(segments) if one in set(Section))
-        place, text = " / ".join(segments[:section]), ".".join(segments[section:])
-    path = text.partition(".")[2]
-    return Thing(is_role=False, name=path.replace("|", ": "), place=place)

@@ -12,9 +12,8 @@ from typing import Final
 import msgspec
 
 from gatehouse.kernel.errors import BadInput
-from gatehouse.permissions.evaluation.shapes import PROJECT_ACCESS
-from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.questions.simulate import Effect
+from gatehouse.web.console.effects import PersonEffect, person_effect
 from gatehouse.web.console.listing import FORMULA
 from gatehouse.web.pages.desk import Guarded
 
@@ -64,24 +63,6 @@ class Differing:
     was: str
     stored: str
     yours: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldThere:
-    """A rule or role as a forecast names it, taken apart."""
-
-    name: str
-    where: str = ""  # project, and the resource in it; "" at the root
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonEffect:
-    user_id: str
-    nick: str
-    gains: Sequence[HeldThere]
-    loses: Sequence[HeldThere]
-    gains_roles: Sequence[HeldThere]
-    loses_roles: Sequence[HeldThere]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,37 +136,5 @@ def outlook(effects: Sequence[Effect], nicks: Mapping[str, str], *, more: bool, 
         more=more,
         touched=len(effects),
         names_told=names_told,
-        people=[person_effect(one, nicks) for one in effects[:SHOWN_MOST]] if names_told else (),
+        people=[person_effect(one, nicks.get(one.user_id, "")) for one in effects[:SHOWN_MOST]] if names_told else (),
     )
-
-
-def person_effect(effect: Effect, nicks: Mapping[str, str]) -> PersonEffect:
-    return PersonEffect(
-        user_id=effect.user_id,
-        nick=nicks.get(effect.user_id, ""),
-        gains=[rule_there(text) for text in effect.gains],
-        loses=[rule_there(text) for text in effect.loses],
-        gains_roles=[role_there(text) for text in effect.gains_roles],
-        loses_roles=[role_there(text) for text in effect.loses_roles],
-    )
-
-
-def rule_there(text: str) -> HeldThere:
-    """`private_data.projectAccess.P.private_data.user.kick` as user.kick in P (evaluation/shapes.py)."""
-    place, rest = "", text
-    if text.startswith(f"{PROJECT_ACCESS}."):
-        before, section, path = _split_at_section(text.removeprefix(f"{PROJECT_ACCESS}."))
-        place, rest = before, f"{section}.{path}"
-    return HeldThere(name=rest.partition(".")[2], where=place)
-
-
-def _split_at_section(text: str) -> tuple[str, str, str]:
-    """What stands in front of the section is a project, and perhaps a resource of it."""
-    found = [(text.index(f".{section}."), section) for section in Section if f".{section}." in text]
-    at, section = min(found)
-    return text[:at], section, text[at + len(section) + 2 :]
-
-
-def role_there(text: str) -> HeldThere:
-    place, slash, name = text.rpartition("/")
-    return HeldThere(name=name, where=place if slash else "")

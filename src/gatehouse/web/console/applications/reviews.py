@@ -14,23 +14,18 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.schema_version import Difference
 from gatehouse.permissions.questions.proposals import Proposer, Reach, Rehearsals, SchemaProposal
 from gatehouse.permissions.questions.sight import refuse_about_everybody
-from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
+from gatehouse.permissions.questions.simulate import Forecast, Simulation
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head
 from gatehouse.web.console.desk import ConsoleDesk, Guest
+from gatehouse.web.console.effects import PersonEffect, person_effect
 from gatehouse.web.pages.contexts import PageContext
 
 SHOWN_MOST: Final = 50  # people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Affected:
-    effect: Effect
-    nick: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    people: Sequence[Affected]
+    people: Sequence[PersonEffect]
     examined: int
     more: bool  # there may be others
 
@@ -94,9 +89,9 @@ class Reviews:
         return await self._told(await self._simulation.run(proposal, by, after="", limit=SHOWN_MOST))
 
     async def _told(self, forecast: Forecast) -> Outlook:
-        nicks = await self._nicks.nicks([effect.user_id for effect in forecast.effects])
+        nicks = await self._nicks.nicks([one.user_id for one in forecast.effects])
         return Outlook(
-            people=[Affected(effect=effect, nick=nicks.get(effect.user_id)) for effect in forecast.effects],
+            people=[person_effect(one, nicks.get(one.user_id, "")) for one in forecast.effects],
             examined=forecast.examined,
             more=forecast.after is not None,
         )

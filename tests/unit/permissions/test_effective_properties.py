@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatehouse.permissions.evaluation.effective import Effective
-from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, list_prefixes, render, short_prefixes
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, list_prefix, render, short_prefix
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import ROOT, Scope
 from tests.scenarios.naive import Naive, list_short
@@ -146,7 +146,7 @@ def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: World) 
     effective = world.effective()
     for scope in SCOPES:
         for rule in RULES:
-            told = world.explained(f"{short_prefixes(scope)[0]}{rule}")
+            told = world.explained(f"{short_prefix(scope)}{rule}")
             deciding = [one for one in told.contributions if one.decides]
             assert told.allowed is effective.allows(scope, rule)
             assert not (told.allowed and told.missing)
@@ -165,7 +165,7 @@ BARRIERS = {
 def test_roles_told_are_those_held(world: World) -> None:
     naive = Naive(world)
     expected = {
-        ("" if scope.is_root else short_prefixes(scope)[0][:-1].replace("/", ".") + "/") + name
+        ("" if scope.is_root else short_prefix(scope)[:-1].replace("/", ".") + "/") + name
         for scope in SCOPES
         for name in naive.roles(scope)
     }
@@ -216,8 +216,8 @@ def is_told(lines: list[str], text: str) -> bool:
 
 
 def list_text(scope: Scope, rule: Rule) -> str:
-    return list_prefixes(scope)[rule.section == "public_data"] + rule.path
+    return f"{list_prefix(scope)}{rule}"
 
 
 def short_text(scope: Scope, rule: Rule) -> str:
-    return short_prefixes(scope)[0] + rule.path
+    return short_prefix(scope) + rule.path

@@ -25,13 +25,18 @@ PROJECTS_MOST: Final = 10_000
 STRUCTURES_MOST: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Says:
     """What one role, schema or record says about rules."""
 
     yes: frozenset[Rule] = frozenset()
     no: frozenset[Rule] = frozenset()
     params: Mapping[Rule, tuple[str, ...]] = field(default_factory=dict)  # only of those it says yes to
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """What it says yes to in words and in order, written once for everybody who holds the role."""
+        return tuple(sorted(map(str, self.yes)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

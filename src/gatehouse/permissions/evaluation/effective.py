@@ -80,6 +80,15 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
                 merged.setdefault(rule, {}).update(dict.fromkeys(params))
         return {rule: tuple(params) for rule, params in merged.items()}
 
+    def texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
+        """These of the held rules in words. They are nearly in order, as what each role says is: sorting is quick."""
+        said = [voice.says for voice in chain.from_iterable(self.gathered.tiers) if voice.says.yes]
+        texts = dict.fromkeys(chain.from_iterable(sorted(one.texts for one in said)))
+        if len(texts) != len(rules):  # somebody else has the last word on some of them
+            for rule in frozenset().union(*(one.yes for one in said)) - rules:
+                del texts[str(rule)]
+        return texts
+
     def each(self, rule: Rule) -> list[tuple[str, ...]]:
         """The parameters of every true contribution by itself: a limit is read from each (interface §5.6)."""
         voices = chain.from_iterable(self.gathered.tiers)

@@ -1,7 +1,6 @@
 """How what somebody holds is told: list, list_short and roles (interface §4.5, R5)."""
 
-from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -46,33 +45,38 @@ def render(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -
     """Sorted, each once; the very same tuple as long as it says the same."""
     moment = now if options.with_exp and kind is not Shape.ROLES else 0  # nothing else depends on it
     key = (kind, options.project_id, options.hide_project_access, options.sections, moment)
-    return effective.remember(key, lambda: tuple(sorted(set(_entries(effective, kind, options, now)))))
+    return effective.remember(key, lambda: tuple(sorted(dict.fromkeys(_entries(effective, kind, options, now)))))
 
 
-def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> Iterator[str]:
+def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> list[str]:
+    told: list[str] = []
     for scope in asked_scopes(effective, options):
         if kind is Shape.ROLES:
-            yield from (_roles_prefix(scope) + held.role.name for held in effective.assigned(scope).values())
+            told += [_roles_prefix(scope) + held.role.name for held in effective.assigned(scope).values()]
         else:
-            prefixes = short_prefixes(scope) if kind is Shape.LIST_SHORT else list_prefixes(scope)
             sections = options.sections if scope.is_root else EVERY_SECTION
-            yield from _rules(effective.rules(scope), sections, prefixes, now if options.with_exp else None)
+            moment = now if options.with_exp else None
+            told += _rules(effective.rules(scope), sections, kind, scope, moment)
+    return told
 
 
-def _rules(held: ScopeHeld, sections: frozenset[Section], prefixes: tuple[str, str], now: int | None) -> list[str]:
+def _rules(
+    held: ScopeHeld, sections: frozenset[Section], kind: Shape, scope: Scope, now: int | None
+) -> Iterable[str]:
     """Most rules have neither params nor an end; they are told without looking each of them up."""
     shown = held.held if sections == EVERY_SECTION else {rule for rule in held.held if rule.section in sections}
     lefts = {} if now is None else held.lefts(shown, now)
     special = {*held.params, *lefts} & shown
-    return [
-        *_texts(shown - special, prefixes, "" if now is None else ":0"),
-        *(text for rule in special for text in _texts({rule}, prefixes, _suffix(held, rule, lefts, now))),
-    ]
+    prefix = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
+    suffix = "" if now is None else ":0"
+    plain = held.texts(shown - special) if kind is Shape.LIST else [rule.path for rule in shown - special]
+    yield from (f"{prefix}{text}{suffix}" for text in plain) if prefix or suffix else plain
+    yield from (prefix + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special)
 
 
-def _texts(rules: AbstractSet[Rule], prefixes: tuple[str, str], suffix: str) -> list[str]:
-    private, public = prefixes
-    return [(private if rule.section is Section.PRIVATE else public) + rule.path + suffix for rule in rules]
+def _text(rule: Rule, kind: Shape) -> str:
+    """Short is without the section: a path stands in one of them only (R5)."""
+    return str(rule) if kind is Shape.LIST else rule.path
 
 
 def _suffix(held: ScopeHeld, rule: Rule, lefts: Mapping[Rule, int], now: int | None) -> str:
@@ -80,18 +84,12 @@ def _suffix(held: ScopeHeld, rule: Rule, lefts: Mapping[Rule, int], now: int | N
     return ("|" + ",".join(params) if params else "") + ("" if now is None else f":{lefts.get(rule, 0)}")
 
 
-def list_prefixes(scope: Scope) -> tuple[str, str]:
-    """Of private and of public rules."""
-    if scope.is_root:
-        return f"{Section.PRIVATE}.", f"{Section.PUBLIC}."
-    place = ".".join((PROJECT_ACCESS, scope.project_id, *_resource(scope)))
-    return f"{place}.{Section.PRIVATE}.", f"{place}.{Section.PUBLIC}."
+def list_prefix(scope: Scope) -> str:
+    return "" if scope.is_root else ".".join((PROJECT_ACCESS, scope.project_id, *_resource(scope), ""))
 
 
-def short_prefixes(scope: Scope) -> tuple[str, str]:
-    """The same for both: a path stands in one section only (R5)."""
-    prefix = "" if scope.is_root else "/".join((scope.project_id, *_resource(scope), ""))
-    return prefix, prefix
+def short_prefix(scope: Scope) -> str:
+    return "" if scope.is_root else "/".join((scope.project_id, *_resource(scope), ""))
 
 
 def _roles_prefix(scope: Scope) -> str:

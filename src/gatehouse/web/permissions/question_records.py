@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.permissions.evaluation.shapes import short_prefixes
+from gatehouse.permissions.evaluation.shapes import short_prefix
 from gatehouse.permissions.explanation.contributions import Contribution, Membership, NamedGroup
 from gatehouse.permissions.explanation.missing import Missing
 from gatehouse.permissions.explanation.reasons import Explanation
@@ -188,7 +188,7 @@ def lines(one: Member) -> Iterable[tuple[str, ...]]:
     for each in one.path:
         group = each.membership.group if each.membership else NamedGroup(group_id="")
         cells = (
-            *(one.user_id, moment(one.until), each.kind.value, short_prefixes(each.scope)[0]),
+            *(one.user_id, moment(one.until), each.kind.value, short_prefix(each.scope)),
             *(each.role, group.group_id, group.title),
         )
         yield tuple(map(plain, cells))

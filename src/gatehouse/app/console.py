@@ -66,7 +66,7 @@ def console(
         *game_screens(house, desk, them).screens(),
         *activity_screens(house, desk).screens(),
         *webhook_screens(house, desk).screens(),
-        *setting_screens(house, them, desk),
+        *setting_screens(house, them, desk, rooms.readiness),
     ]
     return Screens(screens, threshold).answer
 

@@ -1,11 +1,14 @@
 """The part of the composition root that is about who may do what."""
 
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Final
 
 from gatehouse.admin.clients import ApplicationClients, DraftedClients
 from gatehouse.admin.games import SeenGames
 from gatehouse.admin.past_schemas import past_schema
-from gatehouse.app.callers import Proofs, open_endpoints, proofs, service_tokens
+from gatehouse.app.callers import Proofs, email_secrets, open_endpoints, proofs, service_tokens
 from gatehouse.app.house import House
 from gatehouse.app.lastings import lastings
 from gatehouse.app.questions import question_endpoints
@@ -28,11 +31,13 @@ from gatehouse.permissions.questions.roles import RoleList
 from gatehouse.permissions.questions.user_schemas import Views
 from gatehouse.storage.admin.games import GameListStorage
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
+from gatehouse.web.health import Readiness
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
 from gatehouse.web.permissions.activity import ActivityEndpoint
 from gatehouse.web.permissions.app_schemas import Past, SchemaEndpoints
 from gatehouse.web.permissions.applications import ApplicationEndpoints
 from gatehouse.web.permissions.clients import ClientEndpoint
+from gatehouse.web.permissions.email_secrets import EmailSecretEndpoint
 from gatehouse.web.permissions.front_desk import FrontDesk
 from gatehouse.web.permissions.game_sessions import GameSessionEndpoint
 from gatehouse.web.permissions.groups import GroupEndpoints
@@ -40,10 +45,13 @@ from gatehouse.web.permissions.projects import ProjectEndpoints
 from gatehouse.web.permissions.public_keys import CustomKeyEndpoint
 from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
 from gatehouse.web.permissions.service_tokens import ServiceTokenEndpoint
+from gatehouse.web.permissions.settings import Parts, SettingsEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
 from gatehouse.web.permissions.users import UserEndpoints
 from gatehouse.web.permissions.webhooks import WebhookEndpoint
 from gatehouse.web.routes.table import Endpoint
+
+INSTALLATION: Final = "gatehouse.app.installation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +60,13 @@ class PermissionRooms:
 
     proofs: Proofs
     desk: Desk
+    readiness: Readiness
 
 
-def permission_rooms(house: House) -> PermissionRooms:
+def permission_rooms(house: House, readiness: Readiness) -> PermissionRooms:
     known = proofs(house)
-    return PermissionRooms(proofs=known, desk=Desk(callers=known.callers, reading=house.reading, clock=house.clock))
+    desk = Desk(callers=known.callers, reading=house.reading, clock=house.clock)
+    return PermissionRooms(proofs=known, desk=desk, readiness=readiness)
 
 
 def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]:
@@ -142,8 +152,10 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         *question_endpoints(house, rooms.desk),
         client_endpoint(house, desk),
         ServiceTokenEndpoint(tokens=managed_service_tokens(house), desk=desk).endpoint(),
+        EmailSecretEndpoint(secrets=email_secrets(house), desk=desk).endpoint(),
         GameSessionEndpoint(games=seen_games(house), desk=desk).endpoint(),
         ActivityEndpoint(log=storage.audit, desk=desk).endpoint(),
+        settings_endpoint(house, rooms.readiness, desk),
         WebhookEndpoint(
             webhooks=webhooks(
                 house.settings,
@@ -175,6 +187,17 @@ def client_endpoint(house: House, desk: FrontDesk) -> Endpoint:
 
 def application_clients(house: House) -> ApplicationClients:
     return ApplicationClients(clients=house.clients, applications=house.storage.applications)
+
+
+def settings_endpoint(house: House, readiness: Readiness, desk: FrontDesk) -> Endpoint:
+    """Loaded with the first who asks: few ever do."""
+
+    @cache
+    def parts() -> Parts:
+        loaded: Parts = import_module(INSTALLATION).setting_parts(house, readiness)
+        return loaded
+
+    return SettingsEndpoint(parts=parts, desk=desk).endpoint()
 
 
 def past_models(house: House) -> Past:

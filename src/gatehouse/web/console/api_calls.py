@@ -6,6 +6,7 @@ from gatehouse.gamesessions.model import GameSession
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.permissions.activity import entry as activity_entry
 from gatehouse.web.permissions.game_sessions import entry as session_entry
+from gatehouse.web.permissions.settings import Part
 
 
 def record_call(found: Record | Refusal) -> ApiCall:
@@ -24,3 +25,9 @@ def session_call(session: GameSession, application_id: int, *, administers: bool
         body={"action": "get", **about, "data": {"ref": ref_of(session.gsid)}},
         record=session_entry(session, whole=administers),
     )
+
+
+def settings_call(part: Part, **more: str | int) -> ApiCall:
+    """`more`: what the page asked for beside the part."""
+    data = {"part": part.__struct_config__.tag, **{name: value for name, value in more.items() if value}}
+    return ApiCall(path="settings", body={"action": "get", "data": data}, record=part)

@@ -132,7 +132,8 @@ class WebhookScreens:
         found = await self._webhooks.list(guest.actor)
         if list_query(request).is_file:
             return csv_file("webhooks", COLUMNS, found)
-        context = WebhooksContext(webhooks=found, call=ApiCall(path="webhook", body={"action": "get"}))
+        call = ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(one) for one in found])
+        context = WebhooksContext(webhooks=found, call=call)
         return self._desk.show(request, guest, HERE, context)
 
     async def new(self, request: Request, guest: Guest) -> Response:

@@ -13,13 +13,17 @@ const offer = (button, act) => {
   button.addEventListener("click", act);
 };
 
-for (const button of document.querySelectorAll("[data-copy]")) {
-  if (!navigator.clipboard) continue; // only a secure page has one
-  offer(button, async () => {
-    await navigator.clipboard.writeText(linesOf(button.dataset.copy));
-    button.textContent = button.dataset.done;
-  });
-}
+const offerCopies = () => {
+  if (!navigator.clipboard) return; // only a secure page has one
+  for (const button of document.querySelectorAll("[data-copy][hidden]")) {
+    offer(button, async () => {
+      await navigator.clipboard.writeText(linesOf(button.dataset.copy));
+      button.textContent = button.dataset.done;
+    });
+  }
+};
+offerCopies();
+document.addEventListener("htmx:afterSettle", offerCopies);
 
 for (const button of document.querySelectorAll("[data-download]")) {
   offer(button, () => {

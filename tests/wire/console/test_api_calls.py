@@ -44,7 +44,6 @@ OBJECTS = (
     *(f"/console/settings/{tab}" for tab in ("branding", "email", "health", "policies", "risks", "webhooks")),
     *(
         "/console/settings/configuration",
-        "/console/settings/configuration?q=Don't+idle",
         "/console/settings/email?page=2",
     ),
 )

@@ -57,7 +57,7 @@ def group_call(group: Group) -> ApiCall:
     )
 
 
-def settings_call(part: Part, **more: str | int) -> ApiCall:
+def settings_call(part: Part, **more: int) -> ApiCall:
     """`more`: what the page asked for beside the part."""
-    data = {"part": part.__struct_config__.tag, **{name: value for name, value in more.items() if value}}
+    data = {"part": part.__struct_config__.tag, **more}
     return ApiCall(path="settings", body={"action": "get", "data": data}, record=part)

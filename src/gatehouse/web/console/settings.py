@@ -174,7 +174,7 @@ class SettingScreens:
         lines = told.holding(query.q)
         if query.is_file:
             return csv_file("configuration", COLUMNS, lines)
-        call = settings_call(setting_parts.configuration(told, query.q), q=query.q.strip())
+        call = settings_call(setting_parts.configuration(told))
         context = ConfigurationContext(lines=lines, search=query.q, total=len(told.lines), call=call)
         return self._desk.show(request, guest, HERE, context)
 

@@ -220,19 +220,18 @@ class WebhookScreens:
                 body={"action": "get", "data": {"webhook_id": webhook.webhook_id}},
                 record=[webhook_entry(webhook)],
             ),
-            log_call=await self._log_call(guest, webhook.webhook_id, query.chosen),
+            log_call=await self._log_call(guest, webhook.webhook_id),
             problem=problem,
             clashes=theirs,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
 
-    async def _log_call(self, guest: Guest, webhook_id: str, state: str) -> ApiCall:
-        """The newest of the state that was chosen: over the API the log has no pages."""
-        found = await self._webhooks.deliveries(guest.actor, webhook_id, state=state, limit=PAGE_SIZE)
-        chosen = {"state": state} if state else {}
+    async def _log_call(self, guest: Guest, webhook_id: str) -> ApiCall:
+        """The newest: over the API the log has no pages."""
+        found = await self._webhooks.deliveries(guest.actor, webhook_id, limit=PAGE_SIZE)
         return ApiCall(
             path="webhook",
-            body={"action": "deliveries", "data": {"webhook_id": webhook_id, **chosen, "limit": PAGE_SIZE}},
+            body={"action": "deliveries", "data": {"webhook_id": webhook_id, "limit": PAGE_SIZE}},
             record=[delivery_entry(one) for one in found],
         )
 

@@ -38,9 +38,7 @@ class SettingParts:
 
     async def part(self, actor: Actor, asked: PartData) -> AnyPart:
         match asked.part:
-            case "configuration":
-                return configuration(self._desk.settled(actor), asked.q)
-            case "branding" | "policies" | "risks":
+            case "configuration" | "branding" | "policies" | "risks":
                 return SETTLED[asked.part](self._desk.settled(actor))
             case "health":
                 return health(await self._desk.condition(actor))
@@ -50,8 +48,8 @@ class SettingParts:
                 return email(await self._desk.post(actor, wanted("", asked.page, size=asked.limit)))
 
 
-def configuration(installation: Installation, search: str) -> ConfigurationPart:
-    return ConfigurationPart(settings=settings(installation.holding(search)))
+def configuration(installation: Installation) -> ConfigurationPart:
+    return ConfigurationPart(settings=settings(installation.lines))
 
 
 def branding(installation: Installation) -> BrandingPart:
@@ -159,6 +157,7 @@ def letter(line: OutboxLine) -> LetterEntry:
 
 
 SETTLED: Final[Mapping[str, Callable[[Installation], AnyPart]]] = {
+    "configuration": configuration,
     "branding": branding,
     "policies": policies,
     "risks": risks,

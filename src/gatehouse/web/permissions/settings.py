@@ -20,7 +20,6 @@ from gatehouse.web.routes.table import Endpoint
 
 class PartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
-    q: str = ""  # of the configuration: only settings that have this somewhere
     page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the letters of email
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
 

@@ -13,17 +13,13 @@ const offer = (button, act) => {
   button.addEventListener("click", act);
 };
 
-const offerCopies = () => {
-  if (!navigator.clipboard) return; // only a secure page has one
-  for (const button of document.querySelectorAll("[data-copy][hidden]")) {
-    offer(button, async () => {
-      await navigator.clipboard.writeText(linesOf(button.dataset.copy));
-      button.textContent = button.dataset.done;
-    });
-  }
-};
-offerCopies();
-document.addEventListener("htmx:afterSettle", offerCopies);
+for (const button of document.querySelectorAll("[data-copy]")) {
+  if (!navigator.clipboard) continue; // only a secure page has one
+  offer(button, async () => {
+    await navigator.clipboard.writeText(linesOf(button.dataset.copy));
+    button.textContent = button.dataset.done;
+  });
+}
 
 for (const button of document.querySelectorAll("[data-download]")) {
   offer(button, () => {

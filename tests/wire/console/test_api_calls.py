@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gatehouse.web.console.settings import TABBED
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, Visitors, furnish
 from tests.support.game import RESULT
 from tests.support.service import Service
@@ -94,6 +95,7 @@ async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_i
                 continue
             for call, record in shown_in(text):
                 assert steady(await answered(studio, jwt, call)) == steady(record), (user_id, path)
+                assert "part" not in record or path.startswith(dict(TABBED)[record["part"]])
 
 
 async def furnished(studio: Service, ada: Visitor) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from gatehouse.app.house import House
 from gatehouse.app.people import People
-from gatehouse.app.permissions import PermissionRooms
+from gatehouse.app.permissions import PermissionRooms, seen_log
 from gatehouse.app.questions import explained, simulation
 from gatehouse.gamesessions.administration import GameAdministration
 from gatehouse.permissions.questions.explain import Explanations
@@ -77,9 +77,10 @@ def game_screens(house: House, desk: ConsoleDesk, them: People) -> GameScreens:
     )
 
 
-def activity_screens(house: House, desk: ConsoleDesk) -> ActivityScreens:
+def activity_screens(house: House, desk: ConsoleDesk, rooms: PermissionRooms) -> ActivityScreens:
     storage = house.storage
     return ActivityScreens(
+        log=seen_log(house, rooms),
         store=ActivityStorage(storage.runner),
         names=NameStorage(storage.runner),
         finding=FindingStorage(storage.runner),

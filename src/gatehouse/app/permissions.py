@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from gatehouse.admin.clients import ApplicationClients, DraftedClients
 from gatehouse.admin.games import SeenGames
 from gatehouse.admin.past_schemas import past_schema
+from gatehouse.admin.seen_log import SeenLog
+from gatehouse.admin.sights import Sights
 from gatehouse.app.callers import Proofs, open_endpoints, proofs, service_tokens
 from gatehouse.app.house import House
 from gatehouse.app.lastings import lastings
@@ -26,8 +28,10 @@ from gatehouse.permissions.commands.users import People
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.roles import RoleList
 from gatehouse.permissions.questions.user_schemas import Views
+from gatehouse.storage.admin.activity import ActivityStorage
 from gatehouse.storage.admin.games import GameListStorage
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
+from gatehouse.storage.admin.sight import SightStorage
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
 from gatehouse.web.permissions.activity import ActivityEndpoint
 from gatehouse.web.permissions.app_schemas import Past, SchemaEndpoints
@@ -143,7 +147,9 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         client_endpoint(house, desk),
         ServiceTokenEndpoint(tokens=managed_service_tokens(house), desk=desk).endpoint(),
         GameSessionEndpoint(games=seen_games(house), desk=desk).endpoint(),
-        ActivityEndpoint(log=storage.audit, desk=desk).endpoint(),
+        ActivityEndpoint(
+            log=seen_log(house, rooms), sights=Sights(SightStorage(storage.runner)), desk=desk
+        ).endpoint(),
         WebhookEndpoint(
             webhooks=webhooks(
                 house.settings,
@@ -188,6 +194,10 @@ def past_models(house: House) -> Past:
 
 def seen_games(house: House) -> SeenGames:
     return SeenGames(sessions=GameListStorage(house.storage.runner), clock=house.clock)
+
+
+def seen_log(house: House, rooms: PermissionRooms) -> SeenLog:
+    return SeenLog(log=house.storage.audit, store=ActivityStorage(house.storage.runner), desk=rooms.desk)
 
 
 def managed_service_tokens(house: House) -> ManagedServiceTokens:

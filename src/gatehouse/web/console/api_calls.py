@@ -9,7 +9,7 @@ from gatehouse.web.permissions.game_sessions import entry as session_entry
 
 
 def record_call(found: Record | Refusal) -> ApiCall:
-    """One record of the audit log, for whoever administers."""
+    """A record as the log shows it to whoever looks (admin/seen_log.py)."""
     return ApiCall(
         path="activity",
         body={"action": "get", "data": {"record_id": found.record_id}},

@@ -16,11 +16,11 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.model.nicks import NickStore
 from gatehouse.admin.model.paging import Page
 from gatehouse.admin.model.people import Side
+from gatehouse.admin.seen_log import shown as as_shown
 from gatehouse.audit.model import Record
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.consent import Consents
 from gatehouse.web.agents import device_of
-from gatehouse.web.console.activity_words import without_gsids
 from gatehouse.web.console.desk import Guest, Problem
 from gatehouse.web.console.listing import ListQuery, csv_file
 from gatehouse.web.console.person import HERE, PersonHead, Persons
@@ -199,7 +199,7 @@ class SignScreens:
         user, head = await self._persons.found(request, guest, "activity")
         query = read_query(request, ActivityQuery)
         page = await self._persons.lists.activity(user.user_id, query.chosen, query.wanted)
-        found = replace(page, rows=[without_gsids(record) for record in page.rows])
+        found = replace(page, rows=[as_shown(record, guest.rights) for record in page.rows])
         if query.is_file:
             return csv_file("activity", COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}

@@ -2,8 +2,9 @@
 
 from gatehouse.app.house import House
 from gatehouse.app.people import People
-from gatehouse.app.permissions import PermissionRooms, seen_log
+from gatehouse.app.permissions import PermissionRooms
 from gatehouse.app.questions import explained, simulation
+from gatehouse.app.seen_log import seen_log
 from gatehouse.gamesessions.administration import GameAdministration
 from gatehouse.permissions.questions.explain import Explanations
 from gatehouse.permissions.questions.sight import Sights
@@ -80,7 +81,7 @@ def game_screens(house: House, desk: ConsoleDesk, them: People) -> GameScreens:
 def activity_screens(house: House, desk: ConsoleDesk, rooms: PermissionRooms) -> ActivityScreens:
     storage = house.storage
     return ActivityScreens(
-        log=seen_log(house, rooms),
+        log=seen_log(house, rooms.desk),
         store=ActivityStorage(storage.runner),
         names=NameStorage(storage.runner),
         finding=FindingStorage(storage.runner),

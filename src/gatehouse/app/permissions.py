@@ -1,18 +1,21 @@
 """The part of the composition root that is about who may do what."""
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Final
 
+from gatehouse.accounts.own.profile import Profile
 from gatehouse.admin.clients import ApplicationClients, DraftedClients
 from gatehouse.admin.games import SeenGames
 from gatehouse.admin.past_schemas import past_schema
-from gatehouse.admin.seen_log import SeenLog
-from gatehouse.admin.sights import Sights
 from gatehouse.app.callers import Proofs, open_endpoints, proofs, service_tokens
 from gatehouse.app.house import House
 from gatehouse.app.lastings import lastings
+from gatehouse.app.people import People as SignInRooms
 from gatehouse.app.questions import question_endpoints
 from gatehouse.app.webhooks import webhooks
-from gatehouse.permissions.callers.desk import Desk
+from gatehouse.audit.model import Record, Refusal
+from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.commands.access_keys import AccessKeys
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.commands.applications import Applications
@@ -28,12 +31,10 @@ from gatehouse.permissions.commands.users import People
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.roles import RoleList
 from gatehouse.permissions.questions.user_schemas import Views
-from gatehouse.storage.admin.activity import ActivityStorage
 from gatehouse.storage.admin.games import GameListStorage
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
-from gatehouse.storage.admin.sight import SightStorage
 from gatehouse.web.permissions.access_keys import AccessKeyEndpoint
-from gatehouse.web.permissions.activity import ActivityEndpoint
+from gatehouse.web.permissions.activity import ActivityEndpoint, Find
 from gatehouse.web.permissions.app_schemas import Past, SchemaEndpoints
 from gatehouse.web.permissions.applications import ApplicationEndpoints
 from gatehouse.web.permissions.clients import ClientEndpoint
@@ -45,9 +46,13 @@ from gatehouse.web.permissions.public_keys import CustomKeyEndpoint
 from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
 from gatehouse.web.permissions.service_tokens import ServiceTokenEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
+from gatehouse.web.permissions.user_signs import UserSignEndpoints
 from gatehouse.web.permissions.users import UserEndpoints
 from gatehouse.web.permissions.webhooks import WebhookEndpoint
+from gatehouse.web.places import places
 from gatehouse.web.routes.table import Endpoint
+
+SEEN_LOG: Final = "gatehouse.app.seen_log"  # comes with the first record that somebody asks for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +68,7 @@ def permission_rooms(house: House) -> PermissionRooms:
     return PermissionRooms(proofs=known, desk=Desk(callers=known.callers, reading=house.reading, clock=house.clock))
 
 
-def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]:
+def permission_endpoints(house: House, rooms: PermissionRooms, them: SignInRooms) -> list[Endpoint]:
     """In the order of interface §4.4 to §4.10."""
     storage, recorder, clock = house.storage, house.recorder, house.clock
     desk = FrontDesk(rooms.desk)
@@ -75,6 +80,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         clock=clock,
         reachable=house.settings.outbound.allow,
     )
+    people = People(accounts=storage.accounts, administration=house.administration, projects=storage.projects)
     user_schemas = UserSchemas(
         store=storage.user_records,
         people=storage.permissions,
@@ -92,8 +98,13 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
             desk=desk,
         ).endpoint(),
         *open_endpoints(house, rooms.proofs),
-        *UserEndpoints(
-            people=People(accounts=storage.accounts, administration=house.administration, projects=storage.projects),
+        *UserEndpoints(people=people, desk=desk).endpoints(),
+        *UserSignEndpoints(
+            people=people,
+            sessions=them.sessions,
+            consents=them.authorizing.consents,
+            profile=Profile(store=storage.profile, recorder=recorder, clock=clock),
+            places=places(house.settings.accounts.geoip_file),
             desk=desk,
         ).endpoints(),
         *RecordEndpoint(
@@ -147,9 +158,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms) -> list[Endpoint]
         client_endpoint(house, desk),
         ServiceTokenEndpoint(tokens=managed_service_tokens(house), desk=desk).endpoint(),
         GameSessionEndpoint(games=seen_games(house), desk=desk).endpoint(),
-        ActivityEndpoint(
-            log=seen_log(house, rooms), sights=Sights(SightStorage(storage.runner)), desk=desk
-        ).endpoint(),
+        ActivityEndpoint(find=seen_records(house, rooms.desk), desk=desk).endpoint(),
         WebhookEndpoint(
             webhooks=webhooks(
                 house.settings,
@@ -196,8 +205,12 @@ def seen_games(house: House) -> SeenGames:
     return SeenGames(sessions=GameListStorage(house.storage.runner), clock=house.clock)
 
 
-def seen_log(house: House, rooms: PermissionRooms) -> SeenLog:
-    return SeenLog(log=house.storage.audit, store=ActivityStorage(house.storage.runner), desk=rooms.desk)
+def seen_records(house: House, desk: Desk) -> Find:
+    async def find(visit: Visit, record_id: str) -> Record | Refusal:
+        found: Record | Refusal = await import_module(SEEN_LOG).record_for(house, desk, visit, record_id)
+        return found
+
+    return find
 
 
 def managed_service_tokens(house: House) -> ManagedServiceTokens:

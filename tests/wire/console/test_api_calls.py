@@ -37,7 +37,7 @@ OBJECTS = (
     f"/console/roles/{SHOP}/moderator/members",
     f"/console/people/{PIA}",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
-    f"/console/people/{PIA}/roles",
+    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods")),
     f"/console/access/check?user_id={PIA}&application_id={SHOP}&rule=user.kick",
     f"/console/access/simulate?change=give_role&user_id={PIA}&application_id={SHOP}&role=cashier",
     "/console/settings",
@@ -64,11 +64,10 @@ WITHOUT = {
         *("people/activity", "people/list", "projects/applications", "projects/list", "projects/services"),
         *("roles/list", "groups/who"),
     ),
-    "a part of the schema or of a project, whose tab has the call": (
+    "a part of the schema, a project or an account, whose tab has the call": (
         *("applications/login_rules", "applications/rule", "groups/condition", "projects/lists", "matrix/table"),
-        *("assignments/table", "applications/recipe"),
+        *("assignments/table", "applications/recipe", "people/email"),
     ),
-    "of the account room, which has no call for others": ("people/email", "people/methods", "people/sessions"),
     "the settings of the machine, for which there are commands": (
         *("settings/branding", "settings/configuration", "settings/email", "settings/health", "settings/policies"),
         "settings/risks",

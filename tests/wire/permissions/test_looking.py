@@ -18,6 +18,8 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     (newest, *_) = await studio.service.house.storage.audit.newest(1, f"application {shop}", "")
     asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {
         "user": [({"data": {"user_id": studio.visitor.user_id}}, {"nick": "Anna", "blocked": False, "version": 1})],
+        "user/sessions": [({"data": {"user_id": studio.visitor.user_id}}, {"sessions": [], "connected": []})],
+        "user/methods": [({"data": {"user_id": studio.visitor.user_id}}, {"totp": None, "passkeys": []})],
         "serviceToken": [({"application_id": shop}, {"jti": token.jti, "comment": "nightly", "revoked": False})],
         "activity": [
             ({"data": {"record_id": newest.record_id}}, {"event": newest.event, "refused": False}),

@@ -1,22 +1,23 @@
 """POST /api/permissions/activity: a record of the audit log, or of what was refused (interface §4.14)."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, TypeAlias
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.seen_log import SeenLog, shown
-from gatehouse.admin.sights import Sights
 from gatehouse.audit.model import Record, Refusal
 from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.callers.desk import Visit
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
 from gatehouse.web.permissions.envelope import answer, post
 from gatehouse.web.permissions.front_desk import FrontDesk
 from gatehouse.web.permissions.moments import moment
 from gatehouse.web.routes.table import Endpoint
+
+Find: TypeAlias = Callable[[Visit, str], Awaitable[Record | Refusal]]
 
 
 class ActivityData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,16 +49,15 @@ class ActivityAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActivityEndpoint:
-    def __init__(self, *, log: SeenLog, sights: Sights, desk: FrontDesk) -> None:
-        self._log = log
-        self._sights = sights
+    def __init__(self, *, find: Find, desk: FrontDesk) -> None:
+        """`find`: what the log has of this id for this caller, cut to what he may see (admin/seen_log.py)."""
+        self._find = find
         self._desk = desk
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, ActivityRequest)
         visit = await self._desk.visit(request, ask, ORDINARY)
-        sight = await self._sights.of(visit.rights)
-        return answer(entry(shown(await self._log.record(visit, sight, ask.data.record_id), visit.rights)))
+        return answer(entry(await self._find(visit, ask.data.record_id)))
 
     def endpoint(self) -> Endpoint:
         return post(

@@ -7,6 +7,7 @@ from typing import Final
 from gatehouse.accounts.own.profile import Profile
 from gatehouse.admin.clients import ApplicationClients, DraftedClients
 from gatehouse.admin.games import SeenGames
+from gatehouse.admin.model.people import PeopleListStore, Written
 from gatehouse.admin.past_schemas import past_schema
 from gatehouse.app.callers import Proofs, open_endpoints, proofs, service_tokens
 from gatehouse.app.house import House
@@ -43,8 +44,10 @@ from gatehouse.web.permissions.game_sessions import GameSessionEndpoint
 from gatehouse.web.permissions.groups import GroupEndpoints
 from gatehouse.web.permissions.projects import ProjectEndpoints
 from gatehouse.web.permissions.public_keys import CustomKeyEndpoint
+from gatehouse.web.permissions.schema_versions import SchemaVersionsEndpoint
 from gatehouse.web.permissions.service_accounts import ServiceAccountEndpoint
 from gatehouse.web.permissions.service_tokens import ServiceTokenEndpoint
+from gatehouse.web.permissions.user_roles import FindWritten, UserRolesEndpoint
 from gatehouse.web.permissions.user_schemas import RecordEndpoint
 from gatehouse.web.permissions.user_signs import UserSignEndpoints
 from gatehouse.web.permissions.users import UserEndpoints
@@ -52,6 +55,7 @@ from gatehouse.web.permissions.webhooks import WebhookEndpoint
 from gatehouse.web.places import places
 from gatehouse.web.routes.table import Endpoint
 
+PEOPLE_LISTS: Final = "gatehouse.storage.admin.people"  # comes with the first that is asked for
 SEEN_LOG: Final = "gatehouse.app.seen_log"  # comes with the first record that somebody asks for
 
 
@@ -107,6 +111,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms, them: SignInRooms
             places=places(house.settings.accounts.geoip_file),
             desk=desk,
         ).endpoints(),
+        UserRolesEndpoint(people=people, written=written(house), desk=desk).endpoint(),
         *RecordEndpoint(
             views=views(house, rooms.desk),
             schemas=user_schemas,
@@ -153,6 +158,7 @@ def permission_endpoints(house: House, rooms: PermissionRooms, them: SignInRooms
             roles=RoleList(store=storage.applications, clock=clock),
             desk=desk,
         ).endpoints(),
+        SchemaVersionsEndpoint(versions=SchemaVersionStorage(storage.runner), desk=desk).endpoint(),
         ServiceAccountEndpoint(accounts=service_accounts(house), desk=desk).endpoint(),
         *question_endpoints(house, rooms.desk),
         client_endpoint(house, desk),
@@ -203,6 +209,14 @@ def past_models(house: House) -> Past:
 
 def seen_games(house: House) -> SeenGames:
     return SeenGames(sessions=GameListStorage(house.storage.runner), clock=house.clock)
+
+
+def written(house: House) -> FindWritten:
+    async def find(user_id: str) -> Written:
+        lists: PeopleListStore = import_module(PEOPLE_LISTS).PeopleListStorage(house.storage.runner)
+        return await lists.written(user_id)
+
+    return find
 
 
 def seen_records(house: House, desk: Desk) -> Find:

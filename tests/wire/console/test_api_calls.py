@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, Visitors, furnish
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.web.console import project_group_list, project_members
+from tests.support.builders import NOW
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, furnish
 from tests.support.game import RESULT
+from tests.support.permission_builders import becoming
 from tests.support.service import Service
 from tests.support.studio import FACTOR
+from tests.support.studio_people import rules
 from tests.support.visitor import Visitor
 from tests.wire.console.test_files import APPLICATION, MIND_GAMES, MORE, filled
 
@@ -23,11 +28,14 @@ CALL = re.compile(r'<pre id="api-call"[^>]*><code>(.*?)</code></pre>', re.DOTALL
 RECORD = re.compile(r'<pre id="api-record"[^>]*><code>(.*?)</code></pre>', re.DOTALL)
 OBJECTS = (
     MIND_GAMES,
+    f"{MIND_GAMES}/members",
+    f"{MIND_GAMES}/groups",
     f"{MIND_GAMES}/members/{DEV}",
     f"{MIND_GAMES}/services/{SHOP}",
     f"{MIND_GAMES}/service_accounts",
     APPLICATION,
     f"{APPLICATION}/rules",
+    f"{APPLICATION}/versions",
     f"{APPLICATION}/versions/compare?old=1&new=2",
     f"{APPLICATION}/access_keys",
     f"{APPLICATION}/public_keys",
@@ -38,9 +46,11 @@ OBJECTS = (
     f"/console/people/{PIA}",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
     *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods")),
+    f"/console/access/who?application_id={SHOP}&rules=user.kick",
     f"/console/access/check?user_id={PIA}&application_id={SHOP}&rule=user.kick",
     f"/console/access/simulate?change=give_role&user_id={PIA}&application_id={SHOP}&role=cashier",
     "/console/settings",
+    "/console/settings/webhooks",
 )
 # Pages of no object of their own.
 WITHOUT = {
@@ -60,7 +70,7 @@ WITHOUT = {
         *("applications/review", "assignments/result", "assignments/review", "matrix/result", "review"),
     ),
     "a list of objects, which have their pages": (
-        *("activity/list", "applications/clients", "applications/list", "applications/versions", "games/list"),
+        *("activity/list", "applications/clients", "applications/list", "games/list"),
         *("people/activity", "people/list", "projects/applications", "projects/list", "projects/services"),
         *("roles/list", "groups/who"),
     ),
@@ -91,6 +101,22 @@ async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_i
         for path, text in opened.items():
             call, record = shown_in(text)
             assert await answered(studio, jwt, call) == record, (user_id, path)
+
+
+async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_than_its_page(
+    studio: Service, inside: Visitors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = becoming(scopes={Scope(PROJECT): rules("project.can_view_project")})
+    await studio.house.storage.user_records.edit_record(1, PIA, view, NOW)
+    pia, olga = await inside(PIA), await inside(OLGA)
+    assert CALL.search((await pia.get(f"{MIND_GAMES}/groups")).text) is None
+    ask = {"action": "get", "data": {"project_id": PROJECT}}
+    headers = {"Authorization": f"Bearer {await jwt_of(studio, PIA)}", "Factor": FACTOR}
+    assert (await studio.client.post("/api/permissions/group", json=ask, headers=headers)).status_code == 403
+    for screens, tab in ((project_group_list, "groups"), (project_members, "members")):
+        monkeypatch.setattr(screens, "PAGE_SIZE", 1)
+        page = (await olga.get(f"{MIND_GAMES}/{tab}")).text
+        assert (CALL.search(page) is None, RECORD.search(page) is None) == (False, True), tab
 
 
 async def furnished(studio: Service, ada: Visitor) -> Sequence[str]:

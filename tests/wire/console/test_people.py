@@ -271,7 +271,9 @@ async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: Vi
     assert "In project Mind Games" in olga
     written = (await ada.get(f"{HERE}/{PIA}/roles")).text
     assert "moderator" in written
-    assert "Testers" in written
+    record = shown_in(written)[1]
+    place = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
+    assert (record["roles"], [one["title"] for one in record["groups"]]) == ([place], ["Testers"])
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
 
 

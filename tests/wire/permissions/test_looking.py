@@ -20,6 +20,7 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
         "user": [({"data": {"user_id": studio.visitor.user_id}}, {"nick": "Anna", "blocked": False, "version": 1})],
         "user/sessions": [({"data": {"user_id": studio.visitor.user_id}}, {"sessions": [], "connected": []})],
         "user/methods": [({"data": {"user_id": studio.visitor.user_id}}, {"totp": None, "passkeys": []})],
+        "user/roles": [({"data": {"user_id": studio.visitor.user_id}}, {"roles": [], "entries": [], "groups": []})],
         "serviceToken": [({"application_id": shop}, {"jti": token.jti, "comment": "nightly", "revoked": False})],
         "activity": [
             ({"data": {"record_id": newest.record_id}}, {"event": newest.event, "refused": False}),
@@ -115,6 +116,17 @@ async def test_a_schema_is_read_as_it_was_by_whoever_may_read_it_as_it_is(studio
     for version in (0, -1, second["version"] + 1, 2**63 - 1):
         await studio.refused(404, "meta/schema", at(version), studio.owner.headers)
     await studio.refused(403, "meta/schema", at(1), studio.visitor.headers)
+    saves = (await studio.ok("meta/schema/versions", current, studio.owner.headers))["data"]
+    assert [one["version"] for one in saves["versions"]] == [second["version"], first["version"]]
+    newest = saves["versions"][0]
+    added = {"what": "rule", "how": "added", "count": 1, "names": ["private_data.user.kick"]}
+    assert (newest["by"], newest["changes"], saves["total"]) == (studio.owner.user_id, [added], 2)
+    beyond = {**current, "data": {"page": 9}}
+    assert (await studio.ok("meta/schema/versions", beyond, studio.owner.headers))["data"]["versions"] == []
+    elsewhere = await someone(studio, secret_data=secret("canReadSchema"), application_id=studio.other.application_id)
+    unread = await someone(studio, secret_data=secret("canRead"))
+    for nobody in (studio.visitor, elsewhere, unread):
+        await studio.refused(403, "meta/schema/versions", current, nobody.headers)
     await studio.refused(400, "meta/schema", at("1"), studio.owner.headers)
 
 

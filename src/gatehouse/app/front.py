@@ -119,7 +119,7 @@ def endpoints(
         # interface §4.11: the ordinary login operation
         login_endpoint(house, them),
         # interface §4.4 to §4.10: permissions
-        *permission_endpoints(house, rooms),
+        *permission_endpoints(house, rooms, them),
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages, desk=rooms.desk),

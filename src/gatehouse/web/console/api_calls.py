@@ -16,7 +16,7 @@ from gatehouse.web.permissions.settings import Part
 
 
 def record_call(found: Record | Refusal) -> ApiCall:
-    """One record of the audit log, for whoever administers."""
+    """A record as the log shows it to whoever looks (admin/seen_log.py)."""
     return ApiCall(
         path="activity",
         body={"action": "get", "data": {"record_id": found.record_id}},

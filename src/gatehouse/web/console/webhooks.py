@@ -134,8 +134,7 @@ class WebhookScreens:
         found = await self._webhooks.list(guest.actor)
         if list_query(request).is_file:
             return csv_file("webhooks", COLUMNS, found)
-        call = ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(one) for one in found])
-        context = WebhooksContext(webhooks=found, call=call)
+        context = WebhooksContext(webhooks=found, call=webhooks_call(found))
         return self._desk.show(request, guest, HERE, context)
 
     async def new(self, request: Request, guest: Guest) -> Response:
@@ -268,3 +267,7 @@ def form_of(webhook: Webhook) -> WebhookForm:
         enabled="1" if webhook.enabled else "",
         version=webhook.version,
     )
+
+
+def webhooks_call(found: Sequence[Webhook]) -> ApiCall:
+    return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(one) for one in found])

@@ -27,3 +27,4 @@ def test_a_server_on_sqlite_loads_nothing_heavy_that_it_does_not_use() -> None:
     assert set(HEAVY) & set(run.stdout.split()) == set()
     assert "gatehouse.demo" not in run.stdout  # comes with --demo
     assert "gatehouse.app.console" not in run.stdout  # comes with its first visitor
+    assert "gatehouse.app.installation" not in run.stdout  # comes with the first who looks

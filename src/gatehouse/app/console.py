@@ -64,9 +64,9 @@ def console(
         *table_screens(house, desk),
         *access_screens(house, desk, them, rooms),
         *game_screens(house, desk, them).screens(),
-        *activity_screens(house, desk).screens(),
+        *activity_screens(house, desk, rooms).screens(),
         *webhook_screens(house, desk).screens(),
-        *setting_screens(house, them, desk),
+        *setting_screens(house, them, desk, rooms.readiness),
     ]
     return Screens(screens, threshold).answer
 

@@ -3,7 +3,8 @@
 from gatehouse.app.house import House
 from gatehouse.app.people import People
 from gatehouse.app.permissions import PermissionRooms
-from gatehouse.app.questions import explained, simulation
+from gatehouse.app.questions import explained, member_search, simulation
+from gatehouse.app.seen_log import seen_log
 from gatehouse.gamesessions.administration import GameAdministration
 from gatehouse.permissions.questions.explain import Explanations
 from gatehouse.permissions.questions.sight import Sights
@@ -45,6 +46,7 @@ def access_screens(house: House, desk: ConsoleDesk, them: People, rooms: Permiss
     )
     who = WhoScreens(
         who_can=WhoCan(crowds=storage.crowds, clock=clock),
+        search=member_search(house),
         projects=storage.projects,
         names=names,
         finding=finding,
@@ -77,9 +79,10 @@ def game_screens(house: House, desk: ConsoleDesk, them: People) -> GameScreens:
     )
 
 
-def activity_screens(house: House, desk: ConsoleDesk) -> ActivityScreens:
+def activity_screens(house: House, desk: ConsoleDesk, rooms: PermissionRooms) -> ActivityScreens:
     storage = house.storage
     return ActivityScreens(
+        log=seen_log(house, rooms.desk),
         store=ActivityStorage(storage.runner),
         names=NameStorage(storage.runner),
         finding=FindingStorage(storage.runner),

@@ -64,7 +64,9 @@ def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMP
         checks(house.storage, house.keyring, house.clock), clock=house.clock, leaving=lambda: stopping.leaving
     )
     them = people(house)
-    table = endpoints(house, them, pages=pages, assets=assets, stopping=stopping, samples=samples)
+    table = endpoints(
+        house, them, readiness=readiness, pages=pages, assets=assets, stopping=stopping, samples=samples
+    )
     names = ["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)]
     metrics = Metrics(names, held=lambda: len(them.game.waiters))
     health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
@@ -92,6 +94,7 @@ def endpoints(
     house: House,
     them: People,
     *,
+    readiness: Readiness,
     pages: Pages,
     assets: Assets,
     stopping: Stopping,
@@ -105,7 +108,7 @@ def endpoints(
         base_url=house.settings.server.base_url,
         samples=samples,
     )
-    rooms = permission_rooms(house)
+    rooms = permission_rooms(house, readiness)
     return [
         # interface §4.2 and §4.4: keys
         *KeySetEndpoints(KeySetPublisher(keyring=house.keyring, clock=house.clock)).endpoints(),
@@ -116,7 +119,7 @@ def endpoints(
         # interface §4.11: the ordinary login operation
         login_endpoint(house, them),
         # interface §4.4 to §4.10: permissions
-        *permission_endpoints(house, rooms),
+        *permission_endpoints(house, rooms, them),
         # pages
         *setup_page.endpoints(),
         *people_pages(house, them, pages=pages, desk=rooms.desk),

@@ -111,6 +111,11 @@ class Swatch:
     contrast: float  # the least of it anywhere
     is_adapted: bool
 
+    @property
+    def shown(self) -> Colour:
+        """The one of both that comes of the accent."""
+        return self.colour if self.use == "link" else self.ground
+
 
 def swatches(accent: Colour) -> Sequence[Swatch]:
     light, dark = on_light(accent), on_dark(accent)

@@ -2,23 +2,27 @@
 
 import json
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import bindparam, update
 
+from gatehouse.admin import seen_log
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
-from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.scope import Scope, application_scope
 from gatehouse.storage.audit import record
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
-from gatehouse.web.console import activity
 from tests.support.builders import NOW
-from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, Visitors
-from tests.support.permission_builders import becoming
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors
+from tests.support.game import RESULT
+from tests.support.permission_builders import becoming, holding
 from tests.support.service import Service
+from tests.support.studio import FACTOR
 from tests.support.studio_people import rules
+from tests.wire.console.test_api_calls import jwt_of, shown_in
 
 LOG = "/console/activity"
 PAGE = f"/console/projects/{PROJECT}"
@@ -114,9 +118,9 @@ async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anythi
     assert "127.0.0.1" not in page  # where others come from is not hers to know
     assert "Nothing found" in (await olga.get(f"{LOG}?subject={PIA}")).text
     signed_in = (await studio.house.storage.audit.newest(1, PIA, "session.opened"))[0]
-    assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 403
+    assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 404
     assert (await pia.get(LOG)).status_code == 403
-    monkeypatch.setattr(activity, "SUBJECTS_MOST", 2)
+    monkeypatch.setattr(seen_log, "SUBJECTS_MOST", 2)
     assert "this is about the first 2" in (await olga.get(LOG)).text
 
 
@@ -138,7 +142,7 @@ async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_
         assert ids, kind
         for record_id in ids:
             assert [record_id in text for text in texts] == [is_seen] * 3, kind
-            assert (await pia.get(f"{LOG}/{record_id}")).status_code == (200 if is_seen else 403), kind
+            assert (await pia.get(f"{LOG}/{record_id}")).status_code == (200 if is_seen else 404), kind
             assert (await olga.get(f"{LOG}/{record_id}")).status_code == 200
     assert "By Ada" in texts[0]
     # With a right on one application, its records come, and no other's.
@@ -146,3 +150,53 @@ async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_
     await studio.house.storage.user_records.edit_record(SHOP, PIA, secret, NOW)
     lines = (await pia.get(f"{LOG}?format=jsonl")).text.splitlines()
     assert {json.loads(line)["subject"] for line in lines} == {f"project {PROJECT}", f"application {SHOP}"}
+
+
+async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_him_and_nothing_else(
+    studio: Service, inside: Visitors
+) -> None:
+    await change_project(inside, ADA, "By Ada")
+    refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    records = {"refusal": refused.json()["error"], "none": "0" * 32}
+    for name, about, event in (
+        ("project", f"project {PROJECT}", "project.changed"),
+        ("shop", f"application {SHOP}", ""),
+        ("wiki", f"application {WIKI}", ""),
+        ("group", "", "group.created"),
+        ("person", ADA, "session.opened"),
+        ("key", "", "key.made"),
+    ):
+        records[name] = (await studio.house.storage.audit.newest(1, about, event))[0].record_id
+    inside_the_project = {"project", "shop", "wiki", "group"}
+    await each_record(studio, inside, records, ADA, records.keys() - {"none"})
+    await each_record(studio, inside, records, OLGA, inside_the_project)
+    for nothing in (DEV, MAX, PIA):
+        await each_record(studio, inside, records, nothing, None)
+    for user_id, role, seen in (
+        (DEV, "app_developer", {"project", "shop"}),
+        (MAX, "app_users_manager", {"project"}),
+    ):
+        held = {Scope(PROJECT): rules("project.can_view_project"), application_scope(PROJECT, SHOP): holding(role)}
+        await studio.house.storage.user_records.edit_record(1, user_id, becoming(scopes=held), NOW)
+        await each_record(studio, inside, records, user_id, seen)
+
+
+async def each_record(
+    studio: Service, inside: Visitors, records: Mapping[str, str], user_id: str, seen: Collection[str] | None
+) -> None:
+    """`seen`: names of what he sees; None when he has no log at all, which is another answer than not to find it."""
+    visitor, jwt = await inside(user_id), await jwt_of(studio, user_id)
+    for name, record_id in records.items():
+        ask = {"action": "get", "data": {"record_id": record_id}}
+        headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+        answer = await studio.client.post("/api/permissions/activity", json=ask, headers=headers)
+        page = await visitor.get(f"{LOG}/{record_id}")
+        expected = 403 if seen is None else 200 if name in seen else 404
+        assert answer.status_code == expected, (user_id, name)
+        assert page.status_code == (404 if name == "refusal" and expected == 200 else expected), (user_id, name)
+        if page.status_code == 200:
+            assert shown_in(page.text)[1] == answer.json()["data"]
+            is_told = user_id == ADA and name != "key"  # which the service made itself
+            assert ("address" in answer.json()["data"]) == is_told, (user_id, name)
+        elif expected == 404:
+            assert "no such record" in answer.json()["error"]

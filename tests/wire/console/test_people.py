@@ -2,15 +2,24 @@
 
 import asyncio
 
+import pyotp
 import pytest
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.app.people import people
+from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin, Record
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, Visitors
+from gatehouse.keys.base64url import encode_base64url
+from gatehouse.oauth.model import Consent
+from gatehouse.web.permissions.moments import moment
+from tests.support.builders import NOW, a_passkey, a_record
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, Visitors, furnish
 from tests.support.service import Service
+from tests.support.studio import FACTOR
 from tests.support.visitor import PASSWORD, Visitor
+from tests.wire.console.test_api_calls import jwt_of, shown_in
+from tests.wire.console.test_files import MORE
 
 HERE = "/console/people"
 TABS = ("", "/permissions", "/roles", "/sessions", "/methods", "/activity", "/email", "/act/erase", "/methods/remove")
@@ -192,6 +201,61 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(studio: Service, 
     assert (await ada.post(removal, reason="again")).status_code == 404
 
 
+async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to_whoever_sees_the_tab(
+    studio: Service, inside: Visitors
+) -> None:
+    await furnish(studio, MORE)
+    visitors = {user_id: await inside(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
+    secrets = await with_everything(studio, OLGA)
+    told = {}
+    for tab in ("sessions", "methods"):
+        for user_id, visitor in visitors.items():
+            page = await visitor.get(f"{HERE}/{OLGA}/{tab}")
+            headers = {"Authorization": f"Bearer {await jwt_of(studio, user_id)}", "Factor": FACTOR}
+            ask = {"action": "get", "data": {"user_id": OLGA}}
+            answer = await studio.client.post(f"/api/permissions/user/{tab}", json=ask, headers=headers)
+            expected = 200 if user_id == ADA else 403
+            assert (page.status_code, answer.status_code) == (expected, expected), (user_id, tab)
+            if user_id == ADA:
+                told[tab] = shown_in(page.text)[1]
+                assert told[tab] == answer.json()["data"]
+                assert [one for one in secrets if one in page.text + answer.text] == []
+                nobody = {"action": "get", "data": {"user_id": "77"}}
+                unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=nobody, headers=headers)
+                assert unknown.status_code == 404
+    assert told["methods"] == {
+        "password": True,
+        "totp": {"since": moment(NOW), "used": moment(NOW)},
+        "passkeys": [{"passkey_id": "a2V5", "name": "Laptop", "created": moment(NOW), "used": ""}],
+        "email_code": True,
+        "recovery_left": 10,
+    }
+    (session,) = told["sessions"]["sessions"]
+    assert session.keys() == {"session_id", "device", "place", "address", "created", "seen"}
+    assert (session["address"], session["seen"]) == ("127.0.0.1", moment(NOW))
+    (client,) = told["sessions"]["connected"]
+    assert client == {"client_id": "web", "name": "Web shop", "scopes": ["openid"], "since": moment(NOW)}
+
+
+async def with_everything(studio: Service, user_id: str) -> list[str]:
+    """Every factor, and a client that knows her; what of that nobody else may ever be shown."""
+    them, storage, origin = people(studio.house), studio.house.storage, Origin(actor=user_id)
+    enrolment = await them.totp.begin(await now(studio, user_id))
+    code = pyotp.TOTP(enrolment.secret).at(NOW)
+    recovery = await them.totp.confirm(await now(studio, user_id), code, origin=origin)
+    await them.email_codes.enable(await now(studio, user_id), origin=origin)
+    await storage.passkeys.add_passkey(
+        a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(Event.FACTOR_ADDED), ()
+    )
+    given = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
+    await storage.consents.give(given, a_record())
+    kept = await now(studio, user_id)
+    (session,) = await them.sessions.of_user(user_id)
+    values = (kept.sealed_totp or b"", session.digest, b"cose")
+    encoded = [text for one in values for text in (one.hex(), encode_base64url(one).decode())]
+    return [enrolment.secret, *recovery, "$argon2", *encoded]
+
+
 async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: Visitors) -> None:
     ada = await inside(ADA)
     page = (await ada.get(f"{HERE}/{PIA}/permissions")).text
@@ -207,7 +271,9 @@ async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: Vi
     assert "In project Mind Games" in olga
     written = (await ada.get(f"{HERE}/{PIA}/roles")).text
     assert "moderator" in written
-    assert "Testers" in written
+    record = shown_in(written)[1]
+    place = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
+    assert (record["roles"], [one["title"] for one in record["groups"]]) == ([place], ["Testers"])
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
 
 

@@ -1,8 +1,11 @@
 """Settings in the console: what is in force, where it comes from, and keys that are rotated by mouse."""
 
+from typing import Any
+
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose, State, state
 from tests.support.console import ADA, Visitors
 from tests.support.service import Service
+from tests.support.studio import FACTOR
 
 HERE = "/console/settings"
 ROTATE = f"{HERE}/keys/rotate"
@@ -12,6 +15,16 @@ LINE = KeyLine(Purpose.TOKENS, Algorithm.ES256)
 async def states(studio: Service, line: KeyLine) -> list[State]:
     keys = (await studio.house.storage.keys.load()).keys
     return sorted(state(key, studio.clock.now()) for key in keys if key.line == line)
+
+
+async def asked(studio: Service, data: dict[str, object]) -> Any:
+    """Over the API, by Ada."""
+    user = await studio.house.storage.accounts.user(ADA)
+    jwt = await studio.house.user_tokens.issue(user, auth="login", factor=FACTOR)
+    headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+    ask = {"action": "get", "data": data}
+    answer = await studio.client.post("/api/permissions/settings", json=ask, headers=headers)
+    return answer.json()["data"]
 
 
 async def test_keys_are_drawn_and_rotated_in_three_manners(studio: Service, inside: Visitors) -> None:
@@ -31,6 +44,9 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(studio: Service, insi
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="distrust")
     assert await states(studio, LINE) == [State.RETIRED, State.RETIRED, State.SIGNING]
+    lines = {(one["purpose"], one["alg"]): one["keys"] for one in (await asked(studio, {"part": "keys"}))["lines"]}
+    assert sorted(key["state"] for key in lines["tokens", "ES256"]) == ["retired", "retired", "signing"]
+    assert len(lines) == 5
     keys = (await studio.house.storage.keys.load()).keys
     signing = [key.kid for key in keys if key.line == LINE and state(key, studio.clock.now()) is State.SIGNING]
     served = (await studio.client.get("/proxy/oauth/keys")).json()["keys"]
@@ -55,8 +71,12 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     assert "sessions.idle_hours,72,hours,default" in file
     assert any(line.startswith("server.port,") and line.endswith(",flag") for line in file)
     found = (await ada.get(f"{HERE}/configuration?q=IDLE_hours")).text
-    assert "sessions.idle_hours" in found
-    assert "passwords.memory_kib" not in found
+    assert "<code>sessions.idle_hours</code>" in found
+    assert "<code>passwords.memory_kib</code>" not in found
+    told = {one["name"]: one for one in (await asked(studio, {"part": "configuration"}))["settings"]}
+    assert (told["sessions.idle_hours"]["value"], told["sessions.idle_hours"]["source"]) == ("72", "default")
+    assert told["security.master_key"]["value"] == "********"
+    assert len(told) == len(file) - 1
     policies = (await ada.get(f"{HERE}/policies")).text
     assert "sessions.idle_hours" in policies
     assert "72 hours" in policies
@@ -71,6 +91,14 @@ async def test_mail_and_health_say_how_it_is(studio: Service, inside: Visitors) 
     assert "1 letter waits" in page
     assert "Invitation" in page
     assert "nora@" not in page  # whom a letter is for stays sealed
+    await ada.get("/console/people/new")
+    await ada.post("/console/people/new", login="otto@studio.example", entrance="invite")
+    letters = [(await asked(studio, {"part": "email", "limit": 1, "page": page}))["letters"] for page in (1, 2, 3)]
+    assert [[(one["letter"], one["tries"]) for one in each] for each in letters] == [[("invite", 0)]] * 2 + [[]]
+    assert letters[0] != letters[1]
+    assert "@studio" not in str(letters)
+    assert "/invite" not in str(letters)
+    await ada.get(f"{HERE}/email")
     await ada.post(f"{HERE}/email")
     assert "The letter is handed over" in (await ada.follow()).text
     await studio.house.sealer.seal_all()

@@ -33,6 +33,8 @@ def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
         "user/info": {},
         "user": {"action": "get", "data": {"user_id": studio.visitor.user_id}},
         "serviceToken": {"action": "get", "application_id": shop},
+        "emailSecret": {"action": "get", "application_id": shop},
+        "settings": {"action": "get", "data": {"part": "health"}},
         "gameSession": {"action": "get", "application_id": shop, "data": {"ref": "00000000-0000"}},
         "activity": {"action": "get", "data": {"record_id": "0"}},
         "meta/data": own_record(studio.shop),

@@ -1,23 +1,36 @@
 """What the console shows of people, game sessions, service tokens, the audit log and old schemas, over the API."""
 
-from gatehouse.app.callers import service_tokens
+from gatehouse.app.callers import email_secrets, service_tokens
+from gatehouse.audit.events import Event
+from gatehouse.kernel.digests import sha256
+from gatehouse.permissions.model.central import ROOT_RULES
+from gatehouse.permissions.model.scope import ROOT
+from gatehouse.settings.entries import ENTRIES, value_of
+from gatehouse.settings.secret import Secret
+from gatehouse.storage.audit import record
+from gatehouse.storage.statements import Verb
 from tests.support.builders import ORIGIN
 from tests.support.game import RESULT, register
-from tests.support.permission_builders import holding
+from tests.support.permission_builders import create_application, holding
 from tests.support.studio import PROJECT, Studio
-from tests.support.studio_people import IN_PROJECT, administrator, bearing, secret, someone
+from tests.support.studio_people import IN_PROJECT, administrator, bearing, rules, secret, someone
 
 
-async def test_accounts_records_and_service_tokens_are_read_by_administrators_in_person(studio: Studio) -> None:
+async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_in_person(studio: Studio) -> None:
     admin, shop = await administrator(studio), studio.shop.application_id
     token = (await service_tokens(studio.service.house).issue(shop, comment="nightly", origin=ORIGIN)).token
+    value = await email_secrets(studio.service.house).make(shop, ORIGIN)
     refused = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
-    (record, *_) = await studio.service.house.storage.audit.newest(1, f"application {shop}", "")
+    (newest, *_) = await studio.service.house.storage.audit.newest(1, f"application {shop}", "")
     asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {
         "user": [({"data": {"user_id": studio.visitor.user_id}}, {"nick": "Anna", "blocked": False, "version": 1})],
+        "user/sessions": [({"data": {"user_id": studio.visitor.user_id}}, {"sessions": [], "connected": []})],
+        "user/methods": [({"data": {"user_id": studio.visitor.user_id}}, {"totp": None, "passkeys": []})],
+        "user/roles": [({"data": {"user_id": studio.visitor.user_id}}, {"roles": [], "entries": [], "groups": []})],
         "serviceToken": [({"application_id": shop}, {"jti": token.jti, "comment": "nightly", "revoked": False})],
+        "emailSecret": [({"application_id": shop}, {"ref": sha256(value).hex()[:12]})],
         "activity": [
-            ({"data": {"record_id": record.record_id}}, {"event": record.event, "refused": False}),
+            ({"data": {"record_id": newest.record_id}}, {"event": newest.event, "refused": False}),
             ({"data": {"record_id": refused.json()["error"]}}, {"subject": "00000000…", "refused": True}),
         ],
     }
@@ -28,17 +41,77 @@ async def test_accounts_records_and_service_tokens_are_read_by_administrators_in
             data = (await studio.ok(path, ask, admin.headers))["data"]
             found = data if isinstance(data, list) else [data]
             assert any(told.items() <= one.items() for one in found), path
-            for headers in (studio.owner.headers, studio.visitor.headers):
-                await studio.refused(403, path, ask, headers)
-            if path != "serviceToken":
+            await studio.refused(403, path, ask, studio.visitor.headers)
+            if path != "activity":
+                await studio.refused(403, path, ask, studio.owner.headers)
+            if path not in {"serviceToken", "emailSecret"}:
                 await studio.refused(403, path, ask, vouched)
             await studio.refused(400, path, {**ask, "action": "save"}, admin.headers)
     assert "user not found" in await studio.refused(
         404, "user", {"action": "get", "data": {"user_id": "77"}}, admin.headers
     )
     await studio.refused(400, "user", {"action": "get", "data": {"user_id": "x"}}, admin.headers)
-    await studio.refused(404, "activity", {"action": "get", "data": {"record_id": "none"}}, admin.headers)
-    await studio.refused(400, "serviceToken", {"action": "get"}, admin.headers)
+    nothing = {"action": "get", "data": {"record_id": "none"}}
+    out_of_sight = {"action": "get", "data": {"record_id": refused.json()["error"]}}
+    said = [await studio.refused(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
+    assert {*said, await studio.refused(404, "activity", out_of_sight, studio.owner.headers)} == {said[0]}
+    for path in ("serviceToken", "emailSecret"):
+        await studio.refused(400, path, {"action": "get"}, admin.headers)
+
+
+async def test_the_installation_is_read_by_administrators_in_person_and_its_secrets_by_nobody(studio: Studio) -> None:
+    admin, settings = await administrator(studio), studio.service.house.settings
+    others = [
+        studio.visitor,
+        studio.owner,
+        await someone(studio, {IN_PROJECT: holding("project_administrator")}),
+        await someone(studio, {ROOT: rules(*ROOT_RULES.keys() - {"can_administer"})}),
+        await someone(studio, secret_data=secret("canRead", "canSave", roles=("all", "all"))),
+    ]
+    vouched = bearing(admin.jwt, Service_Jwt=await studio.service_jwt())
+    told = {
+        "configuration": {"settings"},
+        "branding": {"settings", "colours"},
+        "policies": {"policies"},
+        "risks": {"risks"},
+        "health": {"status", "checks", "version", "database", "sealed"},
+        "keys": {"lines", "rotate_days"},
+        "email": {"server", "waiting", "letters", "total", "page", "pages"},
+    }
+    values = [value_of(settings, entry) for entry in ENTRIES.values() if entry.is_secret]
+    secrets = [value.reveal() for value in values if isinstance(value, Secret) and value.hides_something]
+    assert settings.security.master_key.reveal() in secrets
+    for part, fields in told.items():
+        ask = {"action": "get", "data": {"part": part}}
+        answer = await studio.post("settings", ask, admin.headers)
+        assert {"part", *fields} <= answer.json()["data"].keys(), part
+        assert [value for value in secrets if value in answer.text] == [], part
+        for headers in (vouched, *(one.headers for one in others)):
+            await studio.refused(403, "settings", ask, headers)
+    for data in ({}, {"part": "secrets"}, {"part": "email", "page": 0}, {"part": "email", "limit": 1_001}):
+        await studio.refused(400, "settings", {"action": "get", "data": data}, admin.headers)
+
+
+async def test_a_service_that_vouches_shows_an_owner_of_the_log_no_more_than_it_reaches(studio: Studio) -> None:
+    shop = studio.shop.application_id
+    wiki = await create_application(studio.service.house.storage, name="Wiki", project_id=PROJECT)
+    about = (f"application {shop}", f"project {PROJECT}", f"application {wiki.application_id}")
+    written = [studio.service.house.recorder.record(Event.ROLE_SAVED, ORIGIN, subject=one) for one in about]
+
+    def verb() -> Verb[None]:
+        for one in written:
+            yield from record(one)
+
+    await studio.service.house.storage.runner.act(verb)
+    asks = [{"action": "get", "data": {"record_id": one.record_id}} for one in written]
+    vouched = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
+    elsewhere = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
+    for ask in asks:
+        await studio.ok("activity", ask, studio.owner.headers)
+        await studio.refused(403, "activity", ask, elsewhere)
+    for ask in asks[:2]:
+        await studio.ok("activity", ask, vouched)
+    await studio.refused(404, "activity", asks[2], vouched)
 
 
 async def test_a_game_session_is_seen_with_its_application_and_its_person_by_administrators_only(
@@ -84,6 +157,17 @@ async def test_a_schema_is_read_as_it_was_by_whoever_may_read_it_as_it_is(studio
     for version in (0, -1, second["version"] + 1, 2**63 - 1):
         await studio.refused(404, "meta/schema", at(version), studio.owner.headers)
     await studio.refused(403, "meta/schema", at(1), studio.visitor.headers)
+    saves = (await studio.ok("meta/schema/versions", current, studio.owner.headers))["data"]
+    assert [one["version"] for one in saves["versions"]] == [second["version"], first["version"]]
+    newest = saves["versions"][0]
+    added = {"what": "rule", "how": "added", "count": 1, "names": ["private_data.user.kick"]}
+    assert (newest["by"], newest["changes"], saves["total"]) == (studio.owner.user_id, [added], 2)
+    beyond = {**current, "data": {"page": 9}}
+    assert (await studio.ok("meta/schema/versions", beyond, studio.owner.headers))["data"]["versions"] == []
+    elsewhere = await someone(studio, secret_data=secret("canReadSchema"), application_id=studio.other.application_id)
+    unread = await someone(studio, secret_data=secret("canRead"))
+    for nobody in (studio.visitor, elsewhere, unread):
+        await studio.refused(403, "meta/schema/versions", current, nobody.headers)
     await studio.refused(400, "meta/schema", at("1"), studio.owner.headers)
 
 

@@ -1,7 +1,7 @@
 """Where a request to a permission endpoint is received: from credentials to a caller with his rights."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from gatehouse.audit.model import Origin
 from gatehouse.kernel.clock import Clock
@@ -97,6 +97,13 @@ class Desk:
             rights=self._rights(caller, case),
             application_id=caller.application_id,
         )
+
+    async def about_each(self, caller: Caller, application_ids: Collection[int]) -> Mapping[int, Visit]:
+        """The same caller, about each of these applications, of one moment."""
+        facts = await self._reading.facts(caller.user_id, {CENTRAL_ID, *application_ids})
+        if facts is None:
+            raise NoRight("the account is gone")
+        return {one: await self.visit(replace(caller, facts=facts, application_id=one)) for one in application_ids}
 
     def _rights(self, caller: Caller, case: Case) -> Rights:
         # An address that an application signed for its user opens nothing in application 1.

@@ -10,25 +10,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.activity import FOREVER, PAGE, SUBJECTS_MOST, Activity, ActivityStore, Looked, Spot
+from gatehouse.admin.model.activity import FOREVER, PAGE, Activity, ActivityStore, Looked, Spot
 from gatehouse.admin.model.finding import FindingStore
 from gatehouse.admin.model.names import NamedApplication, NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST, SEARCH_LONGEST
+from gatehouse.admin.seen_log import RecordNotFound, SeenLog, cut_at, shown
 from gatehouse.audit.chain import is_authentic, keeps_its_commitment
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record, Seal
-from gatehouse.kernel.errors import BadInput, NotFound
-from gatehouse.permissions.callers.desk import Visit
-from gatehouse.permissions.rights.guard import About, Operation, is_open, require
-from gatehouse.web.console.activity_words import (
-    Line,
-    Named,
-    applications_in,
-    lines,
-    named,
-    people_in,
-    without_gsids,
-)
+from gatehouse.kernel.errors import BadInput
+from gatehouse.web.console.activity_words import Line, Named, applications_in, lines, named, people_in
 from gatehouse.web.console.api_calls import record_call
 from gatehouse.web.console.desk import ConsoleDesk, Guest
 from gatehouse.web.console.frame import ApiCall
@@ -121,9 +112,17 @@ class EntryContext(PageContext):
 
 class ActivityScreens:
     def __init__(
-        self, *, store: ActivityStore, names: NameStore, finding: FindingStore, desk: ConsoleDesk, mac_key: bytes
+        self,
+        *,
+        log: SeenLog,
+        store: ActivityStore,
+        names: NameStore,
+        finding: FindingStore,
+        desk: ConsoleDesk,
+        mac_key: bytes,
     ) -> None:
         """`mac_key`: what records are authenticated with, to see that none was changed since."""
+        self._log = log
         self._store = store
         self._names = names
         self._finding = finding
@@ -134,7 +133,7 @@ class ActivityScreens:
         query = read_query(request, ActivityQuery)
         looked = await self._looked(guest, query)
         if query.format:
-            return await self._file(query, looked)
+            return await self._file(guest, query, looked)
         found = await self._found(looked, query)
         context = ActivityContext(
             found=await self._told(found.records, guest),
@@ -142,7 +141,7 @@ class ActivityScreens:
             kept=kept(query),
             older=f"?{kept(query)}after={written(found.after)}" if found.after else "",
             examined=found.examined,
-            cut_at=SUBJECTS_MOST if len(looked.subjects or ()) >= SUBJECTS_MOST else 0,
+            cut_at=cut_at(looked.subjects),
             is_filtered=bool(kept(query)),
             administers=guest.rights.administers,
             groups=GROUPS,
@@ -152,15 +151,15 @@ class ActivityScreens:
         return self._desk.show(request, guest, HERE, context)
 
     async def show(self, request: Request, guest: Guest) -> Response:
-        record = await self._store.one(request.path_params["record_id"])
-        if record is None:
-            raise NotFound
-        if not guest.rights.administers and record.subject not in await self._subjects(guest, record.subject):
-            require(guest.rights, Operation.ADMINISTER)
+        record = await self._log.record(guest.standing, guest.sight, request.path_params["record_id"])
+        if not isinstance(record, Record):
+            raise RecordNotFound
         (told,) = await self._told([record], guest)
-        command = f"{SHOW_RECORD} {record.record_id}\n{VERIFY}"
         context = EntryContext(
-            told=told, administers=guest.rights.administers, command=command, call=record_call(record)
+            told=told,
+            administers=guest.rights.administers,
+            command=f"{SHOW_RECORD} {record.record_id}\n{VERIFY}",
+            call=record_call(shown(record, guest.rights)),
         )
         return self._desk.show(request, guest, HERE, context)
 
@@ -177,49 +176,16 @@ class ActivityScreens:
         return exact if exact.records else await self._store.activity(replace(looked, text=text), PAGE)
 
     async def _looked(self, guest: Guest, query: ActivityQuery) -> Looked:
-        """Whoever does not administer sees what happened to his projects; without any there is nothing to see."""
-        subjects = None
-        if not guest.rights.administers:
-            if not guest.sight.projects:
-                require(guest.rights, Operation.ADMINISTER)
-            subjects = tuple(await self._subjects(guest, query.subject.strip()))
         return Looked(
             events=tuple(event.value for event in Event if event.partition(".")[0] == query.group),
             actor=query.actor.strip(),
             subject=query.subject.strip(),
-            subjects=subjects,
+            subjects=await self._log.subjects(guest.standing, guest.sight, query.subject.strip()),
             application_id=number(query.application_id),
             since=day(query.since),
             until=day(query.until, days=1) or FOREVER,
             after=read_spot(query.after),
         )
-
-    async def _subjects(self, guest: Guest, only: str = "") -> Sequence[str]:
-        """How the log names what he may see: projects, and of what is in them what he may read himself.
-
-        `only`: whether this one is among them, however many there are.
-        """
-        projects = guest.sight.projects
-        if not projects:
-            return ()
-        inside = await self._store.belongings(projects)
-        own = guest.sight.applications  # first: most likely they are open to him
-        asked = [
-            one
-            for one in sorted(inside.applications, key=lambda one: (one not in own, one))
-            if only in ("", f"application {one}")
-        ]
-        standings = await self._desk.standings(guest, asked[:SUBJECTS_MOST])
-        seen = [
-            *(f"project {one}" for one in sorted(projects)),
-            *(f"application {one}" for one, standing in standings.items() if reads_schema(standing)),
-            *(
-                f"group {group_id}"
-                for project_id, group_id in inside.groups
-                if is_open(guest.rights, Operation.GROUP_GET, About(project_id=project_id, group_id=group_id))
-            ),
-        ]
-        return [one for one in seen if only in ("", one)][:SUBJECTS_MOST]
 
     async def _told(self, records: Sequence[Record], guest: Guest) -> Sequence[Told]:
         people = await self._names.people(people_in(records))
@@ -228,18 +194,19 @@ class ActivityScreens:
         return [self._one(record, nicks, applications, guest) for record in records]
 
     def _one(self, record: Record, nicks: Mapping[str, str], applications: Mapping[int, str], guest: Guest) -> Told:
-        number_told = record.details.get("application_id")
+        cut = shown(record, guest.rights)
+        number_told = cut.details.get("application_id")
         return Told(
-            record=record,
-            actor=named(record.actor, nicks, applications),
-            subject=named(record.subject, nicks, applications),
-            lines=lines({name: value for name, value in record.details.items() if name != "application_id"}),
+            record=cut,
+            actor=named(cut.actor, nicks, applications),
+            subject=named(cut.subject, nicks, applications),
+            lines=lines({name: value for name, value in cut.details.items() if name != "application_id"}),
             application=applications.get(number_told, str(number_told)) if isinstance(number_told, int) else "",
             authentic=is_authentic(record, self._mac_key) and keeps_its_commitment(record),
-            address=(record.personal or {}).get("address", "") if guest.rights.administers else "",
+            address=(cut.personal or {}).get("address", ""),
         )
 
-    async def _file(self, query: ActivityQuery, looked: Looked) -> Response:
+    async def _file(self, guest: Guest, query: ActivityQuery, looked: Looked) -> Response:
         records: list[Record] = []
         looked = replace(looked, text=query.q.strip()[:SEARCH_LONGEST], after=None)
         while len(records) < EXPORT_MOST:
@@ -248,8 +215,8 @@ class ActivityScreens:
             if found.after is None or found.examined:
                 break
             looked = replace(looked, after=found.after)
-        shown = [without_gsids(record) for record in records]
-        return csv_file("activity", COLUMNS, shown) if query.format == "csv" else json_lines(shown)
+        cut = [shown(record, guest.rights) for record in records]
+        return csv_file("activity", COLUMNS, cut) if query.format == "csv" else json_lines(cut)
 
     def screens(self) -> Sequence[Screen]:
         desk = self._desk
@@ -257,10 +224,6 @@ class ActivityScreens:
             desk.shown("/activity", self.list),
             desk.shown("/activity/{record_id}", self.show),
         ]
-
-
-def reads_schema(standing: Visit) -> bool:
-    return is_open(standing.rights, Operation.SCHEMA_GET, standing.about)
 
 
 COLUMNS: Final = {

@@ -6,7 +6,7 @@ too long to be kept whole is shown as it is.
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.audit.model import Details, Record
@@ -58,12 +58,6 @@ def _plain(name: str, value: object) -> tuple[str, ...]:
         return (YES if value else NO,)
     text = str(value)
     return (short_gsid(text) if name == "gsid" or GSID.fullmatch(text) else text,)
-
-
-def without_gsids(record: Record) -> Record:
-    """The record as anybody may be shown it."""
-    details = {name: short_gsid(value) if isinstance(value, str) else value for name, value in record.details.items()}
-    return replace(record, subject=short_gsid(record.subject), details=details)
 
 
 def _what(name: str) -> tuple[str, str, str]:

@@ -3,13 +3,20 @@
 from gatehouse.admin.model.games import ref_of
 from gatehouse.audit.model import Record, Refusal
 from gatehouse.gamesessions.model import GameSession
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Project
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.permissions.activity import entry as activity_entry
+from gatehouse.web.permissions.app_schemas import whole
 from gatehouse.web.permissions.game_sessions import entry as session_entry
+from gatehouse.web.permissions.groups import listed as groups_listed
+from gatehouse.web.permissions.projects import record as project_record
+from gatehouse.web.permissions.settings import Part
 
 
 def record_call(found: Record | Refusal) -> ApiCall:
-    """One record of the audit log, for whoever administers."""
+    """A record as the log shows it to whoever looks (admin/seen_log.py)."""
     return ApiCall(
         path="activity",
         body={"action": "get", "data": {"record_id": found.record_id}},
@@ -24,3 +31,33 @@ def session_call(session: GameSession, application_id: int, *, administers: bool
         body={"action": "get", **about, "data": {"ref": ref_of(session.gsid)}},
         record=session_entry(session, whole=administers),
     )
+
+
+def schema_call(model: ApplicationModel) -> ApiCall:
+    return ApiCall(
+        path="meta/schema",
+        body={"action": "get", "application_id": model.application.application_id},
+        record=whole(model),
+    )
+
+
+def project_call(project: Project) -> ApiCall:
+    return ApiCall(
+        path="project",
+        body={"action": "get", "data": {"id": project.project_id}},
+        record=project_record(project),
+    )
+
+
+def group_call(group: Group) -> ApiCall:
+    return ApiCall(
+        path="group",
+        body={"action": "get", "group_id": group.group_id, "data": {"project_id": group.project_id}},
+        record=groups_listed([group]),
+    )
+
+
+def settings_call(part: Part, **more: int) -> ApiCall:
+    """`more`: what the page asked for beside the part."""
+    data = {"part": part.__struct_config__.tag, **more}
+    return ApiCall(path="settings", body={"action": "get", "data": data}, record=part)

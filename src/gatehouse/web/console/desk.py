@@ -207,12 +207,7 @@ class ConsoleDesk:
 
     async def standings(self, guest: Guest, application_ids: Collection[int]) -> Mapping[int, Standing]:
         """His rights on many applications, of one moment."""
-        facts = await self._facts(guest.user.user_id, {CENTRAL_ID, *application_ids})
-        caller = guest.standing.caller
-        return {
-            one: await self._desk.visit(Caller(by=caller.by, facts=facts, application_id=one, address=caller.address))
-            for one in application_ids
-        }
+        return await self._desk.about_each(guest.standing.caller, application_ids)
 
     async def _guest(self, request: Request) -> Guest | Response:
         browser = await self._browsers.read(request)

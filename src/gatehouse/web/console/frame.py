@@ -46,9 +46,9 @@ class RefusedContext(PageContext):
 class ApiCall:
     """What a screen shows, as a call of the API: anything that can be done here can be done by a program."""
 
-    path: str  # below /api/permissions/; with a slash in front, from the root
-    body: Mapping[str, object] | None = None  # None: anybody may GET it
-    record: object = None  # `data` of the answer; where that is no envelope, the whole of it
+    path: str  # below /api/permissions/
+    body: Mapping[str, object]
+    record: object = None  # `data` of the answer
 
     @property
     def answer(self) -> str:
@@ -58,8 +58,6 @@ class ApiCall:
     @property
     def curl(self) -> str:
         """To be pasted into a shell that knows the three names."""
-        if self.body is None:
-            return f'curl "$GATEHOUSE{self.path}"'
         quoted = written(self.body).replace("'", r"'\''")
         return (
             f'curl -X POST "$GATEHOUSE/api/permissions/{self.path}" \\\n'

@@ -15,6 +15,7 @@ from gatehouse.admin.model.finding import FindingStore
 from gatehouse.admin.model.games import REF, REF_LENGTH, GameLine, GameListStore, ref_of
 from gatehouse.admin.model.names import NameStore
 from gatehouse.admin.model.paging import Page
+from gatehouse.admin.seen_log import shown
 from gatehouse.audit.model import Record, Refusal
 from gatehouse.audit.store import AuditStore
 from gatehouse.gamesessions.administration import REASON_LONGEST, GameAdministration
@@ -206,7 +207,7 @@ class GameScreens:
             subject=ref_of(found.subject) if is_gsid else found.subject,
             ref=ref_of(found.subject) if lasting is not None else "",
             command=f"{SHOW_RECORD} {found.record_id}",
-            call=record_call(found),
+            call=record_call(shown(found, guest.rights)),
         )
         return self._desk.show(request, guest, HERE, context)
 

@@ -12,6 +12,7 @@ from gatehouse.permissions.errors import GroupNotFound, Malformed
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.questions.proposals import GroupAccessProposal
 from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.web.console.api_calls import group_call
 from gatehouse.web.console.conditions import (
     Builder,
     ConditionForm,
@@ -26,6 +27,7 @@ from gatehouse.web.console.conditions import (
 )
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.forecast import Foresight
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.group_door import GroupDoor, GroupHead, SeenGroup, group_head, sees_members
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.review import is_nothing, review
@@ -48,6 +50,7 @@ class GroupConditionContext(PageContext):
     is_new: bool
     builder: Builder
     version: int
+    call: ApiCall
     problem: Problem | None = None
 
 
@@ -149,6 +152,7 @@ class GroupAccessScreens:
                 rows, counts=counts, with_address=False, later=request.method == "GET"
             ),
             version=seen.group.version if problem and problem.is_conflict else form.version,
+            call=group_call(seen.group),
             problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)

@@ -15,6 +15,7 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
@@ -74,6 +75,7 @@ class MatrixContext(PageContext):
     search: str
     roles: str
     may_save: bool
+    call: ApiCall
     problem: Problem | None = None
     text: str = ""  # lines that could not be read
 
@@ -120,6 +122,9 @@ class MatrixTable:
             search=query.q,
             roles=query.roles,
             may_save=may_save,
+            call=ApiCall(
+                path="meta/schema", body={"action": "get", "application_id": model.application.application_id}
+            ),
             problem=problem,
             text=text,
         )

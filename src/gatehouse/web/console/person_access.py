@@ -24,6 +24,7 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.user_roles import written_entry
 
 OWNER: Final = "project_owner"
 COLUMNS: Final = {
@@ -113,7 +114,8 @@ class AccessScreens:
         if list_query(request).is_file:
             return csv_file("roles", ROLES, written.roles)
         owned = [one for one in written.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
-        call = await self._call(guest, user.user_id, CENTRAL_ID, ViewType.TREE)
+        body = {"action": "get", "data": {"user_id": user.user_id}}
+        call = ApiCall(path="user/roles", body=body, record=written_entry(written))
         context = WrittenContext(head=head, written=written, owned=owned, call=call)
         return self._persons.desk.show(request, guest, HERE, context)
 

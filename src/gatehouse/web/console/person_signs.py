@@ -16,12 +16,13 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.model.nicks import NickStore
 from gatehouse.admin.model.paging import Page
 from gatehouse.admin.model.people import Side
+from gatehouse.admin.seen_log import shown as as_shown
 from gatehouse.audit.model import Record
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.consent import Consents
 from gatehouse.web.agents import device_of
-from gatehouse.web.console.activity_words import without_gsids
 from gatehouse.web.console.desk import Guest, Problem
+from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import ListQuery, csv_file
 from gatehouse.web.console.person import HERE, PersonHead, Persons
 from gatehouse.web.console.screens import Screen
@@ -30,6 +31,7 @@ from gatehouse.web.pages.account_applications import connected
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.user_signs import methods_of, signed_in
 from gatehouse.web.places import Places
 
 EVERY: Final = "all"
@@ -64,6 +66,7 @@ class SessionsContext(PageContext):
     head: PersonHead
     sessions: Sequence[shown.Session]
     applications: Sequence[shown.ConnectedApplication]
+    call: ApiCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,7 @@ class MethodsContext(PageContext):
     head: PersonHead
     user: User
     held: Holdings
+    call: ApiCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +158,18 @@ class SignScreens:
         current = guest.signed_in.session.session_id
         live = await self._sessions.of_user(user.user_id)
         sessions = [self._shown(one, guest.user.lang, current) for one in live]
-        applications = await connected(self._consents, user.user_id)
+        given = await self._consents.of_user(user.user_id)
+        applications = connected(given)
         if query.is_file and query.list == "applications":
             return csv_file("connected-applications", CONNECTED, applications)
         if query.is_file:
             return csv_file("sessions", SESSIONS, sessions)
-        context = SessionsContext(head=head, sessions=sessions, applications=applications)
+        context = SessionsContext(
+            head=head,
+            sessions=sessions,
+            applications=applications,
+            call=signs_call("sessions", user.user_id, signed_in(live, given, self._places)),
+        )
         return self._desk.show(request, guest, HERE, context)
 
     async def end(self, request: Request, guest: Guest, form: EndForm) -> Response:
@@ -173,7 +183,9 @@ class SignScreens:
 
     async def methods(self, request: Request, guest: Guest) -> Response:
         user, head = await self._persons.found(request, guest, "methods")
-        context = MethodsContext(head=head, user=user, held=await self._profile.holdings(user))
+        held = await self._profile.holdings(user)
+        call = signs_call("methods", user.user_id, methods_of(user, held))
+        context = MethodsContext(head=head, user=user, held=held, call=call)
         return self._desk.show(request, guest, HERE, context)
 
     async def ask_removal(self, request: Request, guest: Guest) -> Response:
@@ -199,7 +211,7 @@ class SignScreens:
         user, head = await self._persons.found(request, guest, "activity")
         query = read_query(request, ActivityQuery)
         page = await self._persons.lists.activity(user.user_id, query.chosen, query.wanted)
-        found = replace(page, rows=[without_gsids(record) for record in page.rows])
+        found = replace(page, rows=[as_shown(record, guest.rights) for record in page.rows])
         if query.is_file:
             return csv_file("activity", COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
@@ -255,6 +267,10 @@ class SignScreens:
             desk.posted(removal, RemoveFactorForm, self.remove, again=self.ask_again, fresh=True),
             desk.shown("/people/{user_id}/activity", self.activity),
         ]
+
+
+def signs_call(of: str, user_id: str, record: object) -> ApiCall:
+    return ApiCall(path=f"user/{of}", body={"action": "get", "data": {"user_id": user_id}}, record=record)
 
 
 def factor_of(text: str) -> Factor:

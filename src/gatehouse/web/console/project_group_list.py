@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.names import NamedPerson
-from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.paging import PAGE_SIZE, Page
 from gatehouse.permissions.commands.groups import GroupDraft, Groups
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.model.group import Group
@@ -23,6 +23,7 @@ from gatehouse.web.console.projects import ProjectHead, head
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.groups import listed as groups_listed
 
 HERE: Final = Entry.PROJECTS
 COLUMNS: Final = {
@@ -44,7 +45,7 @@ class GroupsContext(PageContext):
     names: Mapping[str, NamedPerson]
     search: str
     may_create: bool
-    call: ApiCall
+    call: ApiCall | None  # None: he manages none
     title: str = ""
     problem: Problem | None = None
 
@@ -77,10 +78,9 @@ class GroupListScreens:
     ) -> Response:
         model, query = await self._door.enter(request, guest), list_query(request)
         text = query.wanted.search.lower()
+        managed = await self._managed(guest, model.project.project_id)
         groups = [
-            group
-            for group in await self._managed(guest, model.project.project_id)
-            if text in f"{group.title} {group.description} {group.group_id}".lower()
+            group for group in managed or () if text in f"{group.title} {group.description} {group.group_id}".lower()
         ]
         if query.is_file:
             return csv_file(f"{model.project.project_id}-groups", COLUMNS, groups)
@@ -92,19 +92,28 @@ class GroupListScreens:
             names=await self._conditions.names_in(*tests),
             search=query.q,
             may_create=may(guest, Operation.GROUP_SAVE, model),
-            call=ApiCall(path="group", body={"action": "get", "data": {"project_id": model.project.project_id}}),
+            call=None if managed is None else groups_call(model.project.project_id, managed),
             title=title,
             problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
 
-    async def _managed(self, guest: Guest, project_id: str) -> Sequence[Group]:
-        """Who may view a project and manages none of its groups sees that there is none for him."""
+    async def _managed(self, guest: Guest, project_id: str) -> Sequence[Group] | None:
+        """Who may view a project and manages none of its groups sees that there is none for him: None."""
         try:
             return await self._groups.of_project(guest.actor, project_id)
         except NoRight:
-            return ()
+            return None
 
     def screens(self) -> Sequence[Screen]:
         desk, path = self._desk, "/projects/{project_id}/groups"
         return [desk.shown(path, self.list), desk.posted(path, NewGroupForm, self.create, again=self.create_again)]
+
+
+def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
+    """The answer has all of them: of more than a page of this list each one shows its own."""
+    return ApiCall(
+        path="group",
+        body={"action": "get", "data": {"project_id": project_id}},
+        record=groups_listed(managed) if len(managed) <= PAGE_SIZE else None,
+    )

@@ -16,6 +16,7 @@ from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.questions.proposals import GroupProposal
 from gatehouse.permissions.rights.guard import About, Operation, require
+from gatehouse.web.console.api_calls import group_call
 from gatehouse.web.console.conditions import Conditions
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.editing import Clash, clashes, lines, typed_lines
@@ -28,7 +29,6 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.groups import listed as groups_listed
 
 HERE: Final = Entry.PROJECTS
 WHO: Final = {
@@ -190,11 +190,7 @@ class GroupScreens:
             names={**about, **await self._names.people(group.users)},
             search=search,
             found=await self._found(guest, seen, search),
-            call=ApiCall(
-                path="group",
-                body={"action": "get", "group_id": group.group_id, "data": {"project_id": group.project_id}},
-                record=groups_listed([group]),
-            ),
+            call=group_call(group),
             problem=problem,
             clashes=theirs,
         )

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.names import NamedPerson, NameStore
-from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.paging import PAGE_SIZE, Page
 from gatehouse.admin.model.projects import ProjectListStore
 from gatehouse.permissions.commands.memberships import MembershipDraft, Memberships
 from gatehouse.permissions.documents import grammar
@@ -153,7 +153,8 @@ class MemberScreens:
 
     async def list(self, request: Request, guest: Guest) -> Response:
         model, query = await self._door.enter(request, guest), list_query(request)
-        lines = matching(await self._lines(guest, model), query)
+        document = await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id)
+        lines = matching(await self._lines(guest, model, users_in(document)), query)
         if query.is_file:
             return csv_file(f"{model.project.project_id}-members", COLUMNS, csv_rows(lines))
         context = MembersContext(
@@ -162,7 +163,12 @@ class MemberScreens:
             search=query.q,
             may_save=may(guest, Operation.MEMBERSHIP_SAVE, model),
             groups=listed_groups(model),
-            call=ApiCall(path="project/membership", body={"action": "get", "data": {"id": model.project.project_id}}),
+            call=ApiCall(
+                path="project/membership",
+                body={"action": "get", "data": {"id": model.project.project_id}},
+                # The answer has everybody: of more than a page of this list each one shows his own.
+                record=document if len(users_in(document)) <= PAGE_SIZE else None,
+            ),
         )
         return self._desk.show(request, guest, HERE, context)
 
@@ -297,8 +303,8 @@ class MemberScreens:
     async def _users(self, guest: Guest, model: ProjectModel) -> Mapping[str, object]:
         return users_in(await self._memberships.get(guest.actor, guest.standing.central, model.project.project_id))
 
-    async def _lines(self, guest: Guest, model: ProjectModel) -> Sequence[MemberLine]:
-        users, places = await self._users(guest, model), await places_of(self._lists, model)
+    async def _lines(self, guest: Guest, model: ProjectModel, users: Mapping[str, object]) -> Sequence[MemberLine]:
+        places = await places_of(self._lists, model)
         names = await self._names.people(users.keys())
         lines = []
         for user_id, document in users.items():

@@ -17,6 +17,7 @@ from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.questions.proposals import ProjectProposal
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.web.console.api_calls import project_call
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.forecast import Foreseen, Foresight
 from gatehouse.web.console.frame import ApiCall
@@ -29,7 +30,6 @@ from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.projects import record as project_record
 from gatehouse.web.responses import see_other
 
 HERE: Final = Entry.PROJECTS
@@ -73,6 +73,7 @@ class ServicesContext(PageContext):
     lines: Sequence[ServiceLine]
     connectable: Sequence[ApplicationName]
     may_save: bool
+    call: ApiCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +163,7 @@ class ServiceScreens:
             lines=lines,
             connectable=await self._connectable(model) if may_save else (),
             may_save=may_save,
+            call=project_call(model.project),
         )
         return self._desk.show(request, guest, HERE, context)
 
@@ -240,11 +242,7 @@ class ServiceScreens:
             groups=sorted(seen.model.groups.values(), key=lambda group: group.title_key),
             roles=grantable(guest),
             version=version,
-            call=ApiCall(
-                path="project",
-                body={"action": "get", "data": {"id": seen.model.project.project_id}},
-                record=project_record(seen.model.project),
-            ),
+            call=project_call(seen.model.project),
             problem=problem,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)

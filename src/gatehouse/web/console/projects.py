@@ -16,6 +16,7 @@ from gatehouse.permissions.commands.publish import Publishing
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.web.console.api_calls import project_call
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.editing import Clash, clashes, lines, typed_lines
 from gatehouse.web.console.frame import ApiCall
@@ -24,7 +25,6 @@ from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
-from gatehouse.web.permissions.projects import record as project_record
 
 HERE: Final = Entry.PROJECTS
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
@@ -236,11 +236,7 @@ class ProjectScreens:
             project=project,
             author=named[project.author].nick if project.author in named else project.author,
             form=form,
-            call=ApiCall(
-                path="project",
-                body={"action": "get", "data": {"id": project.project_id}},
-                record=project_record(project),
-            ),
+            call=project_call(project),
             problem=problem,
             clashes=theirs,
         )

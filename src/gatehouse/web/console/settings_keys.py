@@ -11,9 +11,9 @@ from starlette.responses import Response
 from gatehouse.admin.key_strip import Picture, Strip
 from gatehouse.admin.keys import KeyOffice
 from gatehouse.kernel.errors import NotFound
-from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose, State
 from gatehouse.keys.rotation import DAY, Manner, RotationPolicy
+from gatehouse.web.console.api_calls import settings_call
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file, list_query
@@ -22,6 +22,7 @@ from gatehouse.web.console.settings import HERE, TABBED
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.setting_parts import keys as keys_part
 
 COLUMNS: Final = {
     "kid": lambda one: one[1].kid,
@@ -71,9 +72,8 @@ class RotateForm(Guarded, frozen=True, kw_only=True):
 
 
 class KeyScreens:
-    def __init__(self, *, office: KeyOffice, publisher: KeySetPublisher, desk: ConsoleDesk) -> None:
+    def __init__(self, *, office: KeyOffice, desk: ConsoleDesk) -> None:
         self._office = office
-        self._publisher = publisher
         self._desk = desk
 
     @property
@@ -87,7 +87,7 @@ class KeyScreens:
         context = KeysContext(
             picture=picture,
             rotate_days=self._policy.every // DAY,
-            call=ApiCall(path="/proxy/oauth/keys", record=msgspec.Raw(self._publisher.document().body)),
+            call=settings_call(keys_part(picture, every=self._policy.every)),
         )
         return self._desk.show(request, guest, HERE, context)
 

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.paging import PAGE_SIZE, Page
 from gatehouse.admin.model.webhooks import DeliveryLine, DeliveryListStore
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.editing import Clash, clashes
@@ -20,6 +20,7 @@ from gatehouse.web.console.settings import TABBED
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.webhooks import delivery_entry
 from gatehouse.web.permissions.webhooks import entry as webhook_entry
 from gatehouse.webhooks.desk import WebhookDraft, Webhooks
 from gatehouse.webhooks.model import DeliveryState, Topic, Webhook
@@ -99,6 +100,7 @@ class WebhookContext(PageContext):
     given_up: DeliveryState = DeliveryState.GIVEN_UP
     delivered: DeliveryState = DeliveryState.DELIVERED
     call: ApiCall | None = None
+    log_call: ApiCall | None = None
     problem: Problem | None = None
     clashes: tuple[Clash, ...] = ()
 
@@ -132,7 +134,7 @@ class WebhookScreens:
         found = await self._webhooks.list(guest.actor)
         if list_query(request).is_file:
             return csv_file("webhooks", COLUMNS, found)
-        context = WebhooksContext(webhooks=found, call=ApiCall(path="webhook", body={"action": "get"}))
+        context = WebhooksContext(webhooks=found, call=webhooks_call(found))
         return self._desk.show(request, guest, HERE, context)
 
     async def new(self, request: Request, guest: Guest) -> Response:
@@ -217,10 +219,20 @@ class WebhookScreens:
                 body={"action": "get", "data": {"webhook_id": webhook.webhook_id}},
                 record=[webhook_entry(webhook)],
             ),
+            log_call=await self._log_call(guest, webhook.webhook_id),
             problem=problem,
             clashes=theirs,
         )
         return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+    async def _log_call(self, guest: Guest, webhook_id: str) -> ApiCall:
+        """The newest: over the API the log has no pages."""
+        found = await self._webhooks.deliveries(guest.actor, webhook_id, limit=PAGE_SIZE)
+        return ApiCall(
+            path="webhook",
+            body={"action": "deliveries", "data": {"webhook_id": webhook_id, "limit": PAGE_SIZE}},
+            record=[delivery_entry(one) for one in found],
+        )
 
     def screens(self) -> Sequence[Screen]:
         desk, one = self._desk, "/settings/webhooks/{webhook_id}"
@@ -255,3 +267,7 @@ def form_of(webhook: Webhook) -> WebhookForm:
         enabled="1" if webhook.enabled else "",
         version=webhook.version,
     )
+
+
+def webhooks_call(found: Sequence[Webhook]) -> ApiCall:
+    return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(one) for one in found])

@@ -106,7 +106,7 @@ class AccountPage:
             email_code=user.email_code,
             recovery_left=held.overview.recovery_left,
             sessions=self._sessions(held, visit.session, lang),
-            applications=await connected(self._consents, user.user_id),
+            applications=connected(await self._consents.of_user(user.user_id)),
             activity=tuple(line(act) for act in activity.acts(held.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),

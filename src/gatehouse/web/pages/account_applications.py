@@ -1,9 +1,12 @@
 """Connected applications on the account page: what each was allowed, and taking it back (R3)."""
 
+from collections.abc import Sequence
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.oauth.consent import Consents
+from gatehouse.oauth.model import Client, Consent
 from gatehouse.web.pages.account_contexts import ConnectedApplication
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
@@ -39,10 +42,10 @@ class ApplicationForms:
         ]
 
 
-async def connected(consents: Consents, user_id: str) -> tuple[ConnectedApplication, ...]:
+def connected(given: Sequence[tuple[Consent, Client]]) -> tuple[ConnectedApplication, ...]:
     return tuple(
         ConnectedApplication(
             client_id=client.client_id, name=client.name, scopes=consent.scopes, since=consent.given_at
         )
-        for consent, client in await consents.of_user(user_id)
+        for consent, client in given
     )

@@ -48,6 +48,7 @@ class ClientsContext(PageContext):
     head: ApplicationHead
     found: Page[ClientLine]
     search: str
+    call: ApiCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ class RecipeContext(PageContext):
     head: ApplicationHead
     client: Client
     snippets: Sequence[Snippet]
+    call: ApiCall
 
 
 class ClientScreens:
@@ -110,7 +112,12 @@ class ClientScreens:
         found = await self._lists.clients(application_id, query.wanted, self._clock.now())
         if query.is_file:
             return csv_file(f"clients-{application_id}", COLUMNS, found.rows)
-        context = ClientsContext(head=head(guest, model, TAB), found=found, search=query.q)
+        call = ApiCall(
+            path="client",
+            body={"action": "get", "application_id": application_id},
+            record=[client_entry(one) for one in await self._clients.list(guest.actor, application_id)],
+        )
+        context = ClientsContext(head=head(guest, model, TAB), found=found, search=query.q, call=call)
         return self._desk.show(request, guest, HERE, context)
 
     async def new(self, request: Request, guest: Guest) -> Response:
@@ -156,6 +163,7 @@ class ClientScreens:
             head=head(guest, model, TAB),
             client=client,
             snippets=recipe(client, model.application, base_url=self._base_url),
+            call=api_call(client),
         )
         return self._desk.show(request, guest, HERE, context)
 

@@ -16,6 +16,7 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Leaf, Rule, Section
 from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.console.api_calls import schema_call
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.applications.reviews import Question, Reviews
 from gatehouse.web.console.applications.rule_forms import (
@@ -44,7 +45,6 @@ from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.permissions.app_schemas import whole
 
 PAGE_OF_RULES: Final = 100
 
@@ -85,6 +85,7 @@ class RuleContext(PageContext):
     action: str
     roles: Sequence[str]  # that say something of it
     version: int
+    call: ApiCall
     problem: Problem | None = None
     clashes: tuple[Clash, ...] = ()
 
@@ -116,11 +117,7 @@ class RuleScreens:
             login_cannot=login_leaf(model, "cannot"),
             updated_at=model.schema.updated_at,
             version=model.schema.version,
-            call=ApiCall(
-                path="meta/schema",
-                body={"action": "get", "application_id": model.application.application_id},
-                record=whole(model),
-            ),
+            call=schema_call(model),
         )
         return self._desk.show(request, guest, HERE, context)
 
@@ -226,6 +223,7 @@ class RuleScreens:
             action=f"{path_of(model.application.application_id, TAB)}/{rule or 'new'}",
             roles=[role.name for role in model.roles.values() if rule in map(str, meta_entries(role.meta))],
             version=version if stale else form.version,
+            call=schema_call(model),
             problem=problem,
             clashes=rule_clashes(form, form_of(model, rule_named(rule))) if stale and rule else (),
         )

@@ -19,6 +19,7 @@ from gatehouse.web.console.listing import csv_file, list_query
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.email_secrets import entry as secret_entry
 from gatehouse.web.permissions.service_tokens import entry as token_entry
 
 TAB: Final = "service_tokens"
@@ -46,6 +47,7 @@ class ServiceTokensContext(PageContext):
     usual_days: int
     secrets: Sequence[EmailSecret]
     call: ApiCall
+    secrets_call: ApiCall
     problem: Problem | None = None
 
 
@@ -158,6 +160,11 @@ class ServiceTokenScreens:
                 path="serviceToken",
                 body={"action": "get", "application_id": application.application_id},
                 record=[token_entry(token) for token in tokens],
+            ),
+            secrets_call=ApiCall(
+                path="emailSecret",
+                body={"action": "get", "application_id": application.application_id},
+                record=[secret_entry(secret) for secret in secrets],
             ),
             problem=problem,
         )

@@ -29,6 +29,7 @@ from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
 from gatehouse.web.permissions.app_schemas import whole
+from gatehouse.web.permissions.schema_versions import versions_page
 
 TAB: Final = "versions"
 COLUMNS: Final = {
@@ -52,6 +53,7 @@ class VersionsContext(PageContext):
     found: Page[SchemaVersion]
     current: int
     may_restore: bool
+    call: ApiCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,7 @@ class VersionScreens:
             found=found,
             current=model.schema.version,
             may_restore=may_change(guest, model),
+            call=versions_call(model, found),
         )
         return self._desk.show(request, guest, HERE, context)
 
@@ -147,6 +150,11 @@ class VersionScreens:
             desk.shown(f"{path}/{{version:int}}/restore", self.ask_restore, fresh=True),
             desk.posted(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
         ]
+
+
+def versions_call(model: ApplicationModel, found: Page[SchemaVersion]) -> ApiCall:
+    about = {"application_id": model.application.application_id, "data": {"page": found.number}}
+    return ApiCall(path="meta/schema/versions", body={"action": "get", **about}, record=versions_page(found))
 
 
 def restored(past: PastSchema, actor: Actor) -> dict[str, object]:

@@ -1,0 +1,181 @@
+"""POST /api/permissions/settings: what the console shows of the installation itself (interface §4.14)."""
+
+from collections.abc import Callable
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.callers.credentials import ORDINARY
+from gatehouse.permissions.rights.actor import Actor
+from gatehouse.web.health import CheckResult
+from gatehouse.web.parse import read_json
+from gatehouse.web.permissions.credentials import Asked
+from gatehouse.web.permissions.envelope import answer, post
+from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.routes.table import Endpoint
+
+
+class PartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
+    page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the letters of email
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
+
+
+class SettingsRequest(Asked, frozen=True, kw_only=True):
+    action: Literal["get"]
+    data: PartData
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag=""):
+    """What every part has: its name."""
+
+
+class SettingEntry(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    value: str  # a secret's is masked
+    unit: str
+    meaning: str
+    source: str
+
+
+class ConfigurationPart(Part, frozen=True, kw_only=True, tag="configuration"):
+    settings: tuple[SettingEntry, ...]
+
+
+class ColourEntry(msgspec.Struct, frozen=True, kw_only=True):
+    theme: str  # light, dark
+    use: str  # link, button
+    colour: str
+    contrast: float  # the least of it anywhere
+    adapted: bool
+
+
+class BrandingPart(Part, frozen=True, kw_only=True, tag="branding"):
+    settings: tuple[SettingEntry, ...]
+    colours: tuple[ColourEntry, ...]  # none as long as no accent is set
+
+
+class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    settings: tuple[SettingEntry, ...]
+
+
+class PoliciesPart(Part, frozen=True, kw_only=True, tag="policies"):
+    policies: tuple[PolicyEntry, ...]
+
+
+class RiskEntry(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    serious: bool
+    setting: str  # "" for a flag of the command line
+    value: str
+
+
+class RisksPart(Part, frozen=True, kw_only=True, tag="risks"):
+    risks: tuple[RiskEntry, ...]
+
+
+class HealthPart(Part, frozen=True, kw_only=True, tag="health"):
+    status: str
+    checks: dict[str, CheckResult]
+    version: str
+    started: str
+    database: str  # SQLite, PostgreSQL
+    database_version: str
+    megabytes: int
+    schema: str
+    workers: int
+    python: str
+    sealed: int  # records of the audit log
+    sealed_at: str
+    unsealed_since: str
+
+
+class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
+    kid: str
+    state: str
+    published: str
+    signs_from: str
+    signs_until: str
+    verifies_until: str
+
+
+class KeyLineEntry(msgspec.Struct, frozen=True, kw_only=True):
+    purpose: str
+    alg: str
+    keys: tuple[KeyEntry, ...]  # the newest first
+
+
+class KeysPart(Part, frozen=True, kw_only=True, tag="keys"):
+    rotate_days: int
+    lines: tuple[KeyLineEntry, ...]
+
+
+class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    host: str
+    port: int
+    security: str
+    username: str
+    sender: str
+
+
+class LetterEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """No address, no words: a letter is sealed until it is sent (S-03)."""
+
+    mail_id: str
+    letter: str
+    written: str
+    tries: int
+    next_try: str  # "": given up
+    trouble: str
+
+
+class EmailPart(Part, frozen=True, kw_only=True, tag="email"):
+    server: ServerEntry | None
+    waiting: int
+    given_up: int
+    oldest: str
+    trouble: str
+    letters: tuple[LetterEntry, ...]
+    total: int
+    page: int
+    pages: int
+
+
+AnyPart = ConfigurationPart | BrandingPart | PoliciesPart | RisksPart | HealthPart | KeysPart | EmailPart
+
+
+class SettingsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: AnyPart
+
+
+class Parts(Protocol):
+    async def part(self, actor: Actor, asked: PartData) -> AnyPart:
+        """For whoever administers; raises NoRight for anybody else."""
+
+
+class SettingsEndpoint:
+    def __init__(self, *, parts: Callable[[], Parts], desk: FrontDesk) -> None:
+        """`parts`: loaded when somebody asks."""
+        self._parts = parts
+        self._desk = desk
+
+    async def act(self, request: Request) -> Response:
+        ask = await read_json(request, SettingsRequest)
+        actor = await self._desk.actor(request, ask, ORDINARY)
+        return answer(await self._parts().part(actor, ask.data))
+
+    def endpoint(self) -> Endpoint:
+        return post(
+            "settings",
+            self.act,
+            name="settings",
+            request=SettingsRequest,
+            section="interface §4.14",
+            summary="The installation: configuration, branding, policies, risks, health, signing keys, e-mail",
+            answers=SettingsAnswer,
+        )

@@ -195,7 +195,7 @@ async def each_record(
         assert answer.status_code == expected, (user_id, name)
         assert page.status_code == (404 if name == "refusal" and expected == 200 else expected), (user_id, name)
         if page.status_code == 200:
-            assert shown_in(page.text)[1] == answer.json()["data"]
+            assert shown_in(page.text)[0][1] == answer.json()["data"]
             is_told = user_id == ADA and name != "key"  # which the service made itself
             assert ("address" in answer.json()["data"]) == is_told, (user_id, name)
         elif expected == 404:

@@ -217,7 +217,7 @@ async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to
             expected = 200 if user_id == ADA else 403
             assert (page.status_code, answer.status_code) == (expected, expected), (user_id, tab)
             if user_id == ADA:
-                told[tab] = shown_in(page.text)[1]
+                told[tab] = shown_in(page.text)[0][1]
                 assert told[tab] == answer.json()["data"]
                 assert [one for one in secrets if one in page.text + answer.text] == []
                 nobody = {"action": "get", "data": {"user_id": "77"}}
@@ -271,7 +271,7 @@ async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: Vi
     assert "In project Mind Games" in olga
     written = (await ada.get(f"{HERE}/{PIA}/roles")).text
     assert "moderator" in written
-    record = shown_in(written)[1]
+    record = shown_in(written)[0][1]
     place = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
     assert (record["roles"], [one["title"] for one in record["groups"]]) == ([place], ["Testers"])
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]

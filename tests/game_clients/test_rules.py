@@ -65,8 +65,9 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     assert (told["link"], told["code"]) == (f"{service.address}/?gsid={GSID}", "42")
     assert told["qr"].startswith("data:image/svg+xml")
     assert len(polls) == len(steps)
-    # A busy machine makes one gap longer, hardly all of them.
-    assert 0.9 < min(gaps[:2]) < 1.9  # an HTTP timeout: at once
+    # A busy machine notes a poll late, which makes the gap before it longer and the one after it shorter, hardly both.
+    assert min(gaps[:2]) < 1.9  # an HTTP timeout: at once
+    assert max(gaps[:2]) > 0.9
     assert min(gaps[2:6]) < 0.9  # delay 0
     delayed, backed_off, _, blocked = gaps[6:]
     assert min(delayed, backed_off, blocked) >= 1.0

@@ -21,6 +21,7 @@ from sqlalchemy import insert
 from tests.support.builders import NOW, a_record, a_user
 from tests.support.permission_builders import a_group, a_role, connecting, create_application, install, publish
 
+from gatehouse.app.memory import Tidying
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.reading import Reading
@@ -46,18 +47,22 @@ GROWTH: Final = 1.5  # times slower at most (goal P14)
 PROJECT: Final = "mind_games"
 
 
-def crowd(url: str, kind: str) -> list[Figure]:
+def crowd(small: str, large: str, kind: str) -> list[Figure]:
+    """Of two empty databases."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(measure(url, kind))
+        return runner.run(measure(small, large, kind))
 
 
-async def measure(url: str, kind: str) -> list[Figure]:
-    async with open_storage(url, migrate=True) as storage:
-        application_id = await furnish(storage)
-        await fill(storage, application_id, range(FEW))
-        few = median_of([await one_round(storage, application_id, FEW) for _ in range(ROUNDS)])
-        await fill(storage, application_id, range(FEW, CROWD))
-        many = median_of([await one_round(storage, application_id, CROWD) for _ in range(ROUNDS)])
+async def measure(small: str, large: str, kind: str) -> list[Figure]:
+    Tidying(SystemClock()).begin()  # as the service has it
+    async with open_storage(small, migrate=True) as village, open_storage(large, migrate=True) as town:
+        villagers = await furnish(village, FEW)
+        townspeople = await furnish(town, CROWD)
+        rounds = [
+            (await one_round(village, villagers, FEW), await one_round(town, townspeople, CROWD))
+            for _ in range(ROUNDS)
+        ]
+    few, many = (median_of(each) for each in zip(*rounds, strict=True))
     return [
         Figure(
             name=f"evaluation of someone new, {CROWD:,} people, {kind}", value=many.evaluated, unit="µs", goal=COLD
@@ -116,8 +121,8 @@ async def listed(reading: Reading, application_id: int, user_id: str) -> tuple[f
     return read - begin, end - read
 
 
-async def furnish(storage: Storage) -> int:
-    """The application with its roles, and a project whose groups are each granted one of them."""
+async def furnish(storage: Storage, people: int) -> int:
+    """The application with its roles, a project whose groups are each granted one of them, and that many people."""
     await install(storage)
     application = await create_application(storage, *(some_role(number) for number in range(ROLES)))
     await publish(storage)
@@ -131,6 +136,7 @@ async def furnish(storage: Storage) -> int:
         for number, group_id in enumerate(groups)
     ]
     await storage.projects.edit_project(PROJECT, connecting(application.application_id, *grants))
+    await fill(storage, application.application_id, people)
     return application.application_id
 
 
@@ -140,14 +146,14 @@ def some_role(number: int) -> Role:
     return a_role(f"role{number}", meta={"private_data": {f"area{number}": rules}}, condition=condition)
 
 
-async def fill(storage: Storage, application_id: int, numbers: range) -> None:
-    for start in range(numbers.start, numbers.stop, AT_ONCE):
-        chunk = range(start, min(start + AT_ONCE, numbers.stop))
-        await storage.runner.act(partial(people, application_id, chunk))
+async def fill(storage: Storage, application_id: int, people: int) -> None:
+    for start in range(0, people, AT_ONCE):
+        chunk = range(start, min(start + AT_ONCE, people))
+        await storage.runner.act(partial(some_people, application_id, chunk))
     await storage.runner.act(analyze)
 
 
-def people(application_id: int, numbers: range) -> Verb[None]:
+def some_people(application_id: int, numbers: range) -> Verb[None]:
     names = [name_of(number) for number in numbers]
     yield Statement(insert(user_ids)).many([{"user_id": name} for name in names])
     yield Statement(insert(users)).many([a_row(name) for name in names])

@@ -130,7 +130,7 @@ def measure_games(place: Place) -> Iterator[Figure]:
 
 def measure_crowd(place: Place) -> Iterator[Figure]:
     for kind, new in place.databases():
-        yield from crowd(new(), kind)
+        yield from crowd(new(), new(), kind)
 
 
 def measure_console(place: Place) -> Iterator[Figure]:

@@ -1,6 +1,6 @@
 """How what somebody holds is told: list, list_short and roles (interface §4.5, R5)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -60,18 +60,19 @@ def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int)
     return told
 
 
-def _rules(
-    held: ScopeHeld, sections: frozenset[Section], kind: Shape, scope: Scope, now: int | None
-) -> Iterable[str]:
+def _rules(held: ScopeHeld, sections: frozenset[Section], kind: Shape, scope: Scope, now: int | None) -> list[str]:
     """Most rules have neither params nor an end; they are told without looking each of them up."""
     shown = held.held if sections == EVERY_SECTION else {rule for rule in held.held if rule.section in sections}
     lefts = {} if now is None else held.lefts(shown, now)
     special = {*held.params, *lefts} & shown
     prefix = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
     suffix = "" if now is None else ":0"
-    plain = held.texts(shown - special) if kind is Shape.LIST else [rule.path for rule in shown - special]
-    yield from (f"{prefix}{text}{suffix}" for text in plain) if prefix or suffix else plain
-    yield from (prefix + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special)
+    rest = shown - special if special else shown
+    plain = held.texts(rest) if kind is Shape.LIST else [rule.path for rule in rest]
+    return [
+        *([f"{prefix}{text}{suffix}" for text in plain] if prefix or suffix else plain),
+        *(prefix + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),
+    ]
 
 
 def _text(rule: Rule, kind: Shape) -> str:

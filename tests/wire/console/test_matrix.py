@@ -5,9 +5,12 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
+from tests.support.builders import NOW
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, Visitors, furnish
+from tests.support.permission_builders import becoming
 from tests.support.service import Service
 from tests.support.staging import foretold, form_of, holdings, left_staged, model_of, moved
+from tests.support.studio_people import secret
 from tests.support.visitor import Visitor
 
 PAGE = f"/console/applications/{SHOP}/matrix"
@@ -136,6 +139,27 @@ async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hol
     await applied(dev, review)
     forged = await (await rich(MAX)).post(f"{PAGE}/review", text="user.kick,moderator,true")
     assert forged.status_code == 403
+
+
+async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_others_saved(
+    service: Service, rich: Visitors
+) -> None:
+    """The schema, its versions and the log are closed to him: so is what a stale save or a form tells of them."""
+    dev, pia = await rich(DEV), await rich(PIA)
+    await applied(dev, await reviewed(dev, "user.mute,moderator,false"))
+    stale = '[["private_data.user.kick/cashier","default","true",0,"user.kick","cashier"]]'
+    login = f"/console/applications/{SHOP}/rules/login"
+    for reads in (False, True):
+        held = secret("canModifySchema", *(["canReadSchema"] if reads else []))
+        await service.house.storage.user_records.edit_record(SHOP, PIA, becoming(secret_data=held), NOW)
+        for form in (login, f"/console/applications/{SHOP}/rules/private_data.user.kick"):
+            page = (await pia.get(form)).text
+            assert ("Handles money" in page) == reads  # which is said of another role
+        fields = {"csrf": form_of(page)["csrf"], "edits": stale}
+        review = await pia.client.post(f"{PAGE}/review", data=fields)
+        assert "Somebody else saved this meanwhile" in review.text
+        for told in ("<strong>Dev</strong>", "private_data.user.mute"):
+            assert (told in review.text) == reads, told
 
 
 async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:

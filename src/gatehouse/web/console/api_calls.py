@@ -1,8 +1,10 @@
 """API calls that several screens show, or that are about more than one line."""
 
 from gatehouse.admin.model.games import ref_of
+from gatehouse.admin.seen_log import reads_schema
 from gatehouse.audit.model import Record, Refusal
 from gatehouse.gamesessions.model import GameSession
+from gatehouse.permissions.callers.desk import Visit
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
@@ -31,6 +33,11 @@ def session_call(session: GameSession, application_id: int, *, administers: bool
         body={"action": "get", **about, "data": {"ref": ref_of(session.gsid)}},
         record=session_entry(session, whole=administers),
     )
+
+
+def readable_schema_call(standing: Visit, model: ApplicationModel) -> ApiCall | None:
+    """None to whoever may change the schema and not read it: the call would be refused to him."""
+    return schema_call(model) if reads_schema(standing) else None
 
 
 def schema_call(model: ApplicationModel) -> ApiCall:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from gatehouse.admin import matrix
 from gatehouse.admin.matrix import CellChange
 from gatehouse.admin.model.assignments import AssignmentListStore
+from gatehouse.admin.seen_log import reads_schema
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
 from gatehouse.audit.store import AuditStore
@@ -156,7 +157,7 @@ class MatrixChanges:
             edits=written(edits),
             version=version,
             outlook=shown,
-            others=await self._others(model, version - staged.version),
+            others=await self._others(guest, model, version - staged.version),
             call=api_call(model, data, staged.changes),
             problem=problem,
         )
@@ -171,9 +172,12 @@ class MatrixChanges:
         nicks = {user_id: line.nick for user_id, line in named.items()}
         return outlook(forecast.effects, nicks, more=forecast.after is not None, names_told=names_told)
 
-    async def _others(self, model: ApplicationModel, versions: int) -> list[OtherSave]:
-        """What made the versions since; a save of several roles is several records of one request."""
-        if versions <= 0:
+    async def _others(self, guest: Guest, model: ApplicationModel, versions: int) -> list[OtherSave]:
+        """What made the versions since; a save of several roles is several records of one request.
+
+        Who may read the schema reads the same in its versions; who may only change it is told that there are some.
+        """
+        if versions <= 0 or not reads_schema(guest.standing):
             return []
         newest = await self._audit.newest(RECORDS_MOST, f"application {model.application.application_id}", "")
         saves = [record for record in newest if record.event in SAVES]

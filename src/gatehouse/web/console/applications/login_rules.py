@@ -9,7 +9,7 @@ from starlette.responses import Response
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.api_calls import schema_call
+from gatehouse.web.console.api_calls import readable_schema_call
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.applications.rule_forms import TAB, YES, leaf_document, login_leaf, said
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
@@ -33,7 +33,7 @@ class LoginContext(PageContext):
     head: ApplicationHead
     form: LoginForm
     version: int
-    call: ApiCall
+    call: ApiCall | None
     problem: Problem | None = None
     clashes: tuple[Clash, ...] = ()
 
@@ -73,7 +73,7 @@ class LoginRuleScreens:
             head=head(guest, model, TAB),
             form=form,
             version=model.schema.version if stale else form.version,
-            call=schema_call(model),
+            call=readable_schema_call(guest.standing, model),
             problem=problem,
             clashes=clashes(form, login_form(model)) if stale else (),
         )

@@ -16,7 +16,7 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Leaf, Rule, Section
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.api_calls import schema_call
+from gatehouse.web.console.api_calls import readable_schema_call, schema_call
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.applications.reviews import Question, Reviews
 from gatehouse.web.console.applications.rule_forms import (
@@ -85,7 +85,7 @@ class RuleContext(PageContext):
     action: str
     roles: Sequence[str]  # that say something of it
     version: int
-    call: ApiCall
+    call: ApiCall | None
     problem: Problem | None = None
     clashes: tuple[Clash, ...] = ()
 
@@ -223,7 +223,7 @@ class RuleScreens:
             action=f"{path_of(model.application.application_id, TAB)}/{rule or 'new'}",
             roles=[role.name for role in model.roles.values() if rule in map(str, meta_entries(role.meta))],
             version=version if stale else form.version,
-            call=schema_call(model),
+            call=readable_schema_call(guest.standing, model),
             problem=problem,
             clashes=rule_clashes(form, form_of(model, rule_named(rule))) if stale and rule else (),
         )

@@ -83,7 +83,9 @@ async def test_who_can_shows_each_cell_with_its_way_and_its_end(studio: Service,
     why = f"/console/access/check?user_id={PIA}&amp;application_id={SHOP}&amp;rule=private_data.user.kick"
     assert why in kicking
     assert "Olga" not in kicking
-    assert "Olga" in (await ada.get(f"{WHO}&q=olga")).text  # whoever is searched for is shown with what he lacks
+    searched = (await ada.get(f"{WHO}&rules=user.&q=olga")).text
+    assert "Olga" in searched  # whoever is searched for is shown with what he lacks
+    assert [PIA in page for page in (kicking, searched)] == [True, False]  # and nobody else, not in the answer either
     file = await ada.get(f"{WHO}&format=csv")
     rows = {row["user_id"]: row for row in csv.DictReader(io.StringIO(file.text))}
     assert rows[PIA]["private_data.user.kick"] == "given"

@@ -174,17 +174,19 @@ class WhoScreens:
             return scope
 
     async def _call(self, about: Guest, application_id: int, ask: MatrixAsk) -> ApiCall:
-        """About one rule, the first of them: so it is asked."""
+        """About one rule, the first of them: so it is asked. A search is for few: its page looks for nobody else."""
         place = {"project_id": ask.scope.project_id} if ask.scope.project_id else {}
         data = {"rule": str(ask.rules[0]), **place, **({"after": ask.after} if ask.after else {}), "limit": ROWS}
-        draft = msgspec.convert(data, MembersDraft)
-        wanted = await self._search.wanted(draft, tells=about.rights.administers)
-        found = await self._search.find(application_id, wanted)
         return ApiCall(
             path="members",
             body={"application_id": application_id, "data": data},
-            record=MembersPage(members=tuple(map(member, found.found)), after=found.after),
+            record=await self._members(about, application_id, data) if ask.people is None else None,
         )
+
+    async def _members(self, about: Guest, application_id: int, data: Mapping[str, object]) -> MembersPage:
+        wanted = await self._search.wanted(msgspec.convert(data, MembersDraft), tells=about.rights.administers)
+        found = await self._search.find(application_id, wanted)
+        return MembersPage(members=tuple(map(member, found.found)), after=found.after)
 
     async def _searched(self, about: Guest, text: str) -> frozenset[str] | None:
         """By nick or id, and by login to whoever administers; to others only who has something is shown of them."""

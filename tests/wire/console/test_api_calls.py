@@ -14,6 +14,7 @@ import pytest
 
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.web.console import project_group_list, project_members
+from gatehouse.web.console.applications import clients
 from gatehouse.web.console.settings import TABBED
 from tests.support.builders import NOW
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, Visitors, furnish
@@ -110,10 +111,15 @@ async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_tha
     ask = {"action": "get", "data": {"project_id": PROJECT}}
     headers = {"Authorization": f"Bearer {await jwt_of(studio, PIA)}", "Factor": FACTOR}
     assert (await studio.client.post("/api/permissions/group", json=ask, headers=headers)).status_code == 403
-    for screens, tab in ((project_group_list, "groups"), (project_members, "members")):
-        monkeypatch.setattr(screens, "PAGE_SIZE", 1)
-        page = (await olga.get(f"{MIND_GAMES}/{tab}")).text
-        assert (CALL.search(page) is None, RECORD.search(page) is None) == (False, True), tab
+    for screens, path in (
+        (project_group_list, f"{MIND_GAMES}/groups"),
+        (project_members, f"{MIND_GAMES}/members"),
+        (clients, f"{APPLICATION}/clients"),
+    ):
+        for size, is_shown in ((25, True), (-1, False)):
+            monkeypatch.setattr(screens, "PAGE_SIZE", size)
+            page = (await olga.get(path)).text
+            assert (CALL.search(page) is None, RECORD.search(page) is None) == (False, not is_shown), path
 
 
 async def furnished(studio: Service, ada: Visitor) -> Sequence[str]:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.clients import ApplicationClients
 from gatehouse.admin.model.clients import ClientBreaks, ClientLine, ClientListStore
-from gatehouse.admin.model.paging import Page
+from gatehouse.admin.model.paging import PAGE_SIZE, Page
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.clients import OLD_SECRET_LIVES
@@ -112,12 +112,12 @@ class ClientScreens:
         found = await self._lists.clients(application_id, query.wanted, self._clock.now())
         if query.is_file:
             return csv_file(f"clients-{application_id}", COLUMNS, found.rows)
-        call = ApiCall(
-            path="client",
-            body={"action": "get", "application_id": application_id},
-            record=[client_entry(one) for one in await self._clients.list(guest.actor, application_id)],
+        context = ClientsContext(
+            head=head(guest, model, TAB),
+            found=found,
+            search=query.q,
+            call=list_call(application_id, await self._clients.list(guest.actor, application_id)),
         )
-        context = ClientsContext(head=head(guest, model, TAB), found=found, search=query.q, call=call)
         return self._desk.show(request, guest, HERE, context)
 
     async def new(self, request: Request, guest: Guest) -> Response:
@@ -258,6 +258,15 @@ class ClientScreens:
             desk.shown(f"{one}/revoke", self.ask_ending, fresh=True),
             desk.posted(f"{one}/revoke", Guarded, self.revoke, fresh=True),
         ]
+
+
+def list_call(application_id: int, clients: Sequence[Client]) -> ApiCall:
+    """The answer has all of them: of more than a page of this list each one shows its own."""
+    return ApiCall(
+        path="client",
+        body={"action": "get", "application_id": application_id},
+        record=[client_entry(one) for one in clients] if len(clients) <= PAGE_SIZE else None,
+    )
 
 
 def api_call(client: Client) -> ApiCall:

@@ -155,6 +155,8 @@ async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_o
         for form in (login, f"/console/applications/{SHOP}/rules/private_data.user.kick"):
             page = (await pia.get(form)).text
             assert ("Handles money" in page) == reads  # which is said of another role
+        restore = await pia.client.get(f"/console/applications/{SHOP}/versions/1/restore")
+        assert restore.status_code == (200 if reads else 403)
         fields = {"csrf": form_of(page)["csrf"], "edits": stale}
         review = await pia.client.post(f"{PAGE}/review", data=fields)
         assert "Somebody else saved this meanwhile" in review.text

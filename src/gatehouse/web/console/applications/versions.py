@@ -97,8 +97,8 @@ class VersionScreens:
         """The older one first, however they were asked for."""
         model = guest.standing.opened(Operation.SCHEMA_GET)
         query = read_query(request, CompareQuery)
-        old = await self._past(model, min(query.old, query.new))
-        new = await self._past(model, max(query.old, query.new))
+        old = await self._past(guest, min(query.old, query.new))
+        new = await self._past(guest, max(query.old, query.new))
         context = CompareContext(
             head=head(guest, model, TAB),
             old=old.saved,
@@ -120,7 +120,7 @@ class VersionScreens:
 
     async def ask_restore(self, request: Request, guest: Guest) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        past = await self._past(model, request.path_params["version"])
+        past = await self._past(guest, request.path_params["version"])
         path = path_of(model.application.application_id, TAB)
         question = Question(
             name="restore",
@@ -135,12 +135,13 @@ class VersionScreens:
 
     async def restore(self, request: Request, guest: Guest, form: ConfirmedForm) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        past = await self._past(model, request.path_params["version"])
+        past = await self._past(guest, request.path_params["version"])
         await self._schemas.save(guest.actor, model, restored(past, guest.actor) | {"version": form.version})
         return self._desk.done(path_of(model.application.application_id, TAB), "version_restored")
 
-    async def _past(self, model: ApplicationModel, version: int) -> PastSchema:
-        return await past_schema(self._versions, model, version)
+    async def _past(self, guest: Guest, version: int) -> PastSchema:
+        """For whoever may read the schema: going back to it shows what it was as well."""
+        return await past_schema(self._versions, guest.standing.opened(Operation.SCHEMA_GET), version)
 
     def screens(self) -> Sequence[Screen]:
         desk, path = self._desk, "/applications/{application_id:int}/versions"

@@ -65,7 +65,7 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     assert (told["link"], told["code"]) == (f"{service.address}/?gsid={GSID}", "42")
     assert told["qr"].startswith("data:image/svg+xml")
     assert len(polls) == len(steps)
-    # A busy machine notes a poll late, which makes the gap before it longer and the one after it shorter, hardly both.
+    # A busy machine notes a poll late, which makes the gap before it longer, the one after it shorter, hardly both.
     assert min(gaps[:2]) < 1.9  # an HTTP timeout: at once
     assert max(gaps[:2]) > 0.9
     assert min(gaps[2:6]) < 0.9  # delay 0

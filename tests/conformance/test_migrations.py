@@ -3,6 +3,7 @@
 import asyncio
 import re
 import shutil
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,13 @@ EXPRESSIONS: Final = {
     for index in table.indexes
     if not all(isinstance(one, Column) for one in index.expressions)
 }
+MIGRATING: Final = """
+import sys
+from gatehouse.storage.migrations.__main__ import upgrade
+upgrade(sys.argv[1])  # another one, to have everything loaded
+print("ready", flush=True)
+upgrade(sys.stdin.readline().strip())
+"""
 BROKEN: Final = """
 from alembic import op
 revision = "{revision}"
@@ -100,9 +108,21 @@ async def test_the_history_is_one_line_of_numbered_revisions_that_ends_where_the
     assert all(re.fullmatch(r"\d{4}", revision) for revision in revisions)
 
 
-async def test_op_09_of_many_who_migrate_at_once_one_does_and_all_succeed(database_url: str) -> None:
-    await asyncio.gather(*(run_in_child(database_url) for _ in range(2)))
+async def test_op_09_of_many_who_migrate_at_once_one_does_and_all_succeed(database_url: str, tmp_path: Path) -> None:
+    children = [await about_to_migrate(tmp_path / f"{number}.db") for number in range(3)]
+    said = await asyncio.gather(*(child.communicate(database_url.encode()) for child in children))
+    assert [child.returncode for child in children] == [0, 0, 0], said
     assert await revision_of(database_url) == HEAD
+
+
+async def about_to_migrate(other: Path) -> asyncio.subprocess.Process:
+    """A process that has loaded everything and waits to be told which database."""
+    command = [sys.executable, "-c", MIGRATING, f"sqlite:///{other}"]
+    pipe = asyncio.subprocess.PIPE
+    child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+    assert child.stdout is not None
+    assert await child.stdout.readline() == b"ready\n"
+    return child
 
 
 async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(

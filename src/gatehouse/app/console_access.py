@@ -3,7 +3,7 @@
 from gatehouse.app.house import House
 from gatehouse.app.people import People
 from gatehouse.app.permissions import PermissionRooms
-from gatehouse.app.questions import explained, member_search, simulation
+from gatehouse.app.questions import explained, simulation
 from gatehouse.app.seen_log import seen_log
 from gatehouse.gamesessions.administration import GameAdministration
 from gatehouse.permissions.questions.explain import Explanations
@@ -46,7 +46,6 @@ def access_screens(house: House, desk: ConsoleDesk, them: People, rooms: Permiss
     )
     who = WhoScreens(
         who_can=WhoCan(crowds=storage.crowds, clock=clock),
-        search=member_search(house),
         projects=storage.projects,
         names=names,
         finding=finding,

@@ -47,7 +47,6 @@ OBJECTS = (
     f"/console/people/{PIA}",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
     *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods")),
-    f"/console/access/who?application_id={SHOP}&rules=user.kick",
     f"/console/access/check?user_id={PIA}&application_id={SHOP}&rule=user.kick",
     f"/console/access/simulate?change=give_role&user_id={PIA}&application_id={SHOP}&role=cashier",
     "/console/settings",
@@ -120,6 +119,15 @@ async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_tha
             monkeypatch.setattr(screens, "PAGE_SIZE", size)
             page = (await olga.get(path)).text
             assert (CALL.search(page) is None, RECORD.search(page) is None) == (False, not is_shown), path
+
+
+async def test_who_can_looks_for_nobody_twice_its_call_is_shown_without_the_answer(
+    studio: Service, inside: Visitors
+) -> None:
+    page = (await (await inside(ADA)).get(f"/console/access/who?application_id={SHOP}&rules=user.kick")).text
+    assert RECORD.search(page) is None
+    found = await answered(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
+    assert [one["user_id"] for one in found["members"]] == [PIA]
 
 
 async def furnished(studio: Service, ada: Visitor) -> Sequence[str]:

@@ -18,7 +18,6 @@ from gatehouse.permissions.explanation.wording import moment
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.asked import read_rule, read_scope
-from gatehouse.permissions.questions.members import MembersDraft, MemberSearch
 from gatehouse.permissions.questions.sight import refuse_about_everybody
 from gatehouse.permissions.questions.who_can import Cell, Matrix, MatrixAsk, PersonRow, WhoCan
 from gatehouse.permissions.store import ProjectStore
@@ -30,7 +29,6 @@ from gatehouse.web.console.listing import csv_file
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.question_records import MembersPage, member
 
 ROWS: Final = 25
 COLUMNS_MOST: Final = 12
@@ -94,7 +92,6 @@ class WhoScreens:
         self,
         *,
         who_can: WhoCan,
-        search: MemberSearch,
         projects: ProjectStore,
         names: NameStore,
         finding: FindingStore,
@@ -102,7 +99,6 @@ class WhoScreens:
         desk: ConsoleDesk,
     ) -> None:
         self._who_can = who_can
-        self._search = search
         self._projects = projects
         self._names = names
         self._finding = finding
@@ -156,7 +152,7 @@ class WhoScreens:
             kept=kept(query),
             after=found.after or "",
             scope=scope,
-            call=await self._call(about, application_id, ask) if rules else None,
+            call=api_call(application_id, ask) if rules else None,
             asked=True,
             may_read_schema=bool(offered),
         )
@@ -172,21 +168,6 @@ class WhoScreens:
             if about.rights.administers:
                 raise
             return scope
-
-    async def _call(self, about: Guest, application_id: int, ask: MatrixAsk) -> ApiCall:
-        """About one rule, the first of them: so it is asked. A search is for few: its page looks for nobody else."""
-        place = {"project_id": ask.scope.project_id} if ask.scope.project_id else {}
-        data = {"rule": str(ask.rules[0]), **place, **({"after": ask.after} if ask.after else {}), "limit": ROWS}
-        return ApiCall(
-            path="members",
-            body={"application_id": application_id, "data": data},
-            record=await self._members(about, application_id, data) if ask.people is None else None,
-        )
-
-    async def _members(self, about: Guest, application_id: int, data: Mapping[str, object]) -> MembersPage:
-        wanted = await self._search.wanted(msgspec.convert(data, MembersDraft), tells=about.rights.administers)
-        found = await self._search.find(application_id, wanted)
-        return MembersPage(members=tuple(map(member, found.found)), after=found.after)
 
     async def _searched(self, about: Guest, text: str) -> frozenset[str] | None:
         """By nick or id, and by login to whoever administers; to others only who has something is shown of them."""
@@ -271,3 +252,10 @@ def columns(rules: Sequence[Rule]) -> Mapping[str, Callable[[WhoRow], object]]:
 
 def told_cell(cell: WhoCell) -> str:
     return f"{cell.mark} until {moment(cell.until)}" if cell.until else cell.mark
+
+
+def api_call(application_id: int, ask: MatrixAsk) -> ApiCall:
+    project = {"project_id": ask.scope.project_id} if ask.scope.project_id else {}
+    return ApiCall(
+        path="members", body={"application_id": application_id, "data": {"rule": str(ask.rules[0]), **project}}
+    )

@@ -1,6 +1,6 @@
 """Things that can be taken once: set-up links now; resets, invitations and codes as they come."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
@@ -22,19 +22,23 @@ TAKE = Statement(
 
 
 def put(
-    kind: str, digest: bytes, *, subject: str, details: Mapping[str, object], now: int, expires_at: int
+    kind: str,
+    digest: bytes,
+    *,
+    subject: str,
+    details: Mapping[str, object],
+    now: int,
+    expires_at: int,
+    beside: Sequence[bytes] = (),
 ) -> Verb[None]:
-    """Keep a thing that can be taken until it expires; older ones of the same subject are gone with it."""
+    """Keep a thing that can be taken until it expires; older ones of the same subject are gone with it.
+
+    `beside`: more of the same by other digests, in the same statement.
+    """
+    row: dict[str, object] = {"kind": kind, "subject": subject, "details": details}
+    row |= {"created_at": now, "expires_at": expires_at, "taken_at": 0}
     yield DROP_OTHERS(of_kind=kind, of_subject=subject)
-    yield PUT(
-        kind=kind,
-        digest=digest,
-        subject=subject,
-        details=details,
-        created_at=now,
-        expires_at=expires_at,
-        taken_at=0,
-    )
+    yield PUT.many([{"digest": each, **row} for each in (digest, *beside)]) if beside else PUT(digest=digest, **row)
 
 
 def is_open(kind: str, digest: bytes, now: int) -> Verb[bool]:

@@ -81,9 +81,19 @@ async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(house: House) -> N
 async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connection(house: House) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\nhalf")
-        assert (await connection.answer()).body == b"unread"
+        answer = await connection.answer()
+        assert answer.body == b"unread"
+        assert answer.header("connection") == "close"  # else the client's next request would get no answer
         assert await connection.rest() == b""
     await house.is_empty()
+
+
+async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(house: House) -> None:
+    async with raw_connection(house.port) as connection:
+        for _ in range(2):
+            connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nwhole")
+            answer = await connection.answer()
+            assert (answer.body, answer.header("connection")) == (b"unread", "")
 
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"br", b"deflate", b"identity, gzip", b""])

@@ -47,6 +47,7 @@ class GuardedProtocol(HttpToolsProtocol):
         "_at_hand",
         "_client_owes",
         "_client_reads",
+        "_keeps_alive",
         "_leaving",
         "_limits",
         "_line",
@@ -85,6 +86,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._requests = 0
         self._unreported = 0  # bytes fed since the parser last handed out a whole head or a piece of a body
         self._upgrade_is_ignored = False
+        self._keeps_alive = False  # whether another request may follow the one that is being read
         self._answering: RequestResponseCycle | None = None
         self._refusal: HTTPStatus | None = None
         self._leaving = False
@@ -202,9 +204,22 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if not self.parser.should_upgrade():
             self._phase = Phase.BODY
+            self._expect_body(self.cycle)
             self.cycle.transport = self._line
             self.cycle.message_event = LightEvent()
             self.headers = []  # trailers go here, not under a running application
+
+    def _expect_body(self, cycle: RequestResponseCycle) -> None:
+        """An answer that does not wait for it is the last one, and says so.
+
+        The rest of the body may never come, or be meant as something else; and a client that is not told sends its
+        next request on a connection that is about to end (RFC 9112 §9.6).
+        """
+        self._keeps_alive, cycle.keep_alive = cycle.keep_alive, False
+
+    def _has_body(self, cycle: RequestResponseCycle) -> None:
+        if not cycle.response_started:
+            cycle.keep_alive = self._keeps_alive
 
     def _check_head(self) -> None:
         head = self._head()
@@ -234,6 +249,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._answer_at_once(answer)
         elif not self._upgrade_is_ignored:
             super().on_message_complete()
+            if self._phase is Phase.BODY:  # else it is an upgrade's
+                self._has_body(self.cycle)
             self._phase = Phase.BETWEEN
 
     def _is_free(self) -> bool:
@@ -289,12 +306,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Replaces the base class's, whose idle deadline runs on the loop's own clock."""
         self.server_state.total_requests += 1
-        answered, self._answering = self._answering, None
+        self._answering = None
         if self._leaving or self.transport.is_closing():
-            return
-        if answered is not None and answered.more_body:
-            # The rest of the body may never come, or be meant as something else: do not wait for it.
-            self._linger()
             return
         self.flow.resume_reading()
         if self.pipeline:
@@ -328,6 +341,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._linger()
 
     # The end
+
+    def shutdown(self) -> None:
+        self._keeps_alive = False
+        super().shutdown()
 
     def _is_deaf(self) -> bool:
         return self._leaving or self._refusal is not None

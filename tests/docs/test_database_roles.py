@@ -18,8 +18,8 @@ from tests.support.postgres import PostgresCluster
 from tests.support.processes import LOOPBACK
 
 
-def make_secrets(directory: Path) -> dict[str, str]:
-    subprocess.run([DEPLOY / "make-secrets.sh", directory], capture_output=True, check=True)
+def make_secrets(directory: Path, *host: str) -> dict[str, str]:
+    subprocess.run([DEPLOY / "make-secrets.sh", directory, *host], capture_output=True, check=True)
     return {path.name: path.read_text() for path in directory.iterdir()}
 
 
@@ -52,9 +52,37 @@ def test_making_secrets_again_replaces_none_and_mends_what_is_missing(tmp_path: 
     assert make_secrets(tmp_path) == first
 
 
-def psql(url: str, *arguments: str) -> None:
+def test_a_database_server_of_ones_own_gets_two_passwords_and_addresses_that_name_it(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path, "db1.example.org")
+    assert made.keys() == {"owner_password", "runtime_password", "owner_url", "runtime_url"}
+    for role, name in (("gatehouse_owner", "owner"), ("gatehouse", "runtime")):
+        password = made[f"{name}_password"].strip()
+        assert made[f"{name}_url"].strip() == f"postgresql://{role}:{password}@db1.example.org/gatehouse"
+    seen = {(stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) for path in tmp_path.iterdir()}
+    assert seen == {(0o400, os.geteuid())}
+
+
+def psql(url: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     program = require(POSTGRES) / "psql"
-    subprocess.run([program, "--no-psqlrc", "--quiet", url, *arguments], check=True)
+    command = [program, "--no-psqlrc", "--quiet", url, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=check)
+
+
+def test_no_role_is_made_without_a_password(tmp_path: Path) -> None:
+    roles = [f"--set=secrets={tmp_path}", f"--file={DEPLOY / 'postgresql-roles.sql'}"]
+    with PostgresCluster() as cluster:
+        psql(cluster.url(), "--command=CREATE DATABASE gatehouse")
+        for name in ("owner_password", "runtime_password"):
+            make_secrets(tmp_path)
+            (tmp_path / name).unlink()
+            missing = psql(cluster.url("gatehouse"), *roles, check=False)
+            (tmp_path / name).write_text("\n")
+            empty = psql(cluster.url("gatehouse"), *roles, check=False)
+            (tmp_path / name).unlink()
+            assert (missing.returncode, empty.returncode) == (3, 3)  # psql's word for: stopped by an error
+            assert "no roles were made" in missing.stderr
+        made = psql(cluster.url(), "--tuples-only", "--command=SELECT 1 FROM pg_roles WHERE rolname ~ 'gatehouse'")
+    assert made.stdout.strip() == ""
 
 
 @pytest.fixture(scope="module")

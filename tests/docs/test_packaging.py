@@ -4,8 +4,9 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ import pytest
 
 from gatehouse.cli import COMMANDS
 from gatehouse.cli.sample import GAME
+from gatehouse.keys.sealing import new_master_key
 from gatehouse.settings.sources import BY_FILE_VARIABLE, BY_VARIABLE
 from gatehouse.storage.postgres import OLDEST_SERVER
 from tests.support.capabilities import Capability, require
@@ -151,7 +153,48 @@ def test_the_operators_command_is_about_the_same_installation_as_the_unit() -> N
     about = " ".join(re.findall(r"--(?:data|config) \S+", started))
     assert f"$(cat {key_file})" in command
     assert f"--reuid={unit['User'][0]} " in command
-    assert f'{started.split()[0]} "$@" {about}\n' in command
+    assert f'set -- "$@" {about} ;;' in command
+    assert f'{started.split()[0]} "$@"\n' in command
+
+
+@pytest.fixture
+def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The operator's command about an installation below `tmp_path`, as whoever runs the tests; called in `desk`."""
+    here, desk = tmp_path / "installed", tmp_path / "desk"
+    for directory in (here, desk, here / "bin"):
+        directory.mkdir()
+    (here / "master.key").write_text(new_master_key())
+    (here / "gatehouse.toml").write_text('server.base_url = "https://id.example.org"\n')
+    script = (DEPLOY / "gatehouse-ctl.sh").read_text()
+    script = re.sub(r"setpriv( --\S+)+ ", "", script)
+    script = script.replace("/opt/gatehouse/bin", str(Path(sys.executable).parent))
+    script = script.replace("/etc/gatehouse", str(here)).replace("/var/lib/gatehouse", str(here))
+    (here / "bin" / "gatehouse-ctl").write_text(script)
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["sh", here / "bin" / "gatehouse-ctl", *arguments]
+        return subprocess.run(command, cwd=desk, capture_output=True, text=True, check=False)
+
+    return call
+
+
+@pytest.mark.parametrize("words", [["version"], ["--version"], ["--help"], ["key", "--help"]], ids=" ".join)
+def test_the_operators_command_also_tells_about_the_program(
+    gatehouse_ctl: Callable[..., subprocess.CompletedProcess[str]], words: list[str]
+) -> None:
+    told = gatehouse_ctl(*words)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "gatehouse" in told.stdout
+
+
+def test_the_operators_command_finds_a_file_where_the_operator_stands(
+    gatehouse_ctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "desk" / "studio.yaml").write_text("users: [{login: anna@studio.example, nick: Anna}]")
+    applied = gatehouse_ctl("apply", "studio.yaml")
+    assert (applied.returncode, applied.stderr) == (0, "")
+    assert "+ user anna@studio.example" in applied.stdout
+    assert (tmp_path / "installed" / "gatehouse.db").exists()
 
 
 # -- the image ------------------------------------------------------------------------------------------

@@ -23,16 +23,18 @@ RENEWED_AFTER: Final = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the owner of this JWT holds in the application."""
+    """What the owner of this JWT holds in the application; without one, which roles `about` has there."""
 
     base_url: str
     application_id: int
-    jwt: str = field(repr=False)
+    jwt: str = field(default="", repr=False)
+    about: str = ""  # a user id
     address: str | None = None  # the person's, when it is known
     now: int
 
     def request(self, headers: Mapping[str, str], **more: object) -> Request:
-        ask = {"action": "get", "application_id": self.application_id, "data": {"type": "list_short"}, **more}
+        data = {"type": "list_short"} if self.jwt else {"type": "roles", "user_id": self.about}
+        ask = {"action": "get", "application_id": self.application_id, "data": data, **more}
         return Request(
             method="POST",
             path=PATH,
@@ -127,7 +129,7 @@ def sign(key: str, method: str, path: str, *, query: str = "", body: bytes = b""
 
 
 def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def segment(members: Mapping[str, object]) -> bytes:

@@ -91,5 +91,5 @@ def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
-def refuse(number: str) -> Never:
-    raise ValueError(f"{number} is no number of a token")
+def refuse(_number: str) -> Never:
+    raise ValueError("a number that no token has")

@@ -27,7 +27,10 @@ class Denied(ClientError):
 
 
 class Unavailable(ClientError):
-    """The service cannot be asked, and what is remembered is too old to go by. Nothing was decided."""
+    """Nothing was decided: the service cannot be asked, and what is remembered is too old to go by.
+
+    Or it refuses what the application shows for itself, which no visitor can mend.
+    """
 
     status = 503
     public = "Permissions cannot be checked at the moment."

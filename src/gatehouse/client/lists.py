@@ -11,13 +11,13 @@ from gatehouse.client.clock import Clock
 from gatehouse.client.credentials import Credential, Question
 from gatehouse.client.errors import Denied, Unauthenticated, Unavailable
 from gatehouse.client.permissions import Permissions, parse_list
+from gatehouse.client.standing import INVALID_TOKEN, Standing
 from gatehouse.client.transport import Reply, Transport
 from gatehouse.client.user import User
 
 OK: Final = 200
 NOT_MODIFIED: Final = 304
 REFUSALS: Final = {401: Unauthenticated, 403: Denied, 404: Denied}
-INVALID_TOKEN: Final = "invalid token"  # noqa: S105 - what the service says instead of 401 to old clients
 
 Session: TypeAlias = tuple[bytes, str]
 
@@ -63,11 +63,18 @@ class Lists:
         self._clock = clock
         self._most = most
         self._stale = stale_seconds
+        self._standing = Standing(
+            base_url=base_url,
+            application_id=application_id,
+            credential=credential,
+            transport=transport,
+            clock=clock,
+        )
         self._known: OrderedDict[Session, Known] = OrderedDict()
         self._asking: dict[Session, asyncio.Task[Known]] = {}
 
     async def get(self, user: User) -> Permissions:
-        """Raise Unauthenticated or Denied as the service says, Unavailable when it says nothing."""
+        """Raise Unauthenticated or Denied as the service says, Unavailable when it says nothing, or not to us."""
         began = self._clock.monotonic()
         known = self._known.get(user.session)
         while known is None or not self._counts(known, began):
@@ -94,19 +101,19 @@ class Lists:
         try:
             # Shielded: one who waits may leave, the others still want the answer.
             return await asyncio.shield(task)
-        except Unavailable:
-            return self._remembered(user, began)
+        except Unavailable as silence:
+            return self._remembered(user, began, silence)
 
     def _over(self, session: Session, task: asyncio.Task[Known]) -> None:
         del self._asking[session]
         if not task.cancelled():
             task.exception()  # looked at here too, in case nobody waits any more
 
-    def _remembered(self, user: User, began: float) -> Known:
+    def _remembered(self, user: User, began: float, silence: Unavailable) -> Known:
         """While the service is silent: what is known, for `stale_seconds` longer than usual."""
         known = self._known.get(user.session)
         if known is None or began - known.asked_at >= known.max_age + self._stale or self._has_ended(known):
-            raise Unavailable("the service cannot be asked")
+            raise silence
         return replace(known, asked_at=began)
 
     async def _ask(self, user: User) -> Known:
@@ -124,8 +131,13 @@ class Lists:
         reply = await self._transport.send(request)
         try:
             known = read(reply, before, user.user_id, asked_at)
-        except (Unauthenticated, Denied):
+        except (Unauthenticated, Denied) as refusal:
             self._known.pop(user.session, None)
+            if await self._standing.is_refused(user.user_id):
+                raise Unavailable(
+                    f"the service refuses what this application shows for itself: is the key right, and is it one of "
+                    f"application {self._application_id}?"
+                ) from refusal
             raise
         self._keep(user.session, known)
         return known
@@ -141,7 +153,7 @@ def read(reply: Reply, before: Known | None, user_id: str, asked_at: float) -> K
     if reply.status == NOT_MODIFIED and before is not None:
         return replace(before, asked_at=asked_at)
     if reply.status in REFUSALS:
-        raise REFUSALS[reply.status](f"the service answered {reply.status}: the JWT, or what this application shows")
+        raise REFUSALS[reply.status](f"the service answered {reply.status} about this JWT")
     if reply.status != OK:
         raise Unavailable(f"the service answered {reply.status}")
     answer = decoded(reply.body)

@@ -3,6 +3,7 @@
 Plain ASGI, without Starlette: it works around whatever speaks that protocol.
 """
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final, TypeAlias
@@ -20,9 +21,11 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 AddressOf: TypeAlias = Callable[[Scope], str | None]
 
+log: Final = logging.getLogger("gatehouse.client")
 PLACE: Final = "gatehouse.client"  # in the scope: whom `require` asks
 BEARER: Final = re.compile(rb"bearer +([^\s,]+)", re.IGNORECASE)
 POLICY_VIOLATION: Final = 1008  # RFC 6455 §7.4.1; before the handshake is accepted the server makes it a 403
+UNAVAILABLE: Final = 503
 RETRY_AFTER: Final = b"2"  # seconds
 
 
@@ -104,6 +107,9 @@ class Exchange:
         """False when it is too late for that."""
         if self._has_begun:
             return False
+        # A 503 is for whoever runs the application to mend, all else for the visitor. No detail holds a token.
+        level = logging.WARNING if error.status == UNAVAILABLE else logging.INFO
+        log.log(level, "answered with %d: %r", error.status, str(error))
         if self._is_websocket:
             if not self._has_received:
                 await self._receive()  # the handshake
@@ -126,7 +132,7 @@ class Exchange:
 
 EXTRA: Final = {
     401: ((b"www-authenticate", b"Bearer"),),
-    503: ((b"retry-after", RETRY_AFTER),),
+    UNAVAILABLE: ((b"retry-after", RETRY_AFTER),),
 }
 
 

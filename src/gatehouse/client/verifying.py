@@ -4,6 +4,7 @@ Whether it was revoked since is not written in it. Asking for permissions tells 
 """
 
 import hmac
+import logging
 from hashlib import sha256
 from typing import Annotated, Final, Literal
 
@@ -19,6 +20,7 @@ from gatehouse.client.errors import Denied, Unauthenticated
 from gatehouse.client.keys import PublishedKeys
 from gatehouse.client.user import User
 
+log: Final = logging.getLogger("gatehouse.client")
 LEEWAY: Final = 60  # seconds iat may lie ahead; exp has none (checklist UI-24)
 FACTOR_LONGEST: Final = 1_024  # characters
 
@@ -94,6 +96,8 @@ class Verifier:
 
     def _refuse_foreign(self, claims: UserClaims) -> None:
         if claims.iss != self._issuer:
+            # Signed by the service that was asked for its keys: most likely it only calls itself otherwise.
+            log.warning("base_url is %s, but a JWT of the service there is from %s", self._issuer, claims.iss)
             raise Unauthenticated("another issuer")
 
     def _refuse_untimely(self, claims: UserClaims) -> None:

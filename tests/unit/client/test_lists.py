@@ -33,6 +33,8 @@ class Answering:
     open: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def send(self, request: Request) -> Reply:
+        if b'"roles"' in request.body:
+            return Reply(status=200, body=b'{"status":"OK"}')  # it takes the key
         self.asked.append(request)
         reply = self.reply  # as it was when the question came
         await self.open.wait()

@@ -1,7 +1,10 @@
+import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+from tests.support.finding import ROOT
 from tests.unit.settings.installation import MASTER, MASTER_KEY, OTHER_MASTER_KEY, SOUND, Installation
 
 PORT = "GATEHOUSE__SERVER__PORT"
@@ -173,6 +176,13 @@ def test_a_file_holds_one_secret_of_a_list_a_line(installation: Installation) ->
     loaded = installation.load(SOUND | {"GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS__FILE": str(path)})
     previous = loaded.settings.security.previous_master_keys
     assert [key.reveal() for key in previous] == [MASTER_KEY, OTHER_MASTER_KEY]
+
+
+def test_the_previous_keys_are_written_as_the_page_about_rotation_says(installation: Installation) -> None:
+    path = installation.write("previous.keys", f"{OTHER_MASTER_KEY}\n")
+    [written] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/operations/rotate-keys.md").read_text(), re.DOTALL)
+    loaded = installation.load(SOUND, toml=dedent(written).replace("/etc/gatehouse/previous.keys", str(path)))
+    assert [key.reveal() for key in loaded.settings.security.previous_master_keys] == [OTHER_MASTER_KEY]
 
 
 def test_a_secret_given_both_directly_and_by_file_is_refused_once(installation: Installation) -> None:

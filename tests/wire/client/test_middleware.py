@@ -1,5 +1,6 @@
 """An application behind the middleware, and the guide that says how to make one."""
 
+import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from gatehouse.client import GatehouseMiddleware, guarded, peer_address, require
+from gatehouse.client import AccessKey, Gatehouse, GatehouseMiddleware, guarded, peer_address, require
 from gatehouse.kernel.clock import SystemClock
 from tests.support.builders import ORIGIN
 from tests.support.clock import MovableClock
@@ -55,7 +56,7 @@ async def chat(socket: WebSocket) -> None:
     await socket.close()
 
 
-def an_app(shop: Shop, **options: Any) -> Starlette:
+def an_app(shop: Shop, *, gatehouse: Gatehouse | None = None, **options: Any) -> Starlette:
     routes = [
         Route("/", show),
         Route("/kick", kick, methods=["POST"]),
@@ -65,7 +66,7 @@ def an_app(shop: Shop, **options: Any) -> Starlette:
         WebSocketRoute("/chat", chat),
     ]
     app = Starlette(routes=routes)
-    app.add_middleware(GatehouseMiddleware, gatehouse=shop.client(), **options)
+    app.add_middleware(GatehouseMiddleware, gatehouse=gatehouse or shop.client(), **options)
     return app
 
 
@@ -163,6 +164,51 @@ async def test_without_the_service_the_application_says_so(shop: Shop) -> None:
         await shop.studio.service.clock.advance(2)
         answer = await client.get("/", headers=headers)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+
+
+async def test_what_its_developer_did_wrong_is_told_him_and_no_visitor_is_blamed(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    jwt = shop.studio.visitor.jwt
+    other_application = shop.client(application_id=shop.studio.other.application_id)
+    for mistaken in (shop.client(credential=AccessKey("0" * 64)), other_application):
+        caplog.clear()
+        async with visiting(an_app(shop, gatehouse=mistaken)) as client:
+            assert (await client.get("/", headers=bearing(jwt))).status_code == 503
+        [said] = [record for record in caplog.records if record.name == "gatehouse.client"]
+        assert said.levelname == "WARNING"
+        assert "what this application shows for itself: is the key right" in said.getMessage()
+    assert not [text for text in (jwt, shop.key, "0" * 64) if text in caplog.text]
+
+
+async def test_a_service_that_calls_itself_otherwise_is_named_in_the_log(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = shop.studio.service
+    elsewhere = Gatehouse(
+        "http://127.0.0.1:9",
+        application_id=shop.studio.shop.application_id,
+        credential=AccessKey(shop.key),
+        transport=shop.transport,
+        clock=service.clock,
+    )
+    async with visiting(an_app(shop, gatehouse=elsewhere)) as client:
+        assert (await client.get("/", headers=bearing(shop.studio.visitor.jwt))).status_code == 401
+    [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said == f"base_url is http://127.0.0.1:9, but a JWT of the service there is from {service.base_url}"
+
+
+async def test_a_refusal_is_told_to_who_listens_without_the_token(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "gatehouse.client")
+    jwt = shop.studio.visitor.jwt
+    async with visiting(an_app(shop)) as client:
+        await client.post("/kick", headers=bearing(jwt))
+        await client.get("/", headers=bearing(jwt, Factor="another"))
+    said = [record.getMessage() for record in caplog.records if record.name == "gatehouse.client"]
+    assert said[0].startswith(f"answered with 403: 'user {shop.studio.visitor.user_id} does not hold user.kick")
+    assert said[1:] == ["answered with 401: 'not the factor of this JWT'"]
 
 
 async def socket_messages(app: Any, jwt: str) -> list[str]:

@@ -8,7 +8,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from gatehouse.client import (
     AccessKey,
-    Denied,
     Gatehouse,
     Resource,
     ServiceJwt,
@@ -185,11 +184,27 @@ async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked
 
 async def test_an_application_with_a_wrong_credential_learns_nothing(shop: Shop) -> None:
     user = await shop.client().user(shop.studio.visitor.jwt)
-    with pytest.raises(Unauthenticated):
-        await shop.client(credential=AccessKey("0" * 64)).allows(user, "user.kick")
     theirs = ServiceJwt(await shop.studio.service_jwt(shop.studio.other))
-    with pytest.raises(Denied):
-        await shop.client(credential=theirs).allows(user, "user.kick")
+    for wrong in (AccessKey("0" * 64), theirs, ServiceJwt("a.b.c")):
+        with pytest.raises(Unavailable, match="what this application shows for itself"):
+            await shop.client(credential=wrong, stale_seconds=60).allows(user, "user.kick")
+
+
+async def test_however_many_are_refused_the_application_asks_about_itself_once_in_ten_seconds(shop: Shop) -> None:
+    house, gatehouse, clock = shop.studio.service.house, shop.client(), shop.studio.service.clock
+    jwts = [await shop.jwt(shop.studio.visitor) for _ in range(3)]
+    users = [await gatehouse.user(jwt) for jwt in jwts]
+    await house.administration.block(shop.studio.visitor.user_id, ORIGIN)
+
+    async def refused() -> int:
+        before = len(shop.transport.asked("data"))
+        answers = await asyncio.gather(*map(gatehouse.permissions, users), return_exceptions=True)
+        assert {type(answer) for answer in answers} == {Unauthenticated}
+        return len(shop.transport.asked("data")) - before
+
+    assert [await refused(), await refused()] == [4, 3]
+    await clock.advance(10)
+    assert await refused() == 4
 
 
 async def test_the_signed_address_decides_ip_conditions(shop: Shop) -> None:

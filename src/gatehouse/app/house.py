@@ -96,12 +96,13 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(loaded: Loaded, *, clock: Clock, serving: bool) -> AsyncIterator[House]:
+async def open_house(loaded: Loaded, *, clock: Clock, serving: bool, founding: bool = False) -> AsyncIterator[House]:
     """Open the database and build every room on it.
 
     The master key is tried before anything is changed: a wrong one raises WrongMasterKey and leaves the
     database exactly as it was (faults R-24). A serving process migrates an older schema and tells the
-    database its base_url; a command takes that from the database, and sets up an empty one only.
+    database its base_url; a command takes that from the database. An empty one is set up by whoever serves
+    or founds, and is SchemaBehind to all others: it is more likely the wrong one than a new one.
     """
     masters = master_keys(loaded.settings)
     database = loaded.settings.database
@@ -111,7 +112,7 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool) -> AsyncIte
         held = await storage.runner.revision()
         if held:
             await refuse_wrong_master_key(storage, masters)
-        await ensure_current(storage.runner, database.url.reveal(), migrate=serving or not held)
+        await ensure_current(storage.runner, database.url.reveal(), migrate=serving or (founding and not held))
         known = await with_base_url(loaded, storage, serving=serving)
         key = await instance_key(storage, masters)
         house = build(known, storage=storage, masters=masters, clock=clock, key=key)

@@ -47,7 +47,7 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
     try:
         asked = read_file(file)
         invocation.data.mkdir(parents=True, exist_ok=True)
-        plan = in_house(invocation, lambda house: carry_out(house, asked, terms, dry_run=dry_run))
+        plan = in_house(invocation, lambda house: carry_out(house, asked, terms, dry_run=dry_run), founding=True)
     except Unfit as unfit:
         print_refusal(unfit, as_json=as_json)
         sys.exit(REFUSED)

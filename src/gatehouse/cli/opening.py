@@ -28,13 +28,18 @@ async def database(loaded: Loaded) -> AsyncIterator[Storage]:
 @asynccontextmanager
 async def existing_database(loaded: Loaded) -> AsyncIterator[Storage]:
     """Reach a database that has a schema. Raises NoInstallation."""
-    path = sqlite_file(loaded)
-    if path is not None and not path.exists():
-        raise NoInstallation(f"there is no database at {path}; is --data right?")
+    refuse_missing_file(loaded)
     async with database(loaded) as storage:
         if not await storage.runner.revision():
             raise NoInstallation(f"the database {loaded.settings.database.url.shown} is empty")
         yield storage
+
+
+def refuse_missing_file(loaded: Loaded) -> None:
+    """SQLite would make it, and a command would answer from an installation that nobody meant."""
+    path = sqlite_file(loaded)
+    if path is not None and not path.exists():
+        raise NoInstallation(f"there is no database at {path}; is --data right?")
 
 
 def sqlite_file(loaded: Loaded) -> Path | None:

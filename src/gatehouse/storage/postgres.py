@@ -21,7 +21,7 @@ from gatehouse.storage.runner import Listener, Make, drive_async
 from gatehouse.storage.statements import Ask, Many, Notice, Row, Step, Verb
 
 T = TypeVar("T")
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 OLDEST_SERVER: Final = 15
 ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure

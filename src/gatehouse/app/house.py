@@ -28,9 +28,10 @@ from gatehouse.audit.sealer import Sealer
 from gatehouse.audit.tally import Tally
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.audit_seal import AuditSeal
+from gatehouse.keys.errors import WrongMasterKey
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
-from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
+from gatehouse.keys.sealing import MasterKeys, expand, key_id_of, parse_master_key
 from gatehouse.mail.outbox import Postman
 from gatehouse.oauth.backchannel import BackchannelLogout
 from gatehouse.oauth.clients import Clients
@@ -244,9 +245,17 @@ def promotion_noted(house: House, timeline: str) -> Verb[bool]:
 
 
 async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None:
-    sealed = await storage.installation.fact(INSTANCE_KEY)
-    if sealed is not None:
-        masters.open(base64.b64decode(sealed), purpose=INSTANCE_KEY)
+    kept = await storage.installation.fact(INSTANCE_KEY)
+    if kept is None:
+        return
+    sealed = base64.b64decode(kept)
+    try:
+        masters.open(sealed, purpose=INSTANCE_KEY)
+    except WrongMasterKey as error:
+        raise WrongMasterKey(
+            f"the database is sealed under master key {key_id_of(sealed)}, but security.master_key is "
+            f"{masters.primary_id}: name the right one, there or among security.previous_master_keys"
+        ) from error
 
 
 async def instance_key(storage: Storage, masters: MasterKeys) -> bytes:

@@ -46,7 +46,7 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
     terms = Terms(secrets=sources, prune=prune, allow_weak=allow_weak or invocation.dev)
     try:
         asked = read_file(file)
-        invocation.data.mkdir(parents=True, exist_ok=True)
+        invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         plan = in_house(invocation, lambda house: carry_out(house, asked, terms, dry_run=dry_run), founding=True)
     except Unfit as unfit:
         print_refusal(unfit, as_json=as_json)

@@ -5,7 +5,7 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as FilePath
@@ -27,6 +27,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.sealer import Sealer
 from gatehouse.audit.tally import Tally
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.audit_seal import AuditSeal
 from gatehouse.keys.errors import WrongMasterKey
 from gatehouse.keys.keyring import Keyring
@@ -106,14 +107,13 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool, founding: b
     or founds, and is SchemaBehind to all others: it is more likely the wrong one than a new one.
     """
     masters = master_keys(loaded.settings)
-    database = loaded.settings.database
-    async with connected(
-        database.url.reveal(), limits=pool_limits(loaded.settings), listen_url=database.listen_url.reveal()
-    ) as storage:
+    async with database(loaded) as storage:
         held = await storage.runner.revision()
         if held:
             await refuse_wrong_master_key(storage, masters)
-        await ensure_current(storage.runner, database.url.reveal(), migrate=serving or (founding and not held))
+        await ensure_current(
+            storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (founding and not held)
+        )
         known = await with_base_url(loaded, storage, serving=serving)
         key = await instance_key(storage, masters)
         house = build(known, storage=storage, masters=masters, clock=clock, key=key)
@@ -122,6 +122,21 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool, founding: b
             yield house
         finally:
             house.passwords.close()
+
+
+@asynccontextmanager
+async def database(loaded: Loaded) -> AsyncIterator[Storage]:
+    """Reach the database that the settings name, whatever its schema; SQLite's file is made when it is missing."""
+    named = loaded.settings.database
+    async with AsyncExitStack() as stack:
+        try:
+            reaching = connected(
+                named.url.reveal(), limits=pool_limits(loaded.settings), listen_url=named.listen_url.reveal()
+            )
+            storage = await stack.enter_async_context(reaching)
+        except Unavailable as error:
+            raise Unavailable(f"{error} (database.url is {named.url.shown})") from error
+        yield storage
 
 
 async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> Loaded:

@@ -4,25 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gatehouse.app.house import pool_limits
+from gatehouse.app.house import database
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.settings import Loaded
-from gatehouse.storage.opening import Storage, connected
+from gatehouse.storage.opening import Storage
 from gatehouse.storage.sqlite import path_of
 
 
 class NoInstallation(Misconfigured):
     """There is no database, or an empty one, where the settings say it is."""
-
-
-@asynccontextmanager
-async def database(loaded: Loaded) -> AsyncIterator[Storage]:
-    """Reach the database; SQLite's file is made when it is missing."""
-    settings = loaded.settings.database
-    async with connected(
-        settings.url.reveal(), limits=pool_limits(loaded.settings), listen_url=settings.listen_url.reveal()
-    ) as storage:
-        yield storage
 
 
 @asynccontextmanager

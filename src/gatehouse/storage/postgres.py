@@ -74,8 +74,10 @@ class PostgresRunner:
                 server_settings={"application_name": "gatehouse"},
                 reset=leave_as_it_is,
             )
-        except (*UNREACHABLE, asyncpg.PostgresError) as error:
+        except UNREACHABLE as error:
             raise Unavailable(f"cannot reach PostgreSQL: {error}") from error
+        except asyncpg.PostgresError as error:
+            raise Unavailable(f"PostgreSQL refuses us: {error}") from error
         await refuse_old_server(pool)
         return cls(pool, limits, listen_url or url, histories)
 

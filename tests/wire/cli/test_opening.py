@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Place
-from tests.support.processes import free_port
+from tests.support.processes import LOOPBACK, free_port
 
 ADMINISTRATOR = ("--login", "anna@studio.example", "--nick", "Anna", "--password-stdin")
 NEED_AN_INSTALLATION = [
@@ -59,3 +59,14 @@ def test_the_first_administrator_may_be_made_before_the_first_start(nothing: Pla
     gatehouse = nothing.commands()
     gatehouse("admin", "create", *ADMINISTRATOR, stdin="correct-horse-battery")
     assert gatehouse.json("user", "show", "anna@studio.example")["nick"] == "Anna"
+
+
+def test_a_postgresql_that_is_away_or_refuses_is_named_without_its_password(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    away = f"postgresql://gatehouse:hunter2hunter2@{LOOPBACK}:{free_port()}/gatehouse"
+    for url, what in ((away, "cannot reach PostgreSQL"), (f"{postgres_url}-not", "does not exist")):
+        told = Place(data=tmp_path / "data", url=url).commands().refused("key", "list")
+        assert what in told
+        assert f"database.url is {url.replace('hunter2hunter2', '********')}" in told
+    assert "cannot reach" not in told, "it was reached"

@@ -159,7 +159,13 @@ class PostgresRunner:
         async with self._connection() as connection:
             if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
                 return ""
-            return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
+            try:
+                return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
+            except asyncpg.InsufficientPrivilegeError as error:
+                raise Misconfigured(
+                    f"this database role may not read the tables ({error}): "
+                    "run deploy/postgresql-grants.sql as the role that owns them"
+                ) from error
 
     async def time(self) -> int | None:
         async with self._connection() as connection:

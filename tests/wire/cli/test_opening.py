@@ -1,9 +1,11 @@
 """What commands do where there is no installation: a wrong --data is found out, and nothing is made of it."""
 
+import stat
 from pathlib import Path
 
 import pytest
 
+from gatehouse.storage.sqlite_file import connect
 from tests.support.command_line import Place
 from tests.support.processes import LOOPBACK, free_port
 
@@ -59,6 +61,22 @@ def test_the_first_administrator_may_be_made_before_the_first_start(nothing: Pla
     gatehouse = nothing.commands()
     gatehouse("admin", "create", *ADMINISTRATOR, stdin="correct-horse-battery")
     assert gatehouse.json("user", "show", "anna@studio.example")["nick"] == "Anna"
+
+
+def test_a_new_sqlite_file_is_for_its_owner_only_and_an_old_one_keeps_its_mode(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o755)
+    gatehouse, file = Place(data=tmp_path, url=sqlite_url).commands(), tmp_path / "gatehouse.db"
+    gatehouse("migrate")
+    with connect(str(file)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = version_num")
+        modes = {beside.name: stat.S_IMODE(beside.stat().st_mode) for beside in tmp_path.glob("gatehouse.db*")}
+    assert modes == dict.fromkeys(["gatehouse.db", "gatehouse.db-shm", "gatehouse.db-wal"], 0o600)
+    connection.close()
+    file.chmod(0o640)
+    gatehouse("key", "list")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
 def test_a_postgresql_that_is_away_or_refuses_is_named_without_its_password(

@@ -66,7 +66,11 @@ def read_file(file: Path) -> tuple[Asked, ...]:
         content = file.read_bytes()
     except OSError as error:
         raise Unfit([f"{file} cannot be read: {error.strerror}"]) from error
-    return read_entries(read_document(content, file.suffix), SECTIONS)
+    try:
+        document = read_document(content, file.suffix)
+    except Unfit as unfit:
+        raise Unfit([f"{file}: {problem}" for problem in unfit.problems]) from unfit
+    return read_entries(document, SECTIONS)
 
 
 async def carry_out(house: House, asked: tuple[Asked, ...], terms: Terms, *, dry_run: bool) -> Plan:

@@ -1,14 +1,12 @@
-"""`gatehouse serve` and `sample-app` as they start, or cannot."""
+"""`gatehouse serve` and `sample-app` where they cannot start."""
 
 import socket
-import stat
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import CommandLine, Place
-from tests.support.processes import GATEHOUSE, LOOPBACK, Node, WatchedProcess
+from tests.support.processes import GATEHOUSE, LOOPBACK, WatchedProcess
 
 
 @pytest.fixture
@@ -29,13 +27,6 @@ def test_a_taken_port_is_named_and_nobody_is_sent_there(place: Place, gatehouse:
     assert gatehouse.json("audit", "show", "--event", "setup.link_made") == []
 
 
-def test_a_new_database_file_is_for_its_owner_only_and_an_old_one_keeps_its_mode(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    with Node(data=tmp_path) as node:
-        files = sorted(tmp_path.glob("gatehouse.db*"))
-        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files if file.suffix != ".serving"}
-        assert modes == dict.fromkeys(["gatehouse.db", "gatehouse.db-shm", "gatehouse.db-wal"], 0o600)
-        node.terminate()
-        (tmp_path / "gatehouse.db").chmod(0o640)
-        node.start()
-        assert stat.S_IMODE((tmp_path / "gatehouse.db-wal").stat().st_mode) == 0o640
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:
+    assert "No such command 'srve'. Did you mean serve?" in gatehouse.refused("srve", code=2)
+    assert "Did you mean" not in gatehouse.refused("frobnicate", code=2)

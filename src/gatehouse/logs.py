@@ -36,11 +36,14 @@ ALLOWED: Final = frozenset(
         "base_url",
         "bytes",
         "check",
+        "claim",
         "client_id",
         "count",
         "detail",
         "endpoint",
         "event",
+        "event_id",
+        "file",
         "grant_type",
         "host",
         "key_id",
@@ -64,6 +67,7 @@ ALLOWED: Final = frozenset(
         "timestamp",
         "user_id",
         "version",
+        "webhook_id",
         "worker",
     }
 )

@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
@@ -13,6 +14,7 @@ import pytest
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.settings.grammar import database_url
 from tests.support.capabilities import POSTGRES, require
+from tests.support.command_line import Place
 from tests.support.packaging import DEPLOY, NODES, SERVICES, compose, user_of
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import LOOPBACK
@@ -85,20 +87,42 @@ def test_no_role_is_made_without_a_password(tmp_path: Path) -> None:
     assert made.stdout.strip() == ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """A database as the serving role reaches it, and what it was told that came too early."""
+
+    runtime_url: str
+    before_migration: str
+    before_grants: str
+
+
 @pytest.fixture(scope="module")
-def runtime_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A database set up as docs/operations/postgresql.md says, as the serving role sees it."""
-    secrets = tmp_path_factory.mktemp("secrets")
+def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
+    """A database set up as docs/operations/postgresql.md says."""
+    secrets, data = tmp_path_factory.mktemp("secrets"), tmp_path_factory.mktemp("data")
     make_secrets(secrets)
     with PostgresCluster() as cluster:
         place = f"{LOOPBACK}:{cluster.port}/gatehouse"
         psql(cluster.url(), "--command=CREATE DATABASE gatehouse")
         psql(cluster.url("gatehouse"), f"--set=secrets={secrets}", f"--file={DEPLOY / 'postgresql-roles.sql'}")
-        owner = f"postgresql://gatehouse_owner@{place}"
+        owner, runtime = f"postgresql://gatehouse_owner@{place}", f"postgresql://gatehouse@{place}"
+        gatehouse = Place(data=data, url=runtime).commands()
+        before_migration = gatehouse.refused("admin", "setup-link")
         migration = [sys.executable, "-m", "gatehouse.storage.migrations"]
         subprocess.run(migration, input=owner.encode(), check=True)
+        before_grants = gatehouse.refused("admin", "setup-link")
         psql(owner, "--set=ON_ERROR_STOP=1", f"--file={DEPLOY / 'postgresql-grants.sql'}")
-        yield f"postgresql://gatehouse@{place}"
+        yield Roles(runtime_url=runtime, before_migration=before_migration, before_grants=before_grants)
+
+
+@pytest.fixture(scope="module")
+def runtime_url(roles: Roles) -> str:
+    return roles.runtime_url
+
+
+def test_a_serving_role_that_comes_too_early_is_told_what_is_to_be_done_first(roles: Roles) -> None:
+    assert "run `gatehouse migrate` as the one that owns the schema" in roles.before_migration
+    assert "run deploy/postgresql-grants.sql as the role that owns them" in roles.before_grants
 
 
 async def attempt(url: str, statements: Sequence[str]) -> None:

@@ -89,7 +89,7 @@ def nodes_of(url: str, data: Path, *, flags: Sequence[Sequence[str]], **settings
 @asynccontextmanager
 async def a_scene(url: str, data: Path, base_url: str) -> AsyncIterator[Scene]:
     loaded = settings_for(url, data, port=ANY_PORT, GATEHOUSE__SERVER__BASE_URL=base_url)
-    async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+    async with open_house(loaded, clock=SystemClock(), serving=False, founding=True) as house:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(builders, "RECORDER", house.recorder)  # what the builders record is to be verified too
             yield await furnished(house, url, data)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.keys.sealing import new_master_key
+from gatehouse.keys.sealing import id_of, new_master_key, parse_master_key
 from tests.support.aftermath import contents_of
 from tests.support.processes import DidNotStart, Node
 
@@ -25,6 +25,9 @@ def test_r_24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_u
     assert stranger.process.wait() == 1
     assert "Traceback" not in stranger.process.output()
     assert another not in stranger.process.output()
+    for key in (ours, another):
+        assert id_of(parse_master_key(key)) in stranger.process.output()
+    assert "security.previous_master_keys" in stranger.process.output()
     assert contents_of(migrated_url) == before
     with node:  # whose key it is still gets in
         assert node.terminate() == 0

@@ -32,7 +32,9 @@ def contents_of(url: str) -> list[bytes]:
 @asynccontextmanager
 async def house_of(url: str, data: Path) -> AsyncIterator[House]:
     """The rooms over this database, as a command opens them."""
-    async with open_house(settings_for(url, data, port=ANY_PORT), clock=SystemClock(), serving=False) as house:
+    async with open_house(
+        settings_for(url, data, port=ANY_PORT), clock=SystemClock(), serving=False, founding=True
+    ) as house:
         yield house
 
 

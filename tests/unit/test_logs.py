@@ -1,3 +1,4 @@
+import ast
 import io
 import logging
 from collections.abc import Iterator
@@ -6,6 +7,7 @@ import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.rooms import ROOT
 
 from gatehouse import logs
 from tests.support.logs import Stream, caught_logs
@@ -36,6 +38,37 @@ def test_a_key_that_is_not_on_the_list_is_printed_without_its_value(stream: Stre
     assert (line["password"], line["token"]) == (logs.REDACTED, logs.REDACTED)
     assert line["user_id"] == "1001"
     assert b"hunter2" not in stream.getvalue()
+
+
+def calls_in_the_source() -> Iterator[tuple[str, ast.Call]]:
+    for path in sorted((ROOT / "src" / "gatehouse").glob("**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+
+
+def test_every_key_that_the_service_logs_is_on_the_list() -> None:
+    known = {*logs.ALLOWED, "exc_info", "extra"}
+    unknown = [
+        f"{place}: {keyword.arg}"
+        for place, call in calls_in_the_source()
+        if isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == "log"
+        for keyword in call.keywords
+        if keyword.arg not in known
+    ]
+    assert unknown == []
+
+
+def test_every_logger_of_the_service_has_a_name() -> None:
+    """Else a line for a person begins with [None]."""
+    nameless = [
+        place
+        for place, call in calls_in_the_source()
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "get_logger" and not call.args
+    ]
+    assert nameless == []
 
 
 def test_an_object_under_a_listed_key_is_printed_as_bounded_text(stream: Stream) -> None:

@@ -5,7 +5,7 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as FilePath
@@ -27,10 +27,12 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.audit.sealer import Sealer
 from gatehouse.audit.tally import Tally
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.audit_seal import AuditSeal
+from gatehouse.keys.errors import WrongMasterKey
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
-from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
+from gatehouse.keys.sealing import MasterKeys, expand, key_id_of, parse_master_key
 from gatehouse.mail.outbox import Postman
 from gatehouse.oauth.backchannel import BackchannelLogout
 from gatehouse.oauth.clients import Clients
@@ -96,22 +98,22 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(loaded: Loaded, *, clock: Clock, serving: bool) -> AsyncIterator[House]:
+async def open_house(loaded: Loaded, *, clock: Clock, serving: bool, founding: bool = False) -> AsyncIterator[House]:
     """Open the database and build every room on it.
 
     The master key is tried before anything is changed: a wrong one raises WrongMasterKey and leaves the
     database exactly as it was (faults R-24). A serving process migrates an older schema and tells the
-    database its base_url; a command takes that from the database, and sets up an empty one only.
+    database its base_url; a command takes that from the database. An empty one is set up by whoever serves
+    or founds, and is SchemaBehind to all others: it is more likely the wrong one than a new one.
     """
     masters = master_keys(loaded.settings)
-    database = loaded.settings.database
-    async with connected(
-        database.url.reveal(), limits=pool_limits(loaded.settings), listen_url=database.listen_url.reveal()
-    ) as storage:
+    async with database(loaded) as storage:
         held = await storage.runner.revision()
         if held:
             await refuse_wrong_master_key(storage, masters)
-        await ensure_current(storage.runner, database.url.reveal(), migrate=serving or not held)
+        await ensure_current(
+            storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (founding and not held)
+        )
         known = await with_base_url(loaded, storage, serving=serving)
         key = await instance_key(storage, masters)
         house = build(known, storage=storage, masters=masters, clock=clock, key=key)
@@ -120,6 +122,21 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool) -> AsyncIte
             yield house
         finally:
             house.passwords.close()
+
+
+@asynccontextmanager
+async def database(loaded: Loaded) -> AsyncIterator[Storage]:
+    """Reach the database that the settings name, whatever its schema; SQLite's file is made when it is missing."""
+    named = loaded.settings.database
+    async with AsyncExitStack() as stack:
+        try:
+            reaching = connected(
+                named.url.reveal(), limits=pool_limits(loaded.settings), listen_url=named.listen_url.reveal()
+            )
+            storage = await stack.enter_async_context(reaching)
+        except Unavailable as error:
+            raise Unavailable(f"{error} (database.url is {named.url.shown})") from error
+        yield storage
 
 
 async def with_base_url(loaded: Loaded, storage: Storage, *, serving: bool) -> Loaded:
@@ -243,9 +260,17 @@ def promotion_noted(house: House, timeline: str) -> Verb[bool]:
 
 
 async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None:
-    sealed = await storage.installation.fact(INSTANCE_KEY)
-    if sealed is not None:
-        masters.open(base64.b64decode(sealed), purpose=INSTANCE_KEY)
+    kept = await storage.installation.fact(INSTANCE_KEY)
+    if kept is None:
+        return
+    sealed = base64.b64decode(kept)
+    try:
+        masters.open(sealed, purpose=INSTANCE_KEY)
+    except WrongMasterKey as error:
+        raise WrongMasterKey(
+            f"the database is sealed under master key {key_id_of(sealed)}, but security.master_key is "
+            f"{masters.primary_id}: name the right one, there or among security.previous_master_keys"
+        ) from error
 
 
 async def instance_key(storage: Storage, masters: MasterKeys) -> bytes:

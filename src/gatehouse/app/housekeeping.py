@@ -15,7 +15,7 @@ from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
 from gatehouse.storage.personal_data import CHANNEL as DATA_ASKED
 from gatehouse.storage.webhooks import CHANNEL as WEBHOOK_DUE
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 SEAL_EVERY: Final = 0.5  # seconds
 KEYS_EVERY: Final = 300.0  # well within the time a key is published before it signs

@@ -35,7 +35,7 @@ from gatehouse.storage.tables.personal_data import gdpr_calls
 from gatehouse.storage.tables.webhooks import webhooks
 from gatehouse.webhooks.model import secret_purpose
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 BATCH: Final = 500
 PASSES: Final = 3  # a node that still seals under the former key adds to what is left while we work

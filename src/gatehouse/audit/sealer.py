@@ -14,7 +14,7 @@ from gatehouse.audit.store import AuditStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 BATCH: Final = 500
 

@@ -51,6 +51,16 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from gatehouse.cli.common import did_you_mean
+
+            raise click.UsageError(error.message + did_you_mean(args[0], COMMANDS), ctx) from error
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Who types commands is the operator: he sees the private half of an error, and no traceback."""
         try:

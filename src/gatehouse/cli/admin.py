@@ -38,7 +38,7 @@ def setup_link(invocation: Invocation, *, as_json: bool) -> None:
             ) from None
         return f"{house.settings.server.base_url}/setup?token={secret}"
 
-    link = in_house(invocation, work)
+    link = in_house(invocation, work, founding=True)
     if as_json:
         print_json({"url": link, "expires_in": LINK_LIFETIME})
     else:
@@ -63,7 +63,7 @@ def create(
 ) -> None:
     """Make an administrator, whether the service runs or not; setup is closed with it."""
     password = PasswordSource(file=password_file, stdin=password_stdin).read()
-    made = in_house(invocation, partial(make, login=login, nick=nick, password=password))
+    made = in_house(invocation, partial(make, login=login, nick=nick, password=password), founding=True)
     if as_json:
         print_json({"user_id": made.user_id, "login": made.login, "nick": made.nick, "administrator": True})
     else:

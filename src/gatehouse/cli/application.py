@@ -8,7 +8,7 @@ import click
 from gatehouse.app.callers import email_secrets
 from gatehouse.app.house import House
 from gatehouse.app.schema_versions import schema_version, schema_versions
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.output import moment, print_table
 from gatehouse.permissions.commands.schema_documents import whole_document
@@ -25,7 +25,7 @@ def application() -> None:
 @application.command("email-secret")
 @common_options
 @json_option
-@click.argument("application_id", type=click.IntRange(min=1))
+@click.argument("application_id", type=ApplicationId())
 def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) -> None:
     """Make a secret for `with_email` at login and print it; those made before stay good.
 
@@ -46,7 +46,7 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
 @application.command("versions")
 @common_options
 @json_option
-@click.argument("application_id", type=click.IntRange(min=1))
+@click.argument("application_id", type=ApplicationId())
 @click.option("--show", "number", type=click.IntRange(min=1), metavar="VERSION", help="Print that one as JSON.")
 def versions(invocation: Invocation, *, application_id: int, number: int | None, as_json: bool) -> None:
     """List the saves of an application's rules and roles that are kept, the newest first."""

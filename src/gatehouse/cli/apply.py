@@ -46,8 +46,8 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
     terms = Terms(secrets=sources, prune=prune, allow_weak=allow_weak or invocation.dev)
     try:
         asked = read_file(file)
-        invocation.data.mkdir(parents=True, exist_ok=True)
-        plan = in_house(invocation, lambda house: carry_out(house, asked, terms, dry_run=dry_run))
+        invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        plan = in_house(invocation, lambda house: carry_out(house, asked, terms, dry_run=dry_run), founding=True)
     except Unfit as unfit:
         print_refusal(unfit, as_json=as_json)
         sys.exit(REFUSED)
@@ -66,7 +66,11 @@ def read_file(file: Path) -> tuple[Asked, ...]:
         content = file.read_bytes()
     except OSError as error:
         raise Unfit([f"{file} cannot be read: {error.strerror}"]) from error
-    return read_entries(read_document(content, file.suffix), SECTIONS)
+    try:
+        document = read_document(content, file.suffix)
+    except Unfit as unfit:
+        raise Unfit([f"{file}: {problem}" for problem in unfit.problems]) from unfit
+    return read_entries(document, SECTIONS)
 
 
 async def carry_out(house: House, asked: tuple[Asked, ...], terms: Terms, *, dry_run: bool) -> Plan:

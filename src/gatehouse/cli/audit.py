@@ -6,9 +6,10 @@ from typing import Final
 import click
 
 from gatehouse.app.house import House
+from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record, Refusal
 from gatehouse.audit.verification import Verdict, Verification
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import Invocation, common_options, did_you_mean, json_option, print_json
 from gatehouse.cli.house import in_house
 from gatehouse.cli.output import moment, print_table, progress
 from gatehouse.cli.people import find_user
@@ -61,12 +62,18 @@ def report(verdict: Verdict) -> None:
     click.echo(f"Head: {verdict.head}")
 
 
+def known_event(_context: click.Context, _option: click.Parameter, event: str | None) -> str | None:
+    if event is not None and event not in [one.value for one in Event]:
+        raise click.BadParameter(f"there is no event {event}.{did_you_mean(event, Event)}")
+    return event
+
+
 @audit.command()
 @common_options
 @json_option
 @click.option("--record", metavar="ID", help="The one record, or refused request, with this id.")
 @click.option("--subject", help="Only about this: a user id or login, a client id, …")
-@click.option("--event", help="Only this kind of event, such as user.blocked.")
+@click.option("--event", callback=known_event, help="Only this kind of event, such as user.blocked.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many, newest first."
 )

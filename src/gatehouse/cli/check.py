@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from gatehouse.app.house import House
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house
 from gatehouse.cli.questions import case_of, place_options, question_of
 from gatehouse.kernel.errors import GatehouseError
@@ -24,7 +24,7 @@ class NoTelling(click.ClickException):
 @common_options
 @json_option
 @place_options
-@click.argument("application_id", type=click.IntRange(min=1))
+@click.argument("application_id", type=ApplicationId())
 @click.argument("user")
 @click.argument("rule")
 def check(

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -57,6 +57,20 @@ def common_options(command: Callable[..., Result]) -> Callable[..., Result]:
 
 def json_option(command: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+class ApplicationId(click.IntRange):
+    name = "application id"
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question to follow a complaint; empty when nothing known looks like the word."""
+    from difflib import get_close_matches
+
+    return "".join(f" Did you mean {one}?" for one in get_close_matches(word, known, n=1))
 
 
 def load_settings(

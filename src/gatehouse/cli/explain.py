@@ -5,7 +5,7 @@ from msgspec.structs import asdict
 
 from gatehouse.app.house import House
 from gatehouse.app.questions import explained
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house
 from gatehouse.cli.questions import case_of, place_options, question_of
 from gatehouse.permissions.explanation.reasons import Explanation
@@ -19,7 +19,7 @@ from gatehouse.web.permissions.question_records import explained as record
 @json_option
 @place_options
 @click.option("--ip", help="As if the person came from that address.  [default: from none]")
-@click.argument("application_id", type=click.IntRange(min=1))
+@click.argument("application_id", type=ApplicationId())
 @click.argument("user")
 @click.argument("rule")
 def explain(

@@ -8,9 +8,8 @@ import click
 
 from gatehouse.app.house import House
 from gatehouse.app.provisioning import provisioning_of
-from gatehouse.cli.common import Invocation, common_options, load_settings
+from gatehouse.cli.common import Invocation, common_options
 from gatehouse.cli.house import in_house
-from gatehouse.cli.opening import NoInstallation, sqlite_file
 from gatehouse.provision.document import Document, write_json, write_yaml
 
 WRITERS: Final = {"yaml": write_yaml, "json": write_json}
@@ -29,9 +28,6 @@ def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path 
     Secrets are sealed under the master key: they are of use to an installation that has the same key, and to
     nobody else. Two exports of an unchanged installation are equal, byte for byte.
     """
-    path = sqlite_file(load_settings(invocation))
-    if path is not None and not path.exists():
-        raise NoInstallation(f"there is no database at {path}; is --data right?")
 
     async def read(house: House) -> Document:
         return await provisioning_of(house).export(secrets=not no_secrets)

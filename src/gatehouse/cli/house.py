@@ -9,18 +9,24 @@ from gatehouse import logs
 from gatehouse.app.house import House, open_house
 from gatehouse.audit.model import Origin
 from gatehouse.cli.common import Invocation, load_settings
+from gatehouse.cli.opening import refuse_missing_file
 from gatehouse.kernel.clock import SystemClock
 
 T = TypeVar("T")
 
 
-def in_house(invocation: Invocation, work: Callable[[House], Awaitable[T]]) -> T:
-    """Run the work with every room at hand; the server may be running or not."""
+def in_house(invocation: Invocation, work: Callable[[House], Awaitable[T]], *, founding: bool = False) -> T:
+    """Run the work with every room at hand; the server may be running or not.
+
+    Raises NoInstallation where there is no database yet, unless the command is one that founds an installation.
+    """
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
+    if not founding:
+        refuse_missing_file(loaded)
 
     async def run() -> T:
-        async with open_house(loaded, clock=SystemClock(), serving=False) as house:
+        async with open_house(loaded, clock=SystemClock(), serving=False, founding=founding) as house:
             return await work(house)
 
     return asyncio.run(run())

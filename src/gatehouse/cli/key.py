@@ -12,6 +12,7 @@ from gatehouse.app.house import House, open_house
 from gatehouse.app.rewrapping import Outcome, left_elsewhere, rewrap_all
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.house import in_house, operator
+from gatehouse.cli.opening import refuse_missing_file
 from gatehouse.cli.output import moment, print_table, progress
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.errors import RotationPending
@@ -158,6 +159,7 @@ def rewrap(invocation: Invocation, *, as_json: bool) -> None:
     """
     loaded = load_settings(invocation, purpose=Purpose.REWRAP)
     logs.configure(dev=True, level="warning")
+    refuse_missing_file(loaded)
     outcome = asyncio.run(rewrap_in(loaded))
     if as_json:
         print_json(outcome)

@@ -8,7 +8,7 @@ import click
 
 from gatehouse.app.house import House
 from gatehouse.app.questions import member_search
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house
 from gatehouse.cli.output import moment, print_table
 from gatehouse.cli.questions import place_options, resource_of
@@ -25,7 +25,7 @@ HEADINGS: Final = ("user_id", "until", "how")
 @click.option("--rule", help="Who holds this rule?")
 @click.option("--role", help="Who has this role?")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.argument("application_id", type=click.IntRange(min=1))
+@click.argument("application_id", type=ApplicationId())
 def members(
     invocation: Invocation,
     *,

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gatehouse.app.house import pool_limits
+from gatehouse.app.house import database
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.settings import Loaded
-from gatehouse.storage.opening import Storage, connected
+from gatehouse.storage.opening import Storage
 from gatehouse.storage.sqlite import path_of
 
 
@@ -16,25 +16,20 @@ class NoInstallation(Misconfigured):
 
 
 @asynccontextmanager
-async def database(loaded: Loaded) -> AsyncIterator[Storage]:
-    """Reach the database; SQLite's file is made when it is missing."""
-    settings = loaded.settings.database
-    async with connected(
-        settings.url.reveal(), limits=pool_limits(loaded.settings), listen_url=settings.listen_url.reveal()
-    ) as storage:
-        yield storage
-
-
-@asynccontextmanager
 async def existing_database(loaded: Loaded) -> AsyncIterator[Storage]:
     """Reach a database that has a schema. Raises NoInstallation."""
-    path = sqlite_file(loaded)
-    if path is not None and not path.exists():
-        raise NoInstallation(f"there is no database at {path}; is --data right?")
+    refuse_missing_file(loaded)
     async with database(loaded) as storage:
         if not await storage.runner.revision():
             raise NoInstallation(f"the database {loaded.settings.database.url.shown} is empty")
         yield storage
+
+
+def refuse_missing_file(loaded: Loaded) -> None:
+    """SQLite would make it, and a command would answer from an installation that nobody meant."""
+    path = sqlite_file(loaded)
+    if path is not None and not path.exists():
+        raise NoInstallation(f"there is no database at {path}; is --data right?")
 
 
 def sqlite_file(loaded: Loaded) -> Path | None:

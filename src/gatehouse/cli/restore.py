@@ -12,14 +12,14 @@ from pathlib import Path
 import click
 
 from gatehouse import __version__, logs
-from gatehouse.app.house import INSTANCE_KEY, master_keys
+from gatehouse.app.house import INSTANCE_KEY, database, master_keys
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.cli.backup import MAC_LABEL
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.house import operator
-from gatehouse.cli.opening import database, sqlite_file
+from gatehouse.cli.opening import sqlite_file
 from gatehouse.cli.output import moment, progress
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured, Refused

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,7 @@ from gatehouse.cli.house import in_house
 from gatehouse.demo import connecting
 from gatehouse.demo.sample_app.application import application
 from gatehouse.demo.sample_app.settings import SampleSettings
+from gatehouse.web.server import bound
 
 LOOPBACK: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8090
@@ -36,9 +38,11 @@ def sample_app(invocation: Invocation, *, port: int) -> None:
     async def work(house: House) -> SampleSettings:
         return await connecting.sample_app(house, invocation.data, port=port)
 
-    settings = in_house(invocation, work)
-    click.echo(f"Open {settings.home} and sign in. Ctrl-C ends it.")
-    uvicorn.run(application(settings), host=LOOPBACK, port=port, log_level="warning")
+    with bound(LOOPBACK, port) as sockets:
+        settings = in_house(invocation, work)
+        click.echo(f"Open {settings.home} and sign in. Ctrl-C ends it.")
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(application(settings), log_level="warning")).run(sockets)
 
 
 @click.command("sample-game", context_settings={"ignore_unknown_options": True})

@@ -1,14 +1,12 @@
 """`gatehouse serve`: the service itself."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
 import click
-import uvicorn
 import uvloop
 
 from gatehouse import logs
@@ -24,7 +22,7 @@ from gatehouse.settings import Loaded, Purpose
 from gatehouse.storage.sqlite import path_of, serving_alone
 from gatehouse.web.health import operations_app
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
-from gatehouse.web.server import Stopping, make_server, serving
+from gatehouse.web.server import Stopping, bound, make_server, serving
 
 
 @click.command()
@@ -64,6 +62,7 @@ async def run(loaded: Loaded, *, worker: int | None, demo: bool) -> None:
     stopping = Stopping()
     async with AsyncExitStack() as stack:
         stack.enter_context(alone(settings.database.url.reveal()))
+        sockets = stack.enter_context(bound(settings.server.host, settings.server.port, shared=worker is not None))
         if demo and not worker:
             from gatehouse.cli import demo as showing
 
@@ -86,7 +85,7 @@ async def run(loaded: Loaded, *, worker: int | None, demo: bool) -> None:
             when_ready=lambda: tell_ready(settings.server.base_url, clock),
             leave_seconds=settings.server.leave_seconds,
         )
-        await server.serve(None if worker is None else [shared_socket(server.config)])
+        await server.serve(sockets)
         await attempt(partial(served.game.leave, house.storage.game_sessions))
 
 
@@ -105,16 +104,6 @@ def tell_ready(base_url: str, clock: Clock) -> None:
 
 def alone(url: str) -> AbstractContextManager[None]:
     return serving_alone(path_of(url)) if url.startswith("sqlite:") else nullcontext()
-
-
-def shared_socket(config: uvicorn.Config) -> socket.socket:
-    """A listening socket beside the other workers' on the same port."""
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    shared = socket.socket(family)
-    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    shared.bind((config.host, config.port))
-    return shared
 
 
 @asynccontextmanager

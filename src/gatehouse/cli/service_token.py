@@ -7,7 +7,7 @@ import click
 
 from gatehouse.app.callers import service_tokens
 from gatehouse.app.house import House
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.cli.output import moment, print_table
 from gatehouse.permissions.callers.service_jwts import DAYS_MOST, Issued
@@ -19,7 +19,7 @@ LISTED: Final = ("jti", "comment", "created", "ends", "revoked")
 @click.command("service-token")
 @common_options
 @json_option
-@click.argument("application_id", type=click.IntRange(min=1))
+@click.argument("application_id", type=ApplicationId())
 @click.option("--days", type=click.IntRange(1, DAYS_MOST), help="Lifetime.  [default: tokens.service_jwt_days]")
 @click.option("--comment", default="", help="What it is for, as the list will show it.")
 @click.option("--list", "as_list", is_flag=True, help="Issue none; list those of the application.")

@@ -10,7 +10,7 @@ import msgspec
 
 from gatehouse.app.house import House
 from gatehouse.app.questions import simulation
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.house import in_house, operator
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
@@ -26,7 +26,7 @@ PAGE: Final = 1_000
 @click.command()
 @common_options
 @json_option
-@click.argument("application_id", type=click.IntRange(min=1))
+@click.argument("application_id", type=ApplicationId())
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 def simulate(invocation: Invocation, *, application_id: int, file: Path, as_json: bool) -> None:
     """Say what the change in FILE would do to whom in an application; nothing is saved.

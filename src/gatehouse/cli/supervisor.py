@@ -15,7 +15,7 @@ import structlog
 
 from gatehouse.settings import Loaded
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 RESTART_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 40.0  # a worker ends within 35 by itself, once it has left

@@ -1,7 +1,7 @@
 """`gatehouse webhook`: who is told what happened."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import click
 from msgspec import UNSET
@@ -19,6 +19,7 @@ from gatehouse.webhooks.model import DAY, LOG_MOST, OLD_SECRET_LIVES, Delivery, 
 
 LISTED: Final = ("webhook", "url", "events", "enabled", "description")
 DELIVERED: Final = ("delivery", "event", "created", "state", "tries", "status", "ms", "next try", "trouble")
+TIMES: Final = ("stopped_at", "old_secret_ends_at", "created_at")
 TOPICS: Final = click.Choice([topic.value for topic in Topic])
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ def change(
     if as_json:
         print_json(changed)
     else:
-        print_facts(changed)
+        print_facts({name: moment(cast("int", value)) if name in TIMES else value for name, value in changed.items()})
 
 
 @webhook.command("rotate-secret")

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any, Final, cast
 
 from gatehouse.app.front import front
-from gatehouse.app.house import House, open_house, pool_limits
+from gatehouse.app.house import House, database, open_house
 from gatehouse.app.mailing import postman
 from gatehouse.demo.accounts import write_accounts
 from gatehouse.demo.cast import Secrets, new_secrets
@@ -18,7 +18,6 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.provision.document import read_document
 from gatehouse.settings import Loaded
-from gatehouse.storage.opening import connected
 from gatehouse.web.server import Stopping
 
 FACT: Final = "demo"  # of the installation
@@ -60,17 +59,15 @@ async def seed(loaded: Loaded, clock: Clock) -> Secrets | None:
 
 
 async def is_seeded(loaded: Loaded) -> bool:
-    database = loaded.settings.database
-    async with connected(
-        database.url.reveal(), limits=pool_limits(loaded.settings), listen_url=database.listen_url.reveal()
-    ) as storage:
+    url = loaded.settings.database.url
+    async with database(loaded) as storage:
         if not await storage.runner.revision():
             return False
         fact = await storage.installation.fact(FACT)
     if fact is None:
-        raise NotADemo(f"{NotADemo.public} ({database.url.shown})")
+        raise NotADemo(f"{NotADemo.public} ({url.shown})")
     if fact != DONE:
-        raise HalfADemo(f"{HalfADemo.public} ({loaded.data}, {database.url.shown})")
+        raise HalfADemo(f"{HalfADemo.public} ({loaded.data}, {url.shown})")
     return True
 
 

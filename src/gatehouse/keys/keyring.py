@@ -118,7 +118,7 @@ class Keyring:
             return opened(record, self._masters)
         except (Tampered, WrongMasterKey) as error:
             if identity(record) not in self._refused:
-                log.critical("signing key refused", kid=record.kid, reason=error.detail)
+                log.critical("signing key refused", key_id=record.kid, reason=error.detail)
             return None
 
 

@@ -201,7 +201,7 @@ class Rotation:
         try:
             sealed = self._masters.rewrap(key.sealed_private, purpose=key.sealed_for)
         except (Tampered, WrongMasterKey) as error:
-            log.error("signing key cannot be re-wrapped", kid=key.kid, reason=error.detail)  # noqa: TRY400
+            log.error("signing key cannot be re-wrapped", key_id=key.kid, reason=error.detail)  # noqa: TRY400
             return None
         return replace(key, sealed_private=sealed)
 

@@ -16,7 +16,7 @@ from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
 from gatehouse.mail.model import Claim, Letter, Mail, purpose_of
 from gatehouse.mail.store import OutboxStore, Sealing
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 BATCH: Final = 10  # mails delivered over one connection
 FIRST_DELAY: Final = 60  # seconds

@@ -8,7 +8,7 @@ import structlog
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import Client, Told
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 ENTRIES_MOST: Final = 1_000  # of one claim; a longer list is not told at all, for half of it would be a lie
 
@@ -46,7 +46,7 @@ class MappedClaims:
             claim: entries(held.get(source.application_id), source.told) for claim, source in client.claims.items()
         }
         for claim in (claim for claim, listed in told.items() if len(listed) > ENTRIES_MOST):
-            log.warning("mapped claim left out: too long", client=client.client_id, claim=claim)
+            log.warning("mapped claim left out: too long", client_id=client.client_id, claim=claim)
         return {claim: listed for claim, listed in told.items() if len(listed) <= ENTRIES_MOST}
 
 

@@ -24,7 +24,7 @@ from gatehouse.personal_data.store import PersonalDataStore
 from gatehouse.tokens.claims import OutboundServiceClaims
 from gatehouse.tokens.signing import Signer
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 BATCH: Final = 4  # calls at once
 JWT_LIFE: Final = 300  # seconds
@@ -118,7 +118,7 @@ class DataErrands:
             await self._store.put_off(call, trouble[:TROUBLE_LONGEST], next_try_at)
 
     async def _give_up(self, call: HeldCall, trouble: str) -> None:
-        log.warning("personal data: application given up", application=call.application_id, reason=trouble)
+        log.warning("personal data: application given up", application_id=call.application_id, reason=trouble)
         entry = self._entry(Event.DATA_GIVEN_UP, call)
         await self._store.give_up(call, trouble[:TROUBLE_LONGEST], entry, self._clock.now())
 

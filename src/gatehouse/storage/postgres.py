@@ -21,7 +21,7 @@ from gatehouse.storage.runner import Listener, Make, drive_async
 from gatehouse.storage.statements import Ask, Many, Notice, Row, Step, Verb
 
 T = TypeVar("T")
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 OLDEST_SERVER: Final = 15
 ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
@@ -74,8 +74,10 @@ class PostgresRunner:
                 server_settings={"application_name": "gatehouse"},
                 reset=leave_as_it_is,
             )
-        except (*UNREACHABLE, asyncpg.PostgresError) as error:
+        except UNREACHABLE as error:
             raise Unavailable(f"cannot reach PostgreSQL: {error}") from error
+        except asyncpg.PostgresError as error:
+            raise Unavailable(f"PostgreSQL refuses us: {error}") from error
         await refuse_old_server(pool)
         return cls(pool, limits, listen_url or url, histories)
 
@@ -157,7 +159,13 @@ class PostgresRunner:
         async with self._connection() as connection:
             if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
                 return ""
-            return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
+            try:
+                return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
+            except asyncpg.InsufficientPrivilegeError as error:
+                raise Misconfigured(
+                    f"this database role may not read the tables ({error}): "
+                    "run deploy/postgresql-grants.sql as the role that owns them"
+                ) from error
 
     async def time(self) -> int | None:
         async with self._connection() as connection:

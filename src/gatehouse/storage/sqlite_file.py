@@ -1,5 +1,7 @@
 """A connection to an SQLite file, set up as we need it, and statements run on it."""
 
+import os
+from contextlib import suppress
 from typing import Final
 
 import apsw
@@ -12,6 +14,7 @@ TRY_AGAIN_MILLISECONDS: Final = 50
 WAL_KEPT_BYTES: Final = 64 * 2**20
 CACHE_KIB: Final = 16 * 2**10  # at most: the upper floors of every index in a house of a million people
 SYNCHRONOUS_FULL: Final = 2
+PRIVATE: Final = 0o600
 UNUSABLE: Final = (
     *(apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError),
     *(apsw.CorruptError, apsw.NotADBError),  # nothing read from it is to be believed (faults I12)
@@ -20,6 +23,8 @@ UNUSABLE: Final = (
 
 def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    if not read_only:
+        make_private(path)
     try:
         connection = apsw.Connection(path, flags=flags, statementcachesize=500)
     except apsw.CantOpenError as error:
@@ -36,6 +41,15 @@ def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     # cost of running it. Our look-ups go by key; no plan should depend on a value.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
+
+
+def make_private(path: str) -> None:
+    """Make a missing file for its owner only, from the first byte on; those SQLite puts beside it take its mode.
+
+    O_EXCL, because to close a file that is there would drop the locks SQLite holds on it in this process.
+    """
+    with suppress(OSError):  # there already; or not to be made, which SQLite tells next
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE))
 
 
 def write_ahead(connection: apsw.Connection) -> None:

@@ -26,7 +26,7 @@ from gatehouse.storage.runner import drive
 from gatehouse.storage.sqlite_file import BUSY_MILLISECONDS, as_storage_error, connect, execute
 from gatehouse.storage.statements import Notice, Row, Step, Verb
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 GROUP_SIZE: Final = 256
 IDLE_LOOK_SECONDS: Final = 0.5  # how soon a write by the command line is noticed when nothing is written here
@@ -176,7 +176,7 @@ class Writer:
         return execute(self._connection, step)
 
     def _fail(self, group: list[Work], error: Exception) -> None:
-        log.error("storage.commit_failed", reason=str(error), verbs=len(group))
+        log.error("storage.commit_failed", reason=str(error), count=len(group))
         with suppress(apsw.Error):  # a disk that fails here too must not end the thread everybody waits for
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

@@ -5,20 +5,22 @@ keep its connection from draining. So the held requests hear of the end first (c
 """
 
 import asyncio
+import errno
 import logging
 import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Misconfigured
 from gatehouse.web.limits import ProtocolLimits
 from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.repeating import RepeatingProtocol
@@ -156,6 +158,38 @@ def notice_the_vanished(listener: int) -> None:
         for name, value in VANISHED.items():
             if hasattr(socket, name):  # not all of them everywhere
                 door.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+@contextmanager
+def bound(host: str, port: int, *, shared: bool = False) -> Generator[list[socket.socket], None, None]:
+    """Sockets on every address of the host, which do not listen yet: who comes is refused until we are ready.
+
+    Held before anything is told, so that nobody is sent to another program's port, with a setup link least of all.
+    `shared` leaves room for other workers on the same port. Raises Misconfigured.
+    """
+    with ExitStack() as stack:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            sockets = [
+                stack.enter_context(one_bound(family, address, shared=shared)) for family, *_, address in found
+            ]
+        except OSError as error:
+            place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            hint = "; --port takes another" if error.errno == errno.EADDRINUSE else ""
+            raise Misconfigured(f"cannot listen on {place}: {error.strerror}{hint}") from error
+        yield sockets
+
+
+@contextmanager
+def one_bound(family: int, address: Any, *, shared: bool) -> Generator[socket.socket, None, None]:  # noqa: ANN401 - a family's own
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # each family has its own socket
+        listener.bind(address)
+        yield listener
 
 
 def make_server(

@@ -103,7 +103,7 @@ async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve
     with capture_logs() as logs:
         keyring = await a_keyring(store, clock)
         await keyring.reload()
-    assert [(entry["log_level"], entry["kid"]) for entry in logs] == [("critical", bad.kid)]
+    assert [(entry["log_level"], entry["key_id"]) for entry in logs] == [("critical", bad.kid)]
     assert keyring.signing(TOKENS, ES256, NOW).record == good
     assert await keyring.verifying(bad.kid, NOW) is None
     with pytest.raises(NoSigningKey):

@@ -61,3 +61,8 @@ def test_records_are_shown_newest_first_and_as_many_as_asked_for(gatehouse: Comm
     assert len(gatehouse.json("audit", "show", "--limit", "1")) == 1
     printed = gatehouse("audit", "show", "--record", one["record_id"])
     assert "login=bob@studio.example" in printed
+
+
+def test_an_event_that_is_none_is_named_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:
+    told = gatehouse.refused("audit", "show", "--event", "role.savd", code=2)
+    assert "there is no event role.savd. Did you mean role.saved?" in told

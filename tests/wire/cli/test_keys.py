@@ -59,7 +59,9 @@ def test_a_master_key_file_is_for_its_owner_and_never_overwritten(tmp_path: Path
     assert key.strip() not in words.out
     assert "never overwritten" in gatehouse.refused("key", "init", "--file", path)
     assert path.read_text() == key
-    assert gatehouse.json("key", "list", environment={f"{MASTER}__FILE": str(path)})
+    named = {f"{MASTER}__FILE": str(path)}
+    gatehouse("migrate", environment=named)
+    assert gatehouse.json("key", "list", environment=named)
 
 
 @pytest.fixture

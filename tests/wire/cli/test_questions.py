@@ -38,6 +38,11 @@ def test_check_tells_by_its_exit_code(gatehouse: CommandLine, shop: str) -> None
     assert gatehouse.try_("check", shop, OWNER, "user.kick", *resource).code == 0
 
 
+def test_an_application_is_given_by_its_id(gatehouse: CommandLine) -> None:
+    told = gatehouse.refused("check", "Shop", VISITOR, "user.kick", code=2)
+    assert "'Shop' is not a valid application id." in told
+
+
 def test_explain_names_what_is_missing(gatehouse: CommandLine, shop: str) -> None:
     told = gatehouse("explain", shop, OWNER, "user.kick")
     assert told.startswith(f"Denied: {KICK} at the root.\n")

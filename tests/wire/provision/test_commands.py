@@ -87,6 +87,8 @@ def test_a_file_that_cannot_be_applied_is_refused_with_all_that_is_wrong(gatehou
         "problems": ["users[0].nic: no such field, did you mean nick?"],
     }
     assert "nowhere.yaml cannot be read: No such file or directory" in gatehouse.refused("apply", "nowhere.yaml")
+    file.write_text("users: [")
+    assert f"  {file}: line 1: " in gatehouse.refused("apply", file)
 
 
 def test_a_secret_made_for_a_client_is_told_once(gatehouse: CommandLine, file: Path) -> None:

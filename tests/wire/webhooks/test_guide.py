@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tools.rooms import ROOT
 
+from gatehouse.cli.output import moment
 from tests.support.command_line import Place
 from tests.support.outside import Outsider, Received, listening
 from tests.wire.webhooks.conftest import ALLOWED
@@ -49,6 +50,8 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Place) -> No
         assert [one["delivery_id"] for one in await typed("deliveries", name, "--state", "given_up")] == []
         changed = await typed("change", name, "--event", "permission", "--disable")
         assert (changed["events"], changed["enabled"], changed["url"]) == (["permission"], False, url)
+        told = await asyncio.to_thread(gatehouse, "webhook", "change", name, "--description", "CRM of sales")
+        assert f"created_at          {moment(made['created_at'])}" in told
         rotated = await typed("rotate-secret", name)
         await typed("test", name)
     first, _, last = receiver.received

@@ -14,6 +14,8 @@ from gatehouse.storage.runner import Runner
 
 HEAD: Final = "0001"  # revisions are numbered, so that "newer" can be told without Alembic
 
+NOT_ALLOWED: Final = "permission denied"  # PostgreSQL's words, and all that is left of its error after the child
+
 
 class SchemaTooNew(Misconfigured):
     """The database was written by a newer Gatehouse; this one would not understand it."""
@@ -56,7 +58,10 @@ async def run_in_child(url: str) -> None:
     )
     _, errors = await child.communicate(url.encode())
     if child.returncode:
-        raise MigrationFailed(reason(errors.decode(errors="replace")))
+        why = reason(errors.decode(errors="replace"))
+        if NOT_ALLOWED in why:
+            why = f"this database role may not: run `gatehouse migrate` as the one that owns the schema ({why})"
+        raise MigrationFailed(why)
 
 
 def reason(errors: str) -> str:

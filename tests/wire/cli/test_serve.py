@@ -1,0 +1,32 @@
+"""`gatehouse serve` and `sample-app` where they cannot start."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.command_line import CommandLine, Place
+from tests.support.processes import GATEHOUSE, LOOPBACK, WatchedProcess
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that another program listens on."""
+    with socket.create_server((LOOPBACK, 0)) as other:
+        yield other.getsockname()[1]
+
+
+def test_a_taken_port_is_named_and_nobody_is_sent_there(place: Place, gatehouse: CommandLine, taken: int) -> None:
+    refusal = f"Error: cannot listen on {LOOPBACK}:{taken}: Address already in use; --port takes another\n"
+    words = [*GATEHOUSE, "serve", "--dev", "--data", str(place.data), "--port", str(taken)]
+    with WatchedProcess(words, environment={**place.settings, "GATEHOUSE__LOG__LEVEL": "info"}) as serving:
+        assert serving.wait() == 1
+        assert (serving.stdout, serving.stderr) == ([], [refusal])
+    sample = gatehouse.try_("sample-app", "--port", str(taken))
+    assert (sample.code, sample.out, sample.err) == (1, "", refusal)
+    assert gatehouse.json("audit", "show", "--event", "setup.link_made") == []
+
+
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:
+    assert "No such command 'srve'. Did you mean serve?" in gatehouse.refused("srve", code=2)
+    assert "Did you mean" not in gatehouse.refused("frobnicate", code=2)

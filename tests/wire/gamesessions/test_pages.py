@@ -367,6 +367,35 @@ async def test_a_way_that_took_too_long_starts_again_at_the_games_link(service: 
     assert "go back to the game" in (await confirm(visitor, game)).text
 
 
+async def test_a_yes_after_the_sign_in_ended_elsewhere_does_nothing_and_leads_back_to_the_link(
+    service: Service, at_home: Visitor
+) -> None:
+    game = await register(service)
+    await asked(at_home, game)
+    at_home.client.cookies.delete("gh_session")
+    late = await decide(at_home)
+    assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={game.gsid}"])
+    assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
+    assert "go back to the game" in (await confirm(at_home, game)).text
+
+
+@pytest.mark.usefixtures("anna")
+async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
+    service: Service, visitor: Visitor
+) -> None:
+    first, second = await register(service), await register(service)
+    tabs = []
+    for game in (second, first):
+        await visitor.get(f"/?gsid={game.gsid}")
+        tabs.append(await visitor.follow())
+    await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
+    visitor.page = tabs[0]
+    late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
+    assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={second.gsid}"])
+    assert "Nothing was done, and nothing is lost." in late.text
+    await asked(visitor, second)
+
+
 async def test_no_ends_it_and_is_recorded(service: Service, at_home: Visitor) -> None:
     game = await register(service)
     polling = game.polling()

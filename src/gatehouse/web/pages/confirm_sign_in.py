@@ -17,7 +17,7 @@ from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.interaction.errors import InteractionGone, OccasionOver
 from gatehouse.interaction.model import Interaction, Step, proof_of, sign_in_of
 from gatehouse.kernel.clock import Clock
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, Browsers, FormExpired
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import ExpiredContext, PageContext
 from gatehouse.web.pages.desk import Guarded, page_endpoint
@@ -26,7 +26,7 @@ from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.sso_contexts import ConfirmGameContext, ConfirmSignInContext, GameEndContext
 from gatehouse.web.pages.vocabulary import GameEnd
-from gatehouse.web.pages.way import start_again
+from gatehouse.web.pages.way import stale_page, start_again
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.places import Places
 from gatehouse.web.responses import see_other
@@ -130,14 +130,16 @@ class ConfirmSignInPage:
     async def decide(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, ConfirmForm)
-        self._browsers.check_form(request, browser, form.csrf)
         try:
+            self._browsers.check_form(request, browser, form.csrf)
             interaction, signed_in = await self._standing(browser, form.interaction)
             origin = origin_of(request, signed_in.user.user_id)
             if form.decision is Decision.CONFIRM:
                 return see_other(await self._confirmed(interaction, form, origin))
             await self._interactions.drop(interaction)
             return see_other(await self._occasions[interaction.kind].refuse(interaction, origin))
+        except FormExpired:
+            return stale_page(self._pages, request, form.interaction, otherwise=Path.DEVICE)
         except InteractionGone as gone:
             return self._expired(request, form.interaction, gone)
 

@@ -79,8 +79,10 @@ class GamePages:
 
     async def open(self, request: Request, browser: Browser, gsid: str) -> Response:
         """`/?gsid=…`. Nothing else in the query counts: what the game asked for stands (checklist GS-20)."""
-        if is_prefetch(request) or request.method == "HEAD":
+        if is_prefetch(request):
             return Response(None, NOT_NOW, NO_STORE)
+        if request.method == "HEAD":
+            return Response(None, 200, NO_STORE)  # it answers nothing, so it begins nothing, as at authorize (AZ-30)
         try:
             return self._browsers.remember(see_other(await self._begin(request, browser, gsid)), browser)
         except InteractionGone:

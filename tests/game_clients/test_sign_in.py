@@ -38,6 +38,7 @@ def test_a_player_who_cancels_in_the_browser_is_not_signed_in(game: Game, studio
         player.decide(page, "cancel")
         told = told_by(playing)
     assert told["outcome"] == "refused"
+    assert told["state"].endswith("cancelled")
     assert studio.record(told["error"])
 
 

@@ -328,6 +328,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "link-dead": page.LinkDeadContext(start_again="/forgot"),
     "link-dead-invitation": page.LinkDeadContext(),
     "expired": page.ExpiredContext(start_again="/sign-in"),
+    "expired-stale": page.ExpiredContext(start_again="/sign-in", is_stale=True),
     "error": page.ErrorContext(
         code=404,
         title="Page not found",

@@ -1,10 +1,19 @@
 """What can go wrong with a game session."""
 
 from gatehouse.kernel.errors import Conflict, Refused, TooMany, Unavailable
+from gatehouse.tokens.errors import InvalidToken
 
 
 class Violation(Refused):
     """Any of them: all look alike, and only the record tells why (interface §4.3, checklist GS-04)."""
+
+    def __init__(self, record_id: str, detail: str) -> None:
+        super().__init__(detail)
+        self.record_id = record_id
+
+
+class ServiceJwtRefused(InvalidToken):
+    """A session was to be registered with a service JWT that is none; the record tells why."""
 
     def __init__(self, record_id: str, detail: str) -> None:
         super().__init__(detail)

@@ -18,7 +18,7 @@ from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.result import Results
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.interaction.confirming import Nearness, Question, nearness
-from gatehouse.interaction.errors import InteractionGone
+from gatehouse.interaction.errors import InteractionGone, OccasionOver
 from gatehouse.interaction.model import Destination, Interaction, Step, proof_of
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import same_secret
@@ -127,7 +127,7 @@ class GameOccasion:
     async def _waiting(self, gsid: str) -> GameSession:
         session = await self._store.find(gsid, self._clock.now())
         if session is None or session.state is not State.PENDING:
-            raise InteractionGone
+            raise OccasionOver
         return session
 
     async def _lets_in(self, user: User, session: GameSession) -> bool:
@@ -146,14 +146,16 @@ class GameOccasion:
 
     async def name(self, session: GameSession) -> str:
         """Of that application; empty when there is none."""
-        number = self.application(session)
-        return (await self._applications.terms(number)).name if number else ""
+        return await self.name_of(self.application(session))
+
+    async def name_of(self, application_id: int) -> str:
+        return (await self._applications.terms(application_id)).name if application_id else ""
 
     async def _fail(self, session: GameSession, origin: Origin, reason: str, *, user_id: str = "") -> None:
         refusal = self._records.ended(session.gsid, origin, reason)
         failed = await self._store.fail(session.gsid, self._clock.now(), refusal, self._records.kept, user_id=user_id)
         if not failed:
-            raise InteractionGone
+            raise OccasionOver
 
 
 def asked_to_pick(session: GameSession, origin: Origin) -> tuple[str, ...]:

@@ -216,7 +216,8 @@ class Polls:
         session = poll.session
         refusal = self._records.ended(session.gsid, poll.origin, reason)
         if await self._store.fail(session.gsid, self._clock.now(), refusal, self._records.kept):
-            return PollAnswer(status=ERROR, session=session, error=refusal.record_id)
+            failed = replace(session, state=State.FAILED)
+            return PollAnswer(status=ERROR, session=failed, error=refusal.record_id)
         return await self._not_taken(poll)
 
     async def _over(self, poll: Poll) -> PollAnswer:

@@ -10,7 +10,7 @@ from typing import Final
 from gatehouse.audit.model import Origin
 from gatehouse.gamesessions.attendance import Attendance, Ending, Seat, SessionFailed
 from gatehouse.gamesessions.model import GameSession, Stage, State
-from gatehouse.gamesessions.proof import Presented, fault
+from gatehouse.gamesessions.proof import Presented, socket_fault
 from gatehouse.gamesessions.pulse import Pulse
 from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.store import GameSessionStore
@@ -87,7 +87,7 @@ class Presence:
         session = await self._store.find(gsid, self._clock.now())
         if session is None:
             raise await self._records.violation(gsid, origin, "no such session")
-        wrong = fault(session, presented)
+        wrong = socket_fault(session, presented)
         if wrong and not session.public_key:
             raise await self._records.violation(gsid, origin, wrong)
         if session.state is State.FAILED:

@@ -42,12 +42,21 @@ def fault(session: GameSession, presented: Presented) -> str:
     if session.public_key:
         return signature_fault(session, presented)
     if presented.location is not None:
-        right = same_secret(sha256(presented.location).hex(), session.location.hex())
-        return "" if right else "wrong location"
+        return "" if has_location(session, presented) else "wrong location"
     address, proven = presented.address_for((session.app_id, session.gapp_id))
     if not (session.address_proven and proven):
         return "the address proves nothing"
     return "" if str(address) == session.address else "another address"
+
+
+def socket_fault(session: GameSession, presented: Presented) -> str:
+    """As `fault`, but the Location makes the owner of a socket also where a key is registered (R4, WebSocket)."""
+    return "" if has_location(session, presented) else fault(session, presented)
+
+
+def has_location(session: GameSession, presented: Presented) -> bool:
+    given = presented.location
+    return given is not None and same_secret(sha256(given).hex(), session.location.hex())
 
 
 def signature_fault(session: GameSession, presented: Presented) -> str:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gatehouse.accounts.login_data import LoginOptions
 from gatehouse.audit.model import Origin
 from gatehouse.gamesessions.crowd import Crowd
+from gatehouse.gamesessions.errors import ServiceJwtRefused
 from gatehouse.gamesessions.model import LIFETIME, GameSession
 from gatehouse.gamesessions.ports import Applications, ServiceJwts
 from gatehouse.gamesessions.records import GameRecords
@@ -18,6 +19,7 @@ from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
+from gatehouse.tokens.errors import InvalidToken
 
 LOCATION_BYTES: Final = 24  # 192 bit; R4 asks for 128
 GSID_BYTES: Final = 16
@@ -69,9 +71,9 @@ class Registration:
     async def register(self, wish: Wish, origin: Origin) -> Registered:
         """Raises Violation when one of the applications it names has no game login.
 
-        And InvalidToken for a service JWT that is none, TooManySessions when there are too many.
+        And ServiceJwtRefused for a service JWT that is none, TooManySessions when there are too many.
         """
-        options = await self._with_application(wish.options)
+        options = await self._with_application(wish.options, origin)
         terms = [await self._applications.terms(number) for number in options.applications]
         if not all(one.enabled for one in terms):
             raise await self._records.violation("", origin, "an application has game login switched off")
@@ -82,11 +84,15 @@ class Registration:
         await self._store.register(session)
         return Registered(session=session, location=location)
 
-    async def _with_application(self, options: LoginOptions) -> LoginOptions:
+    async def _with_application(self, options: LoginOptions, origin: Origin) -> LoginOptions:
         """A service JWT lives five minutes, a session twenty: whose it is counts, and is found out now."""
         if not options.service_jwt:
             return options
-        application = await self._service_jwts.service_application(options.service_jwt)
+        try:
+            application = await self._service_jwts.service_application(options.service_jwt)
+        except InvalidToken as error:
+            violation = await self._records.violation("", origin, f"service_jwt: {error}")
+            raise ServiceJwtRefused(violation.record_id, violation.detail) from error
         return replace(options, service_jwt="", service_application=application)
 
     def _session(self, wish: Wish, options: LoginOptions, location: str, *, with_code: bool) -> GameSession:

@@ -9,5 +9,9 @@ class InteractionGone(NotFound):
     public = "This page was open too long, or was opened elsewhere."
 
 
+class OccasionOver(InteractionGone):
+    """What it was for was answered elsewhere, or has ended: there is nothing to start again here."""
+
+
 class InteractionMoved(Conflict):
     public = "This sign-in has moved on in another window."

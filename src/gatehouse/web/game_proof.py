@@ -11,6 +11,8 @@ from starlette.requests import HTTPConnection, Request
 from gatehouse.gamesessions.proof import Presented, Vouched
 from gatehouse.kernel.addresses import Address, parse_address, source_of
 from gatehouse.kernel.errors import BadInput
+from gatehouse.keys.errors import BadPublicKey
+from gatehouse.keys.public_keys import parse_rsa_public_key
 from gatehouse.web.middleware.client_address import Caller, caller_of
 from gatehouse.web.parse import query_pairs, raw_body
 
@@ -72,9 +74,19 @@ def shown_in(connection: HTTPConnection, public_key: str = "") -> Mapping[str, s
     """Each thing in whichever of its forms it came; in several, they have to say the same."""
     found: dict[str, str] = {}
     for name, value in (*forms_in(connection), *((("public_key", public_key),) if public_key else ())):
-        if found.setdefault(name, value) != value:
+        if not is_same(name, found.setdefault(name, value), value):
             raise BadInput(f"two different values of {name}")
     return found
+
+
+def is_same(name: str, one: str, other: str) -> bool:
+    """A key has several spellings (R4): PEM with its line ends fits into no header."""
+    if one == other or name != "public_key":
+        return one == other
+    try:
+        return parse_rsa_public_key(one) == parse_rsa_public_key(other)
+    except BadPublicKey:
+        return False
 
 
 def forms_in(connection: HTTPConnection) -> Iterator[tuple[str, str]]:

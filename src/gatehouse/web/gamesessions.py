@@ -193,11 +193,11 @@ class GameSessionEndpoints:
         return json_answer(self._told(answer, with_state=ask.states == ON))
 
     def _told(self, answer: PollAnswer, *, with_state: bool) -> dict[str, object]:
+        state = {"state": answer.session.stage.value} if with_state else {}
         match answer.status:
             case "ERROR":
-                return {"status": ERROR, "error": answer.error}
+                return {"status": ERROR, "error": answer.error, **state}
             case "RETRY":
-                state = {"state": answer.session.stage.value} if with_state else {}
                 return {**self._envelope(RETRY, answer.session), "delay": answer.delay, **state}
             case "CANCELLED":
                 return self._envelope(CANCELLED, answer.session)

@@ -1,7 +1,7 @@
 """Forms and query strings: the same text rules as JSON, and every name at most once.
 
-A multipart body with nothing but the closing delimiter is an empty form: game engines send it for a form
-without fields (docs/interface.md R4). Files are refused; no endpoint takes one.
+A multipart body with nothing but the closing delimiter, or with nothing between two of them, is an empty form:
+game engines send it for a form without fields (docs/interface.md R4). Files are refused; no endpoint takes one.
 """
 
 import re
@@ -22,6 +22,7 @@ from gatehouse.web.parse_json import MAX_INTEGER, MAX_STRING, MIN_INTEGER, check
 MAX_FIELDS: Final = 1_000
 MAX_PART_HEADERS: Final = 8
 MAX_PART_HEADER: Final = 2_048  # bytes of one header line of a part
+AS_IT_IS: Final = (b"7bit", b"8bit", b"binary")  # transfer encodings that change nothing (RFC 2045 §6.2)
 # One spelling for each number: no sign, space, underscore, leading zero or foreign digit (checklist AP-02).
 INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
@@ -50,14 +51,21 @@ def _decoded(text: str) -> str:
 
 def multipart(body: bytes, boundary: str) -> Pairs:
     """The fields of a multipart/form-data body; no body at all is an empty form as well."""
-    if not body:
+    delimiter = b"--" + boundary.encode("latin-1")
+    # The second is what the HttpClient of .NET writes for no fields: a part that does not even have headers.
+    if not body or body.removesuffix(b"\r\n") == delimiter + b"\r\n\r\n" + delimiter + b"--":
         return ()
     reader = PartReader()
     try:
-        reader.read(body, boundary)
+        reader.read(without_preamble(body, delimiter), boundary)
     except FormParserError as error:
         raise BadInput("the multipart body is malformed") from error
     return _checked(reader.fields)
+
+
+def without_preamble(body: bytes, delimiter: bytes) -> bytes:
+    """Lines before the first delimiter are nobody's (RFC 2046 §5.1.1)."""
+    return body if body.startswith(delimiter) else body[max(body.find(b"\r\n" + delimiter), 0) :]
 
 
 def collect(pairs: Pairs, into: type[msgspec.Struct]) -> dict[str, FormValue]:
@@ -149,7 +157,7 @@ class PartReader:
         self._value.clear()
 
     def _part_ends(self) -> None:
-        if b"content-transfer-encoding" in self._headers:
+        if self._headers.get(b"content-transfer-encoding", b"binary").strip().lower() not in AS_IT_IS:
             raise BadInput("parts are taken as they are, without a transfer encoding")
         kind, options = parse_options_header(self._headers.get(b"content-disposition"))
         if kind != b"form-data" or b"name" not in options:

@@ -137,6 +137,13 @@ async def test_a_multipart_form_becomes_the_type_as_well() -> None:
     assert asked == SessionAsk(factor="grün", app_id=7, fixed_ips=["10.0.0.1"])
 
 
+@pytest.mark.parametrize("encoding", ["7bit", "8bit", "Binary"])
+async def test_a_part_may_say_that_it_is_not_encoded_and_lines_before_the_first_are_skipped(encoding: str) -> None:
+    body = parts((f"{named('factor')}\r\nContent-Transfer-Encoding: {encoding}", "a"))
+    asked = await read_form(a_request(b"for nobody\r\n" + body, content_type=MULTIPART), SessionAsk)
+    assert asked == SessionAsk(factor="a")
+
+
 @pytest.mark.parametrize(
     ("body", "content_type"),
     [
@@ -146,6 +153,9 @@ async def test_a_multipart_form_becomes_the_type_as_well() -> None:
         (b"--frontier--\r\n", MULTIPART),
         (b"--frontier--", MULTIPART),
         (b"\r\n--frontier--\r\n", MULTIPART),
+        (b"--frontier\r\n\r\n--frontier--\r\n", MULTIPART),
+        (b"--frontier\r\n\r\n--frontier--", MULTIPART),
+        (b"for nobody\r\n--frontier--\r\n", MULTIPART),
         (b"", FORM),
         (b"{}", "application/json"),
     ],
@@ -209,6 +219,8 @@ async def test_a_form_is_refused(body: bytes, words: str) -> None:
         (parts((named("factor"), "a")).replace(b"a\r", b"\xff\r"), "not UTF-8"),
         (parts((named("factor"), "a"))[:-6], "no closing delimiter"),
         (b"factor=a", "malformed"),
+        (b"factor=a--frontier--\r\n", "malformed"),
+        (b"--frontier\r\n\r\n--frontier\r\n\r\n--frontier--\r\n", "no name"),
         (parts((named("x" * 3_000), "a")), "malformed"),
         (parts(("\r\n".join(f"X-{n}: 1" for n in range(100)), "a")), "malformed"),
     ],

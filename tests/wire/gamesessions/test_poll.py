@@ -113,6 +113,17 @@ async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Se
     assert (await polling).json()["state"] == "signing_in"
 
 
+async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: Service, anna: User) -> None:
+    ended, refused = await register(service), await register(service, app_id=1_000_000)
+    await ended.close("Error")
+    await approve(refused, anna)
+    for game in (ended, refused):
+        told = (await game.poll(states="1")).json()
+        assert (told.keys(), told["status"]) == ({"status", "error", "state"}, "ERROR")
+        assert told["state"] == "cancelled"
+        assert (await game.poll()).json() == {"status": "ERROR", "error": told["error"]}
+
+
 async def test_a_stage_that_came_between_two_polls_is_told_at_once(service: Service) -> None:
     game = await register(service)
     await service.house.storage.game_sessions.move(game.gsid, service.clock.now(), signing_in=False)

@@ -151,10 +151,12 @@ async def test_two_locations_cannot_be_read(service: Service) -> None:
     assert await refused(socket_at(service, f"{game.gsid}?location={game.location}&location=x")) == 400
 
 
-async def test_with_a_key_the_signature_over_the_gsid_makes_the_owner(service: Service) -> None:
+@pytest.mark.parametrize("proof", ["the signature over the gsid", "the location"])
+async def test_with_a_key_the_signature_or_the_location_makes_the_owner(service: Service, proof: str) -> None:
     game = await register(service, public_key=public_key())
-    signature = signed(game.gsid.encode())
-    async with socket_at(service, game.gsid, address=ELSEWHERE, Request_Sign=signature) as socket:
+    query = f"?location={game.location}" if proof == "the location" else ""
+    headers = {} if query else {"Request_Sign": signed(game.gsid.encode())}
+    async with socket_at(service, game.gsid + query, address=ELSEWHERE, **headers) as socket:
         await service.game.occasion.open(game.gsid)
         assert await told(socket) == {"event": "opened"}
         polling = asyncio.create_task(poll_signed(game))
@@ -169,7 +171,8 @@ async def test_with_a_key_a_socket_without_proof_is_seen_and_neither_hears_nor_c
     polling = asyncio.create_task(poll_signed(game))
     await held(service)
     wrong = signed(b"another gsid")
-    async with socket_at(service, game.gsid, Request_Sign=wrong) as other, socket_of(game) as socket:
+    guessed = f"{game.gsid}?location={game.location}x"
+    async with socket_at(service, game.gsid, Request_Sign=wrong) as other, socket_at(service, guessed) as socket:
         await present(service, 2)
         await service.clock.advance(1)
         await until_seen(game, service.clock.now() - 1)

@@ -121,6 +121,16 @@ async def test_gs_04_all_violations_look_alike(service: Service, anna: User) -> 
     assert len(shapes) == 1
 
 
+async def test_a_key_may_be_sent_in_two_spellings_and_two_keys_may_not(service: Service) -> None:
+    pem = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    headers = {"Public-Key": PUBLIC}
+    answer = await service.client.post(GET_GSID, headers=headers, json={"public_key": pem.decode()})
+    assert answer.status_code == 200, answer.text
+    for other in (spki(OTHER.public_key()), "no key"):
+        answer = await service.client.post(GET_GSID, headers=headers, json={"public_key": other})
+        assert (answer.status_code, answer.json()["error"]) == (400, "two different values of public_key")
+
+
 @pytest.mark.parametrize("as_text", ["der", "pem", "pkcs1", "header"])
 async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
     service: Service, anna: User, as_text: str

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.interaction.errors import InteractionGone
 from gatehouse.interaction.model import Step, proof_of_session
-from gatehouse.web.browser import Browsers
+from gatehouse.web.browser import Browsers, FormExpired
 from gatehouse.web.pages.contexts import AlreadySignedInContext
 from gatehouse.web.pages.desk import Guarded, page_endpoint
 from gatehouse.web.pages.entrance import Entrance, page_of
@@ -62,7 +62,10 @@ class ChooseAccountPage:
     async def choose(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, ChooseForm)
-        self._browsers.check_form(request, browser, form.csrf)
+        try:
+            self._browsers.check_form(request, browser, form.csrf)
+        except FormExpired:
+            return self._way.stale(request, form.interaction)
         if form.decision is Choice.ANOTHER or browser.signed_in is None:
             return see_other(page_of(Step.LOGIN, form.interaction))
         try:

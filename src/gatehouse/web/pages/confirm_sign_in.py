@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 from starlette.requests import Request
@@ -13,22 +14,25 @@ from gatehouse.gamesessions.occasion import KIND as GAME
 from gatehouse.gamesessions.occasion import LINK, page
 from gatehouse.interaction.confirming import Confirmable, Nearness, Question
 from gatehouse.interaction.dispatcher import Interactions
-from gatehouse.interaction.errors import InteractionGone
+from gatehouse.interaction.errors import InteractionGone, OccasionOver
 from gatehouse.interaction.model import Interaction, Step, proof_of, sign_in_of
 from gatehouse.kernel.clock import Clock
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, Browsers, FormExpired
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import ExpiredContext, PageContext
 from gatehouse.web.pages.desk import Guarded, page_endpoint
 from gatehouse.web.pages.entrance import page_of
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.sso_contexts import ConfirmGameContext, ConfirmSignInContext
-from gatehouse.web.pages.way import start_again
+from gatehouse.web.pages.sso_contexts import ConfirmGameContext, ConfirmSignInContext, GameEndContext
+from gatehouse.web.pages.vocabulary import GameEnd
+from gatehouse.web.pages.way import stale_page, start_again
 from gatehouse.web.parse import read_form, read_query
 from gatehouse.web.places import Places
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Endpoint
+
+NOT_FOUND: Final = 404
 
 
 class Decision(StrEnum):
@@ -76,8 +80,8 @@ class ConfirmSignInPage:
             question = await self._occasions[interaction.kind].question(
                 interaction, origin_of(request, signed_in.user.user_id)
             )
-        except InteractionGone:
-            return self._expired(request, handle)
+        except InteractionGone as gone:
+            return self._expired(request, handle, gone)
         csrf, lang = self._browsers.csrf(browser), signed_in.user.lang
         if question.kind == GAME:
             place = self._place(question, self._pages.language_of(request, account_lang=lang))
@@ -126,16 +130,18 @@ class ConfirmSignInPage:
     async def decide(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, ConfirmForm)
-        self._browsers.check_form(request, browser, form.csrf)
         try:
+            self._browsers.check_form(request, browser, form.csrf)
             interaction, signed_in = await self._standing(browser, form.interaction)
             origin = origin_of(request, signed_in.user.user_id)
             if form.decision is Decision.CONFIRM:
                 return see_other(await self._confirmed(interaction, form, origin))
             await self._interactions.drop(interaction)
             return see_other(await self._occasions[interaction.kind].refuse(interaction, origin))
-        except InteractionGone:
-            return self._expired(request, form.interaction)
+        except FormExpired:
+            return stale_page(self._pages, request, form.interaction, otherwise=Path.DEVICE)
+        except InteractionGone as gone:
+            return self._expired(request, form.interaction, gone)
 
     async def _confirmed(self, interaction: Interaction, form: ConfirmForm, origin: Origin) -> str:
         """Nothing picked is no wrong pick: a phone may have changed its network since the page was shown."""
@@ -158,8 +164,10 @@ class ConfirmSignInPage:
             raise InteractionGone
         return interaction, signed_in
 
-    def _expired(self, request: Request, handle: str) -> Response:
+    def _expired(self, request: Request, handle: str, gone: InteractionGone) -> Response:
         """A game's link begins anew; whoever came from a device types its code again."""
+        if isinstance(gone, OccasionOver):
+            return self._pages.show(request, GameEndContext(end=GameEnd.OVER), status=NOT_FOUND)
         return self._pages.show(request, ExpiredContext(start_again=start_again(handle, otherwise=Path.DEVICE)))
 
     def endpoints(self) -> list[Endpoint]:

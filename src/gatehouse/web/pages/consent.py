@@ -15,7 +15,7 @@ from gatehouse.interaction.model import Interaction, Step, proof_of, sign_in_of
 from gatehouse.oauth.consent import Consents
 from gatehouse.oauth.occasion import KIND, AuthorizeOccasion, request_of
 from gatehouse.oauth.store import ClientStore
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, Browsers, FormExpired
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import ConsentContext
 from gatehouse.web.pages.desk import Guarded, page_endpoint
@@ -91,13 +91,15 @@ class ConsentPage:
     async def decide(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, ConsentForm)
-        self._browsers.check_form(request, browser, form.csrf)
         try:
+            self._browsers.check_form(request, browser, form.csrf)
             interaction, _ = await self._standing(browser, form.interaction)
             if form.decision is Decision.ALLOW:
                 return see_other(await self._allowed(request, interaction))
             await self._interactions.drop(interaction, self._denial(request, interaction))
             return see_other(self._occasion.denied(interaction))
+        except FormExpired:
+            return self._way.stale(request, form.interaction)
         except InteractionGone:
             return self._way.expired(request, form.interaction)
 

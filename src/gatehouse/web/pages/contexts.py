@@ -246,6 +246,7 @@ class ExpiredContext(PageContext):
     status = 400
 
     start_again: str  # a path of ours that keeps the request
+    is_stale: bool = False  # somebody signed in or out since, in another tab
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

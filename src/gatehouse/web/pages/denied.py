@@ -29,7 +29,12 @@ class DeniedReasons:
         self._refusals = refusals
 
     async def is_refused(self, user: User, application_id: int) -> bool:
-        return await self._refusals.refused(user.user_id, (application_id,)) is not None
+        return await self.refusing(user, (application_id,)) is not None
+
+    async def refusing(self, user: User, application_ids: Sequence[int]) -> int | None:
+        """The first of them that does not let him in; None when they all do by now."""
+        refused = await self._refusals.refused(user.user_id, application_ids)
+        return None if refused is None else refused.application_id
 
     async def why(self, signed_in: SignedIn | None, application_ids: Sequence[int]) -> WhyDenied | None:
         """None for everybody who does not administer, and when nothing keeps him out any more."""

@@ -79,8 +79,10 @@ class GamePages:
 
     async def open(self, request: Request, browser: Browser, gsid: str) -> Response:
         """`/?gsid=…`. Nothing else in the query counts: what the game asked for stands (checklist GS-20)."""
-        if is_prefetch(request) or request.method == "HEAD":
+        if is_prefetch(request):
             return Response(None, NOT_NOW, NO_STORE)
+        if request.method == "HEAD":
+            return Response(None, 200, NO_STORE)  # it answers nothing, so it begins nothing, as at authorize (AZ-30)
         try:
             return self._browsers.remember(see_other(await self._begin(request, browser, gsid)), browser)
         except InteractionGone:
@@ -124,11 +126,13 @@ class GamePages:
         user = browser.signed_in.user if browser.signed_in else None
         if session is None or session.state is not State.FAILED or user is None or session.user_id != user.user_id:
             return self._ended(request, GameEnd.OVER)
+        named = self._occasion.applications(session)
+        refusing = await self._reasons.refusing(user, named) or self._occasion.application(session)
         context = GameDeniedContext(
-            application=await self._occasion.name(session),
+            application=await self._occasion.name_of(refusing),
             login=user.login or "",
-            ask=await self._owners.owner(self._occasion.application(session)),
-            why=await self._reasons.why(browser.signed_in, self._occasion.applications(session)),
+            ask=await self._owners.owner(refusing),
+            why=await self._reasons.why(browser.signed_in, named),
         )
         return self._pages.show(request, context, account_lang=user.lang)
 

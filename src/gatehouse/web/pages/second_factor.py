@@ -20,7 +20,7 @@ from gatehouse.interaction.model import Interaction, Step, first_step_holds
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.web.agents import device_of
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, Browsers, FormExpired
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import SecondFactorContext
@@ -104,10 +104,12 @@ class SecondFactorPages:
     async def submit(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, FactorForm)
-        self._browsers.check_form(request, browser, form.csrf)
         try:
+            self._browsers.check_form(request, browser, form.csrf)
             stage = await self._stage(browser, form.interaction)
             return await self._try(request, stage, form)
+        except FormExpired:
+            return self._way.stale(request, form.interaction)
         except InteractionGone:
             return self._way.expired(request, form.interaction)
 
@@ -115,9 +117,11 @@ class SecondFactorPages:
         """Another method was asked for; choosing e-mail sends a code."""
         browser = await self._browsers.read(request)
         form = await read_form(request, MethodForm)
-        self._browsers.check_form(request, browser, form.csrf)
         try:
+            self._browsers.check_form(request, browser, form.csrf)
             stage = await self._stage(browser, form.interaction)
+        except FormExpired:
+            return self._way.stale(request, form.interaction)
         except InteractionGone:
             return self._way.expired(request, form.interaction)
         address = f"{page_of(Step.FACTOR, stage.handle)}&method={form.method}"

@@ -17,7 +17,7 @@ from gatehouse.accounts.store import AccountStore
 from gatehouse.interaction.errors import InteractionGone
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.web.browser import Browser, Browsers
+from gatehouse.web.browser import Browser, Browsers, FormExpired
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
@@ -95,9 +95,11 @@ class SignInPages:
     async def submit(self, request: Request) -> Response:
         browser = await self._browsers.read(request)
         form = await read_form(request, SignInForm)
-        self._browsers.check_form(request, browser, form.csrf)
         try:
+            self._browsers.check_form(request, browser, form.csrf)
             return await self._try_password(request, browser, form)
+        except FormExpired:
+            return self._way.stale(request, form.interaction)
         except InteractionGone:
             return self._way.expired(request, form.interaction)
 
@@ -125,9 +127,11 @@ class SignInPages:
         """Passwordless: the passkey says whose it is and was unlocked by that person, two factors in one."""
         browser = await self._browsers.read(request)
         form = await read_form(request, PasskeyForm)
-        self._browsers.check_form(request, browser, form.csrf)
         try:
+            self._browsers.check_form(request, browser, form.csrf)
             return await self._try_passkey(request, browser, form)
+        except FormExpired:
+            return self._way.stale(request, form.interaction)
         except InteractionGone:
             return self._way.expired(request, form.interaction)
 

@@ -19,6 +19,7 @@ from gatehouse.web.pages.rendering import Pages
 
 CARRIED_LONGEST: Final = 6_000  # characters; with the rest of the address it stays under what we read of one (S-19)
 QUERY_LONGEST: Final = 8_192
+STALE: Final = 403  # what every other form is refused with that is not this session's
 NOWHERE: Final = Destination()
 
 
@@ -61,6 +62,15 @@ class Way:
     def expired(self, request: Request, handle: str) -> Response:
         """No dead end: the link begins the same request anew."""
         return self._pages.show(request, ExpiredContext(start_again=start_again(handle)))
+
+    def stale(self, request: Request, handle: str) -> Response:
+        return stale_page(self._pages, request, handle)
+
+
+def stale_page(pages: Pages, request: Request, handle: str, *, otherwise: str = Path.SIGN_IN) -> Response:
+    """The form is from before a sign-in or sign-out, and does nothing; its request begins anew by the link."""
+    again = start_again(handle, otherwise=otherwise)
+    return pages.show(request, ExpiredContext(start_again=again, is_stale=True), status=STALE)
 
 
 def carried(query: bytes) -> str:

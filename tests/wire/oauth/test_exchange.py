@@ -45,7 +45,6 @@ async def test_exchange_gives_an_id_token_for_the_service_itself(service: Servic
         "iss": service.base_url,
         "aud": [service.base_url],
         "sub": anna.user_id,
-        "nickname": anna.nick,
         "iat": now,
         "exp": now + 3_600,
         "kid": header_of(given["id_token"])["kid"],

@@ -186,6 +186,7 @@ async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
     for tokens in (told(await shelf.refresh(first["refresh_token"], scope="openid email")), await shelf.tokens(code)):
         assert {"email", "trust"}.isdisjoint(tokens["scope"].split())
         assert "email" not in claims_of(tokens["id_token"])
+        assert claims_of(tokens["refresh_token"])["scopes"] == "openid offline_access profile"
     assert told(await shelf.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
     fields = {"token": first["access_token"]}
     known = told(await service.client.post("/proxy/oauth/introspect", data=fields, headers=shelf.headers))

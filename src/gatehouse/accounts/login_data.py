@@ -52,7 +52,7 @@ class Named:
 
     @property
     def told(self) -> int | None:
-        """The one whose permissions stand in the JWT: the first of them."""
+        """The first of them: its permissions stand in the JWT, the token and the with_email secret are its own."""
         return self.applications[0] if self.applications else None
 
 
@@ -107,7 +107,7 @@ class LoginDesk:
         country = user.country or self._countries.country(origin.address)  # R1
         data = {
             **self._account(user, auth, options, origin, country),
-            **await self._emails(user, options),
+            **await self._emails(user, options, named),
             "token": token,
             "token_exp": TOKEN_SECONDS,
             **({} if stoken is None else {"stoken": stoken}),
@@ -116,7 +116,7 @@ class LoginDesk:
         entry = self._recorder.record(
             Event.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
         )
-        return PreparedLogin(data=data, kept=self._kept(user, options, token, stoken, origin), entry=entry)
+        return PreparedLogin(data=data, kept=self._kept(user, named, token, stoken, origin), entry=entry)
 
     async def _named(self, options: LoginOptions) -> Named:
         """Raises InvalidToken for a service JWT that is none: every credential given must be valid (R6)."""
@@ -125,12 +125,12 @@ class LoginDesk:
             options = msgspec.structs.replace(options, service_application=application)
         return Named(options.applications)
 
-    def _kept(self, user: User, options: LoginOptions, token: str, stoken: str | None, origin: Origin) -> KeptLogin:
+    def _kept(self, user: User, named: Named, token: str, stoken: str | None, origin: Origin) -> KeptLogin:
         now = self._clock.now()
         return KeptLogin(
             user_id=user.user_id,
             rev=user.rev,
-            application_id=options.app_id,
+            application_id=named.told or 0,
             token=sha256(token),
             token_ends_at=now + TOKEN_SECONDS,
             stoken=None if stoken is None else sha256(stoken),
@@ -162,11 +162,11 @@ class LoginDesk:
             }
         return data
 
-    async def _emails(self, user: User, options: LoginOptions) -> Mapping[str, object]:
+    async def _emails(self, user: User, options: LoginOptions, named: Named) -> Mapping[str, object]:
         """The login e-mail for an application that knows its secret; a wrong one silently leaves it out (R1)."""
-        if not options.with_email or user.login is None:
+        if not options.with_email or user.login is None or named.told is None:
             return {}
-        shared = await self._rules.shares_email(options.app_id, options.with_email)
+        shared = await self._rules.shares_email(named.told, options.with_email)
         return {"login": user.login} if shared else {}
 
     async def _jwt(self, user: User, auth: Auth, options: LoginOptions, named: Named) -> Mapping[str, object]:

@@ -76,7 +76,7 @@ class AuthorizationRequest:
     login_hint: str = ""
     ui_locales: str = ""
     id_token_hint: str = ""  # as it came
-    subject: str = ""  # whom a good id_token_hint names
+    subject: str = ""  # whom a good id_token_hint or `claims` names
     hint_is_unknown: bool = False  # an id_token_hint that cannot be verified: whose sign-in it is about is open
 
     def wants(self, prompt: str) -> bool:
@@ -174,6 +174,7 @@ def read_request(asked: Parameters, client: Client) -> AuthorizationRequest:
         check(asked, client)
     scopes = asked["scope"].split(" ")
     prompts = asked["prompt"].split()
+    claims = claims_asked(asked["claims"])
     return AuthorizationRequest(
         client_id=client.client_id,
         redirect_uri=asked["redirect_uri"],
@@ -181,7 +182,8 @@ def read_request(asked: Parameters, client: Client) -> AuthorizationRequest:
         state=asked["state"],
         nonce=asked["nonce"] or None,
         code_challenge=asked["code_challenge"],
-        wanted_claims=wanted_claims(asked["claims"]),
+        wanted_claims=wanted_claims(claims),
+        subject=wanted_subject(claims),
         prompts=tuple(prompt for prompt in PROMPTS if prompt in prompts),
         max_age=int(asked["max_age"]) if asked["max_age"] else None,
         login_hint=asked["login_hint"][:HINT_LONGEST],
@@ -191,19 +193,33 @@ def read_request(asked: Parameters, client: Client) -> AuthorizationRequest:
 
 
 class ClaimsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """OpenID Connect Core §5.5; what is asked about each claim (essential, value) changes nothing here."""
+    """OpenID Connect Core §5.5; what is asked about a claim changes nothing here, save for the value of sub."""
 
     id_token: Mapping[str, object] | None = None
     userinfo: Mapping[str, object] | None = None
 
 
-def wanted_claims(text: str) -> tuple[str, ...]:
-    """The claims asked for that we know; whether the scopes allow them is asked when they are told."""
+def claims_asked(text: str) -> ClaimsRequest:
     if not text:
-        return ()
+        return ClaimsRequest()
     try:
-        asked = msgspec.json.decode(text, type=ClaimsRequest)
+        return msgspec.json.decode(text, type=ClaimsRequest)
     except (msgspec.DecodeError, RecursionError) as error:
         raise AskedWrongly("claims must be a JSON object of id_token and userinfo") from error
+
+
+def wanted_subject(asked: ClaimsRequest) -> str:
+    """Whom alone the id_token may be about (OpenID Connect Core §3.1.2.2); "" for whoever signs in."""
+    about = (asked.id_token or {}).get("sub")
+    if not isinstance(about, Mapping) or "value" not in about:
+        return ""
+    value = about["value"]
+    if not isinstance(value, str) or not value:
+        raise AskedWrongly("the value of claims.id_token.sub must be a user id")
+    return value
+
+
+def wanted_claims(asked: ClaimsRequest) -> tuple[str, ...]:
+    """The claims asked for that we know; whether the scopes allow them is asked when they are told."""
     named = {*(asked.id_token or {}), *(asked.userinfo or {})}
     return tuple(claim for claim in CLAIMS_HONOURED if claim in named)

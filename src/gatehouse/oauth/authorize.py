@@ -79,8 +79,10 @@ class Authorize:
         request = read_request(asked, client)
         if not request.id_token_hint:
             return request
-        subject = await self._hinted(request.id_token_hint, client)
-        return replace(request, subject=subject, hint_is_unknown=not subject)
+        hinted = await self._hinted(request.id_token_hint, client)
+        if hinted and request.subject not in ("", hinted):
+            raise LoginRequired("id_token_hint and claims name two people")
+        return replace(request, subject=hinted or request.subject, hint_is_unknown=not hinted)
 
     async def way(self, request: AuthorizationRequest, client: Client, signed_in: SignedIn | None) -> Way:
         """What is left to ask of the person, if the client lets us ask (prompt=none does not)."""
@@ -116,7 +118,7 @@ class Authorize:
     async def refuse_outsiders(self, request: AuthorizationRequest, client: Client, user: User) -> None:
         """Another person than the client asked for, or one whom the client's application does not let in."""
         if request.subject and request.subject != user.user_id:
-            raise LoginRequired("id_token_hint names another person")
+            raise LoginRequired("id_token_hint or claims name another person")
         application = () if client.application_id is None else (client.application_id,)
         if not await self._rules.may_log_in(user, application):
             raise NotLetIn

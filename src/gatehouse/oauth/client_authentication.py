@@ -90,10 +90,10 @@ class ClientAuthentication:
         if owner is not None and name in ("", owner.client_id):
             return owner
         try:
-            return await self._store.client(checked_id(name))
+            return await self._store.serving_client(checked_id(name))
         except ClientNotFound:
             await self._count_guess("", shown)
-            raise InvalidClient("no such client") from None
+            raise InvalidClient("no such client, or one of a removed application") from None
 
     def _name_in(self, shown: Credentials) -> str:
         """The one name the request gives its client; empty for a native one, whose proof needs none."""

@@ -51,9 +51,8 @@ class JwtForIdToken:
         refuse_other_places(claims, address)
         now = self._clock.now()
         ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
-        told = ExchangeIdClaims(
-            iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,), nickname=user.nick
-        )
+        # Without email and nickname: those go with scopes, and none is asked for here (interface §2.1).
+        told = ExchangeIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
         return ExchangedIdToken(id_token=await self._signer.sign(told), expires_in=ends_at - now)
 
     async def _owner(self, claims: UserClaims) -> User:

@@ -38,7 +38,7 @@ class RefreshTokens:
             sub=grant.user_id,
             aud=(self._issuer, client_id),
             azp=client_id,
-            scopes=" ".join(grant.scopes),
+            scopes=" ".join(holder.scopes),
             jti=f"{grant.grant_id}{SEPARATOR}{generation}",
         )
         return await self._signer.sign(claims)

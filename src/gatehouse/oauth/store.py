@@ -40,6 +40,9 @@ class ClientStore(Protocol):
     async def client(self, client_id: str) -> Client:
         """Return the client with its live secrets. Raises ClientNotFound, for removed ones too."""
 
+    async def serving_client(self, client_id: str) -> Client:
+        """The same, and ClientNotFound too when its application, or the project of that, is removed (R5)."""
+
     async def clients(self) -> Sequence[Client]:
         """All clients that are not removed, by id."""
 

@@ -12,7 +12,7 @@ from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
 from gatehouse.storage.grant_at_once import begin_at_once
-from gatehouse.storage.oauth import KnownClients, client_of
+from gatehouse.storage.oauth import LIVE, SERVES, KnownClients, client_of
 from gatehouse.storage.rows import Part, columns_of
 from gatehouse.storage.runner import Runner, Stored, act, brief_act
 from gatehouse.storage.statements import Ask, Row, Statement, Verb
@@ -26,7 +26,7 @@ _LASTS = and_(grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
 _SAME_PERSON = exists().where(
     users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev, users.c.blocked.is_(False)
 )
-_SAME_CLIENT = exists().where(clients.c.client_id == grants.c.client_id, clients.c.removed.is_(False))
+_SAME_CLIENT = exists().where(clients.c.client_id == grants.c.client_id, LIVE, SERVES)
 _ALIVE = and_(_LASTS, _SAME_PERSON, _SAME_CLIENT)
 
 INSERT = Statement(insert(grants))
@@ -71,7 +71,8 @@ BY_ID = Statement(
         _LASTS,
         users.c.rev == grants.c.rev,
         users.c.blocked.is_(False),
-        clients.c.removed.is_(False),
+        LIVE,
+        SERVES,
     )
 )
 # The conditions are part of the write: of two takers the second one finds no row left to change.

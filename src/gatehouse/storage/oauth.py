@@ -5,13 +5,14 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
 from gatehouse.oauth.model import ClaimSource, Client, ClientSecret, Profile, SecretKind, TokenSettings
 from gatehouse.storage.audit import record
+from gatehouse.storage.live_applications import is_of_live
 from gatehouse.storage.runner import Runner, Stored, act, look, survey
 from gatehouse.storage.statements import Document, Row, Statement, Verb
 from gatehouse.storage.tables.oauth import client_secrets, clients
@@ -29,7 +30,11 @@ UPDATE_CLIENT = Statement(
     .returning(clients.c.client_id)
 )
 LIVE = clients.c.removed.is_(False)
-VERSION = Statement(select(clients.c.version).where(clients.c.client_id == bindparam("client_id"), LIVE))
+# A client of a removed application is there to be managed, and refused wherever it comes itself (R5, PR-11).
+SERVES = or_(clients.c.application_id.is_(None), is_of_live(clients.c.application_id))
+_VERSION = select(clients.c.version).where(clients.c.client_id == bindparam("client_id"), LIVE)
+VERSION = Statement(_VERSION)
+SERVING_VERSION = Statement(_VERSION.where(SERVES))
 CLIENT = Statement(select(clients).where(clients.c.client_id == bindparam("client_id")))
 # Holds the row until the commit, and tells whoever read the client before that its secrets are others now.
 TOUCH_CLIENT = Statement(
@@ -178,9 +183,9 @@ class KnownClients:
         # After a failover that lost a change, one version may stand for two states.
         runner.listen("clients", lambda _: self._known.clear())
 
-    def client(self, client_id: str) -> Verb[Client]:
+    def client(self, client_id: str, version: Statement = VERSION) -> Verb[Client]:
         """Raises ClientNotFound, for removed ones too."""
-        rows = yield VERSION(client_id=client_id)
+        rows = yield version(client_id=client_id)
         if not rows:
             raise ClientNotFound
         return (yield from self.at(client_id, rows[0].version))
@@ -203,6 +208,11 @@ class OAuthStorage(Stored):
 
     async def client(self, client_id: str) -> Client:
         return await self.runner.recall((KnownClients, client_id), lambda: self._known.client(client_id))
+
+    async def serving_client(self, client_id: str) -> Client:
+        return await self.runner.recall(
+            (SERVING_VERSION, client_id), lambda: self._known.client(client_id, SERVING_VERSION)
+        )
 
     create = act(create)
     change = act(change)

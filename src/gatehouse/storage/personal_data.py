@@ -21,21 +21,18 @@ from gatehouse.personal_data.model import (
     addresses_for,
 )
 from gatehouse.storage.audit import record
+from gatehouse.storage.live_applications import LIVE_APPLICATION, WITH_PROJECT
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import Notice, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import applications
 from gatehouse.storage.tables.personal_data import gdpr_calls, gdpr_leases, gdpr_requests
-from gatehouse.storage.tables.projects import projects
 
 CHANNEL: Final = "gdpr"
 SPARE: Final = 32  # addresses looked at beyond those wanted: others may be quicker at some
 
-_IS_LIVE = and_(applications.c.removed.is_(False), or_(projects.c.removed.is_(None), projects.c.removed.is_(False)))
 _LIVE = (
-    select(applications.c.application_id, applications.c.settings)
-    .outerjoin(projects, projects.c.project_id == applications.c.project_id)
-    .where(_IS_LIVE)
+    select(applications.c.application_id, applications.c.settings).select_from(WITH_PROJECT).where(LIVE_APPLICATION)
 )
 _REQUEST = gdpr_requests.c.request_id == gdpr_calls.c.request_id
 _WAITING = gdpr_calls.c.state == CallState.WAITING.value

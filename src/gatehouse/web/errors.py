@@ -251,9 +251,9 @@ def oauth_text(text: str) -> str:
 
 
 def _challenge(problem: Problem, scope: Scope) -> str:
-    """A client that tried Basic is answered in that scheme (RFC 6749 §5.2), all others with Bearer."""
+    """A client that tried Basic is answered in that scheme (RFC 6749 §5.2), all others with Bearer (RFC 6750 §3)."""
     given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-    if given[:6].lower() == b"basic ":
+    if problem.code == "invalid_client" and given[:6].lower() == b"basic ":
         return f'Basic realm="{REALM}"'
     return f'Bearer realm="{REALM}", error="{problem.code}"'
 

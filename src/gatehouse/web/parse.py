@@ -22,7 +22,8 @@ CONTENT_TYPES_REMEMBERED: Final = 64  # clients send one of a few over and over
 MAX_COMPLAINT: Final = 256  # characters of an answer that may name what the caller sent
 
 WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-MEDIA_TYPE: Final = re.compile(rf"({WORD}/{WORD})((?:[ \t]*;[ \t]*{WORD}=(?:{WORD}|\"[^\"\\]*\"))*+)[ \t]*")
+# A parameter may be empty: `application/json;` (RFC 9110 §5.6.6).
+MEDIA_TYPE: Final = re.compile(rf"({WORD}/{WORD})((?:[ \t]*;[ \t]*(?:{WORD}=(?:{WORD}|\"[^\"\\]*\"))?)*+)[ \t]*")
 PARAMETER: Final = re.compile(rf"({WORD})=(?:({WORD})|\"([^\"\\]*)\")")
 
 Wanted = TypeVar("Wanted", bound=msgspec.Struct)

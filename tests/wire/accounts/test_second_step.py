@@ -34,6 +34,17 @@ async def assert_has_to_start_again(service: Service, visitor: Visitor, secret: 
     assert (await visitor.get("/account")).status_code == 303
 
 
+async def test_a_code_is_good_as_its_app_shows_it(service: Service, visitor: Visitor, secret: str) -> None:
+    def spaced() -> str:
+        code = code_of(secret, service)
+        return f" {code[:3]} {code[3:]}\t"
+
+    assert (await visitor.post("/sign-in/factor", otp=spaced())).status_code == 303
+    await service.clock.advance(60)
+    ask = {"login": LOGIN, "password": PASSWORD, "otp": spaced()}
+    assert (await service.client.post("/proxy/api/login", json=ask)).json()["status"] == "OK"
+
+
 async def test_a_first_step_with_the_old_password_ends_with_it(
     service: Service, resident: Resident, visitor: Visitor, secret: str
 ) -> None:

@@ -6,7 +6,7 @@ from gatehouse.accounts.model import Strength, User
 from gatehouse.audit.model import Origin
 from gatehouse.kernel.digests import sha256
 from tests.support.service import Service
-from tests.support.visitor import PASSWORD, Visitor
+from tests.support.visitor import PASSWORD, Visitor, hidden_fields
 
 
 async def short_token(service: Service) -> str:
@@ -41,6 +41,18 @@ async def test_it_dies_with_a_revocation(service: Service, visitor: Visitor, ann
     await service.house.administration.block(anna.user_id, Origin(actor="test"))
     await service.house.administration.unblock(anna.user_id, Origin(actor="test"))
     assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
+
+
+@pytest.mark.usefixtures("anna")
+async def test_an_address_that_somebody_only_says_proves_nothing(service: Service, visitor: Visitor) -> None:
+    stoken = await short_token(service)
+    said = {"X-Forwarded-For": "203.0.113.9"}  # by a peer that is no trusted proxy
+    assert (await visitor.client.get(f"/?stoken={stoken}", headers=said)).status_code == 403
+    await visitor.get(f"/?stoken={stoken}")
+    form = hidden_fields(visitor.page.text if visitor.page else "")
+    assert (await visitor.client.post("/sign-in/stoken", data=form, headers=said)).status_code == 403
+    assert "gh_session" not in visitor.cookies
+    assert (await visitor.post("/sign-in/stoken")).status_code == 303
 
 
 @pytest.mark.usefixtures("anna")

@@ -380,6 +380,33 @@ async def test_az_25_whoever_signs_in_instead_of_the_hinted_person_is_refused(
     assert await grants_made(service) == 0
 
 
+async def test_claims_may_name_who_is_expected_as_a_hint_does(
+    service: Service, at_home: Visitor, anna: User, web: Relying
+) -> None:
+    def asking_for(value: object, **more: str) -> str:
+        return web.authorize_path(claims=json.dumps({"id_token": {"sub": {"value": value}}}), **more)
+
+    for more in ({}, {"prompt": "none"}):
+        assert "code" in back_with(await at_home.get(asking_for(anna.user_id, **more)))
+        assert error_in(await at_home.get(asking_for("1000000009", **more))) == "login_required"
+    hint = await id_token(service, anna, "web")
+    assert error_in(await at_home.get(asking_for("1000000009", id_token_hint=hint))) == "login_required"
+    for wrong in (7, "", None, ["x"]):
+        assert error_in(await at_home.get(asking_for(wrong))) == "invalid_request", wrong
+    for nobody in ({"sub": None}, {"sub": {"essential": True}}, {}):
+        claims = json.dumps({"id_token": nobody})
+        assert "code" in back_with(await at_home.get(web.authorize_path(claims=claims)))
+
+
+@pytest.mark.usefixtures("anna")
+async def test_whoever_signs_in_instead_of_the_person_that_claims_name_is_refused(
+    service: Service, visitor: Visitor, web: Relying
+) -> None:
+    claims = json.dumps({"id_token": {"sub": {"value": "1000000009"}}})
+    assert answer_in(await web.walk(visitor, LOGIN, claims=claims))["error"] == "login_required"
+    assert await grants_made(service) == 0
+
+
 async def test_prompt_select_account_offers_to_go_on_or_to_be_someone_else(
     service: Service, at_home: Visitor, anna: User, web: Relying
 ) -> None:

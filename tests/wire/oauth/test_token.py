@@ -248,6 +248,15 @@ async def test_tk_21_a_body_is_what_its_content_type_says(service: Service, web:
     assert told(await service.client.post(TOKEN, content=document.encode(), headers=headers))
 
 
+@pytest.mark.parametrize("kind", ["application/json;", "application/json ; ; charset=utf-8"])
+async def test_a_content_type_may_have_empty_parameters(
+    service: Service, web: Relying, anna: User, kind: str
+) -> None:
+    fields = web.fields(grant_type="authorization_code", code=await web.granted(anna))  # RFC 9110 §5.6.6
+    headers = {**web.headers, "Content-Type": kind}
+    assert told(await service.client.post(TOKEN, content=json.dumps(fields).encode(), headers=headers))
+
+
 async def test_tk_22_a_parameter_given_twice_is_refused(service: Service, web: Relying, anna: User) -> None:
     code = await web.granted(anna)
     fields = web.fields(grant_type="authorization_code", code=code)

@@ -68,6 +68,15 @@ async def test_ui_02_no_other_kind_of_token_is_taken(service: Service, web: Rely
         assert refused(await web.userinfo(other)) == BAD
 
 
+@pytest.mark.parametrize("path", ["userinfo", "exchange", "exchangeToken"])
+async def test_where_only_bearer_counts_basic_is_answered_with_bearer(
+    service: Service, shelf: Relying, path: str
+) -> None:
+    answer = await service.client.post(f"/proxy/oauth/{path}", headers=shelf.headers)
+    assert refused(answer) == (401, "invalid_token")
+    assert answer.headers["www-authenticate"] == 'Bearer realm="gatehouse", error="invalid_token"'
+
+
 async def test_ui_03_the_query_and_two_places_at_once_are_refused(service: Service, web: Relying, anna: User) -> None:
     token = await access_token(web, anna)
     headers = {"Authorization": f"Bearer {token}"}

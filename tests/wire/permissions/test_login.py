@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.model.project import ProjectSettings
 from gatehouse.permissions.model.scope import ROOT
 from tests.support.builders import a_record, a_user
+from tests.support.oauth import an_oidc_client
 from tests.support.permission_builders import a_role, a_user_record, becoming, create_application, edited_project
 from tests.support.service import Service
 from tests.support.studio import PROJECT, Studio
@@ -87,6 +89,22 @@ async def test_the_jwt_tells_what_its_owner_holds_in_the_first_application_named
     assert "app_perm" not in claims_of((await log_in(service))["jwt"])
     by_game = claims_of((await log_in(service, gapp_id=game.application_id))["jwt"])
     assert by_game["app_perm"] == game.application_id
+
+
+@pytest.mark.usefixtures("anna")
+async def test_email_and_token_are_for_the_first_application_named(studio: Studio) -> None:
+    service, shop = studio.service, studio.shop.application_id
+    await service.house.storage.permissions.add_email_secret(shop, sha256("shared"), service.clock.now(), a_record())
+    own = await an_oidc_client(service, "own", application_id=shop)
+    for named in ({"app_id": shop}, {"gapp_id": shop}, {"service_jwt": await studio.service_jwt()}):
+        told = await log_in(service, with_email="shared", **named)
+        assert told["login"] == LOGIN, named
+        known = await service.client.post(
+            "/proxy/oauth/introspect", data={"token": told["token"]}, headers=own.headers
+        )
+        assert known.json()["active"], named
+    beside = await log_in(service, with_email="shared", app_id=studio.other.application_id, gapp_id=shop)
+    assert "login" not in beside
 
 
 @pytest.mark.usefixtures("anna")

@@ -53,6 +53,7 @@ class SecondFactors:
         Without a method its shape decides. A right password or a new session does not forgive wrong codes:
         only a right code does.
         """
+        otp = "".join(otp.split())  # apps show a code in two halves, and people type what they see
         subject = [Subject(("factor", user.user_id), LIMIT)]
         # One at a time for each account: many at once would all pass the check before the first has failed.
         async with self._turns.setdefault(user.user_id, asyncio.Lock()):

@@ -40,7 +40,11 @@ class RefreshToken:
         if shown is None:
             return None
         holder = await self._store.by_id(shown.grant_id, self._clock.now())
-        return None if holder is None else Found(holder=holder, generation=shown.generation)
+        if holder is None:
+            return None
+        if holder.client.profile is Profile.NATIVE and not ask.redirect_uri:
+            raise InvalidRequest("no redirect_uri")  # before the proof, which cannot be right without it
+        return Found(holder=holder, generation=shown.generation)
 
     async def failed(self, ask: TokenRequest) -> None:
         """Nothing is spent: whoever has no proof cannot use the token however often he tries."""
@@ -51,7 +55,7 @@ class RefreshToken:
         if OFFLINE_ACCESS not in found.holder.scopes:
             raise InvalidGrant("offline access was taken from the client")
         grant = found.holder.grant
-        refuse_other_redirect(ask, client, grant)
+        refuse_other_redirect(ask, grant)
         scopes = narrowed(ask.scope, grant)
         turned = await self._store.turn(
             grant.grant_id,
@@ -76,13 +80,9 @@ class RefreshToken:
         return self._grace if own is None else own
 
 
-def refuse_other_redirect(ask: TokenRequest, client: Client, grant: Grant) -> None:
+def refuse_other_redirect(ask: TokenRequest, grant: Grant) -> None:
     """Native clients repeat the grant's; others may, and then it has to be the same (R3, checklist TK-16)."""
-    if not ask.redirect_uri:
-        if client.profile is Profile.NATIVE:
-            raise InvalidRequest("no redirect_uri")
-        return
-    if not same_secret(ask.redirect_uri, grant.redirect_uri):
+    if ask.redirect_uri and not same_secret(ask.redirect_uri, grant.redirect_uri):
         raise InvalidGrant("not the redirect_uri of this grant")
 
 

@@ -13,7 +13,6 @@ from sqlalchemy import (
     cast,
     delete,
     func,
-    or_,
     select,
     update,
 )
@@ -26,26 +25,18 @@ from gatehouse.permissions.model.application_key import CUSTOM_MOST, Application
 from gatehouse.permissions.model.service_token import ServiceToken
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import EPOCH
+from gatehouse.storage.live_applications import LIVE_APPLICATION, WITH_PROJECT, is_of_live
 from gatehouse.storage.permissions.application_rows import key_columns
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.applications import access_keys, application_keys, applications, service_tokens
 from gatehouse.storage.tables.installation import installation
-from gatehouse.storage.tables.projects import projects
 
 MILLISECONDS: Final = 1_000  # of a second: the epoch is counted in them
 
-_LIVE = (applications.c.removed.is_(False), or_(projects.c.removed.is_(None), projects.c.removed.is_(False)))
-
 
 def _live(table: Table, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
-    """Rows of an application that is not removed, in a project that is not removed or in none."""
-    return (
-        select(table)
-        .join(applications, applications.c.application_id == table.c.application_id)
-        .outerjoin(projects, projects.c.project_id == applications.c.project_id)
-        .where(*conditions, *_LIVE)
-    )
+    return select(table).where(*conditions, is_of_live(table.c.application_id))
 
 
 HOLD_APPLICATION = Statement(
@@ -55,8 +46,8 @@ HOLD_APPLICATION = Statement(
 )
 IS_LIVE = Statement(
     select(applications.c.application_id)
-    .outerjoin(projects, projects.c.project_id == applications.c.project_id)
-    .where(applications.c.application_id == bindparam("of"), *_LIVE)
+    .select_from(WITH_PROJECT)
+    .where(applications.c.application_id == bindparam("of"), LIVE_APPLICATION)
 )
 ACCESS_KEYS = Statement(
     select(access_keys)

@@ -4,6 +4,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.errors import ShortTokenDead
 from gatehouse.accounts.model import Auth, Strength
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.short_tokens import ShortTokens
@@ -31,7 +32,7 @@ class ShortTokenPage:
         self._pages = pages
 
     async def show(self, request: Request, browser: Browser, stoken: str) -> Response:
-        user = await self._tokens.owner(stoken, origin_of(request, "stoken").address)
+        user = await self._tokens.owner(stoken, proven_address(request))
         context = ShortTokenContext(
             csrf=self._browsers.csrf(browser), stoken=stoken, nick=user.nick, login=user.login or ""
         )
@@ -42,7 +43,7 @@ class ShortTokenPage:
         browser = await self._browsers.read(request)
         form = await read_form(request, ShortTokenForm)
         self._browsers.check_form(request, browser, form.csrf)
-        user = await self._tokens.spend(form.stoken, origin_of(request, "stoken").address)
+        user = await self._tokens.spend(form.stoken, proven_address(request))
         opened = await self._sessions.open(
             user,
             Auth.LOGIN,
@@ -65,3 +66,11 @@ class ShortTokenPage:
             summary="Continue with a short-lived token",
             hidden=True,
         )
+
+
+def proven_address(request: Request) -> str:
+    """Where the request comes from; raises ShortTokenDead where somebody only says so (R4)."""
+    origin = origin_of(request, "stoken")
+    if not origin.proven:
+        raise ShortTokenDead("an address that proves nothing")
+    return origin.address

@@ -160,8 +160,8 @@ class UserSchemas:
             project = await live_project(self._projects, actor.rights, name)
             require(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project.project.project_id))
             refuse_unrelated(model, project.project.project_id)
-            await refuse_unknown_resources(project, scopes, self._applications)
             moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}
+            await refuse_unknown_resources(project, before.scopes, moved, self._applications)
             if resolved.keys() & moved.keys():
                 raise Malformed(f"data.private_data.{PROJECT_ACCESS}: {name} names a project that is there already")
             resolved |= moved

@@ -220,6 +220,37 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
     assert await audited(studio, Event.APPLICATION_TAGGED)
 
 
+async def test_tags_without_an_id_are_those_of_the_service_that_vouches(studio: Studio) -> None:
+    who, shop = await publisher(studio), studio.shop.application_id
+    vouched = bearing(who.jwt, Service_Jwt=await studio.service_jwt())
+    said = await studio.ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
+    assert (said["data"]["application_id"], said["data"]["tags"]) == (shop, ["a"])
+    await studio.refused(400, "application/tags", {"data": {"tags": ["a"]}}, who.headers)
+
+
+async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is(studio: Studio) -> None:
+    boss, shop = await administrator(studio), studio.shop.application_id
+    application = await get(studio, boss, shop)
+    project = (await studio.ok("project", {"action": "get", "data": {"id": PROJECT}}, boss.headers))["data"]
+    group = await studio.ok("group", saving(project_id=PROJECT, title="Testers"), boss.headers)
+    for path, record, named in (
+        ("application/tags", {**application, "name": "Other"}, {"application_id": shop}),
+        ("project/tags", {**project, "title": "Other"}, {}),
+        (
+            "group/tags",
+            {**group["data"], "title": "Other", "users": [boss.user_id]},
+            {"group_id": group["data"]["id"]},
+        ),
+    ):
+        sent = {**record, "tags": ["a"], "created": "now", "updated_at": 1}
+        assert (await studio.ok(path, {**named, "data": sent}, boss.headers))["data"]["tags"] == ["a"]
+        said = await studio.refused(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
+        assert "colour" in said
+    listed = await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
+    assert [(one["title"], one["users"]) for one in listed["data"]["groups"]] == [("Testers", [])]
+    assert (await get(studio, boss, shop))["name"] == "Shop"
+
+
 async def test_settings_and_service_meta_are_told_only_when_asked_for(studio: Studio) -> None:
     shop = studio.shop.application_id
     short = (await studio.ok("application", reading(shop), studio.owner.headers))["data"]
@@ -388,13 +419,13 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
     assert (await client.get(f"/api/permissions/application/publicKeys/{shop}")).status_code == 404
     await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearing(key))
     await studio.refused(401, "meta/data", own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=jwt))
-    await studio.refused(409, "application", saving(application_id=shop, removed=False), studio.owner.headers)
-    schema = {"action": "save", "application_id": shop, "data": {}}
-    await studio.refused(409, "meta/schema", schema, studio.owner.headers)
-    role = {"action": "save", "application_id": shop, "data": {"name": "moderator"}}
-    await studio.refused(409, "roles", role, studio.owner.headers)
-    record = {"action": "save", "application_id": shop, "data": {"user_id": studio.visitor.user_id, "roles": []}}
-    await studio.refused(409, "meta/data", record, studio.owner.headers)
+    for path, body in (
+        ("application", saving(application_id=shop, removed=False)),
+        ("meta/schema", {"application_id": shop, **saving()}),
+        ("roles", {"application_id": shop, **saving(name="moderator")}),
+        ("meta/data", {"application_id": shop, **saving(user_id=studio.visitor.user_id, roles=[])}),
+    ):
+        assert await studio.refused(409, path, body, studio.owner.headers) == "The application is removed."
     await studio.refused(
         404, "accessKey", {"action": "save", "application_id": shop, "data": {}}, studio.owner.headers
     )
@@ -404,6 +435,30 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
     assert (await get(studio, studio.owner, shop))["removed"] is True
     assert await studio.ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
     assert len(await audited(studio, Event.APPLICATION_REMOVED)) == 1
+
+
+@pytest.mark.parametrize("gone", ["removed", "moved out"])
+async def test_what_is_held_on_an_application_goes_when_it_leaves_its_project(studio: Studio, gone: str) -> None:
+    number, rule = (
+        studio.shop.application_id,
+        f"{PROJECT}/applications/{studio.shop.application_id}/app.can_manage_users",
+    )
+    who = await someone(studio, {application_scope(PROJECT, number): holding("app_users_manager")})
+    listing = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
+    resource = {"kind": "applications", "id": str(number)}
+    check = {"project_id": PROJECT, "resource": resource, "rule": "app.can_manage_users"}
+    checking = {"application_id": 1, "data": {"checks": [check]}}
+    theirs = {"action": "get", "application_id": number, "data": {"user_id": studio.visitor.user_id}}
+    assert rule in (await studio.ok("meta/data", listing, who.headers))["data"]
+    assert (await studio.ok("check", checking, who.headers))["data"] == [True]
+    await studio.ok("meta/data", theirs, who.headers)
+    boss = await administrator(studio)
+    body = removing(number) if gone == "removed" else saving(application_id=number, project_id=None)
+    await studio.ok("application", body, boss.headers)
+    assert rule not in (await studio.ok("meta/data", listing, who.headers))["data"]
+    assert (await studio.ok("check", checking, who.headers))["data"] == [False]
+    await studio.refused(403, "meta/data", theirs, who.headers)
+    await studio.refused(403, "application", reading(number), who.headers)
 
 
 async def test_a_name_is_free_again_when_its_application_is_removed_the_id_never(studio: Studio) -> None:
@@ -448,6 +503,24 @@ async def test_an_absent_field_keeps_null_clears_and_what_may_not_be_changed_is_
     assert ("description" in now, now["settings"], now["project_id"]) == (False, {}, PROJECT)
 
 
+async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studio) -> None:
+    shop, owner, sent = studio.shop.application_id, studio.owner, {"updated_at": 1}
+    group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers", **sent}}
+    made = (await studio.ok("group", group, owner.headers))["data"]["id"]
+    for path, body in (
+        ("application", saving(application_id=shop, **sent)),
+        ("project", saving(id=PROJECT, **sent)),
+        ("project/membership", saving(id=PROJECT, **sent)),
+        ("group", {"group_id": made, **saving(**sent)}),
+        ("group/access", {"group_id": made, "data": sent}),
+        ("roles", {"application_id": shop, **saving(name="moderator", **sent)}),
+        ("meta/schema", {"application_id": shop, **saving(**sent)}),
+        ("meta/data", {"application_id": shop, **saving(roles=[], **sent)}),
+    ):
+        saved = (await studio.ok(path, body, owner.headers))["data"]
+        assert saved.get("updated_at") != 1, path
+
+
 async def test_an_unknown_field_is_refused_by_name(studio: Studio) -> None:
     shop = studio.shop.application_id
     said = await studio.refused(400, "application", saving(application_id=shop, colour="red"), studio.owner.headers)
@@ -464,6 +537,15 @@ async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: 
     await studio.refused(409, "application", saving(application_id=shop, description="b", version=1), owner.headers)
     assert (await save(studio, owner, application_id=shop, description="c"))["version"] == 3
     assert (await get(studio, owner, shop))["description"] == "c"
+
+
+async def test_what_is_made_has_no_stored_version_to_be_saved_from(studio: Studio) -> None:
+    for path, body in (
+        ("application", saving(name="New", project_id=PROJECT, version=5)),
+        ("group", saving(project_id=PROJECT, title="New", version=5)),
+        ("roles", {"application_id": studio.shop.application_id, **saving(name="new", version=5)}),
+    ):
+        await studio.refused(409, path, body, studio.owner.headers)
 
 
 async def test_ap_13_of_two_parallel_saves_both_are_kept_or_one_conflicts(studio: Studio) -> None:
@@ -542,7 +624,14 @@ async def test_an_application_of_no_project_moves_in_with_can_save(studio: Studi
     other = studio.other.application_id
     mover = await someone(studio, {IN_PROJECT: rules(MANAGES)}, secret_data=secret("canSave"), application_id=other)
     assert (await save(studio, mover, application_id=other, project_id=PROJECT))["project_id"] == PROJECT
-    assert "project_id" not in await save(studio, mover, application_id=other, project_id=None)
+
+
+async def test_an_application_leaves_for_no_project_with_can_create_app_as_well(studio: Studio) -> None:
+    shop, manager = studio.shop.application_id, await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    await studio.refused(403, "application", saving(name="Outside"), manager.headers)
+    await studio.refused(403, "application", saving(application_id=shop, project_id=None), manager.headers)
+    both = await someone(studio, {IN_PROJECT: rules(MANAGES), ROOT: rules("can_create_app")})
+    assert "project_id" not in await save(studio, both, application_id=shop, project_id=None)
 
 
 async def test_the_stored_project_decides_not_the_one_that_is_sent(studio: Studio) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from gatehouse.audit.events import Event
 from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope
+from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope, service_scope
 from gatehouse.permissions.model.user_record import Assignment
 from tests.support.builders import a_record
 from tests.support.permission_builders import (
@@ -96,6 +96,27 @@ async def test_what_is_told_can_be_saved_back_as_it_is(studio: Studio) -> None:
     users = (await get(studio, studio.owner))["users"]
     assert users[who.user_id] == {"private_data": {"project": {"can_view_project": {"value": True}}}}
     assert (await save(studio, studio.owner, users=users))["users"] == users
+
+
+async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_nothing_new_on_it(studio: Studio) -> None:
+    shop, gone = str(studio.shop.application_id), studio.other.application_id
+    scopes = {
+        application_scope(PROJECT, gone): holding("app_developer"),
+        service_scope(PROJECT, gone): holding("service_administrator"),
+    }
+    who = await someone(studio, scopes)
+    told = (await get(studio, studio.owner))["users"][who.user_id]
+    assert told.keys() == {"applications", "services"}
+    more = {**told, "applications": {**told["applications"], shop: {"roles": ["app_developer"]}}}
+    assert (await save(studio, studio.owner, users={who.user_id: more}))["users"][who.user_id] == more
+    record = {
+        "user_id": who.user_id,
+        "private_data": {"projectAccess": {PROJECT: {**more, "roles": ["group_manager"]}}},
+    }
+    await studio.ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
+    other_role = {**told, "applications": {str(gone): {"roles": ["app_users_manager"]}}}
+    for users in ({who.user_id: other_role}, {studio.visitor.user_id: told}):
+        await studio.refused(400, "project/membership", saving(users=users), studio.owner.headers)
 
 
 async def test_pr_13_saving_needs_can_manage_project(studio: Studio) -> None:

@@ -17,7 +17,8 @@ from gatehouse.audit.model import Details, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
-from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.commands.applications import refuse_removed
+from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.differences import differences, tallied
@@ -70,6 +71,7 @@ class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     version: int | UnsetType = UNSET
     users_count: object = UNSET  # told, never written
     application_id: object = UNSET
+    updated_at: object = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ class AppSchemas:
         def change(state: ApplicationModel) -> Edited[ApplicationModel]:
             refuse_other_project(state, seen)
             before = state.roles.get(name.lower())
-            refuse_old_version(draft.version, before.version if before else 0)
+            refuse_old_version(draft.version, before.version if before else NOT_YET)
             after = merged(state, before, draft)
             self._refuse_role(actor, state, before, after)
             new = replace(state, roles={**state.roles, after.key: after})
@@ -226,8 +228,7 @@ def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> Non
         seen.application.removed,
     ):
         raise VersionConflict
-    if state.application.removed:
-        raise VersionConflict("the application is removed")
+    refuse_removed(state.application)
 
 
 def section_of(given: Mapping[str, object], section: Section, kept: Tree) -> Tree:

@@ -18,7 +18,7 @@ from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
 from gatehouse.permissions.keys.published import new_service_key
@@ -62,6 +62,7 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     version: int | UnsetType = UNSET
     removed: object = UNSET  # this and what follows is accepted and ignored
     created: object = UNSET
+    updated_at: object = UNSET
     tags: object = UNSET
 
 
@@ -133,6 +134,7 @@ class Applications:
             Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE,
             home,
         )
+        refuse_old_version(draft.version, NOT_YET)
         if draft.name is UNSET:
             raise Malformed("data.name: a new application needs a name")
         draft = msgspec.structs.replace(draft, project_id=project_id)
@@ -230,7 +232,9 @@ class Applications:
             return
         if seen.is_central:
             raise CentralStays
-        if project_id is not None:
+        if project_id is None:  # as if it were made there: interface §5.5
+            require(actor.rights, Operation.APPLICATION_CREATE)
+        else:
             require(actor.rights, Operation.APPLICATION_MOVE_IN, About(project_id=project_id))
         if seen.project_id is not None:
             require(actor.rights, Operation.APPLICATION_MOVE_OUT, About(project_id=seen.project_id))

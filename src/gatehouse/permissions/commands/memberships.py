@@ -48,6 +48,7 @@ class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     allow: list[object] | UnsetType | None = UNSET
     disallow: list[object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
+    updated_at: object = UNSET  # accepted and ignored (R6)
 
 
 class Memberships:
@@ -80,9 +81,7 @@ class Memberships:
             raise Malformed("data.user_id: people are saved by `users`")
         project_id = seen.project.project_id
         wanted = {} if draft.users is UNSET else self._users(draft.users, project_id)
-        await refuse_unknown_resources(
-            seen, [scope for scopes in wanted.values() for scope in scopes], self._applications
-        )
+        await self._refuse_unknown_resources(seen, wanted)
         granter = Granter(rights=actor.rights, model=central, now=self._clock.now())
         record = self._recorder.record(
             Event.MEMBERSHIP_SAVED,
@@ -111,6 +110,14 @@ class Memberships:
         except UserNotFound:  # 404 is for those who may read anyone's record (R6)
             raise Malformed("data.users: one of them is no user") from None
         return document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
+
+    async def _refuse_unknown_resources(
+        self, seen: ProjectModel, wanted: Mapping[str, Mapping[Scope, Holdings]]
+    ) -> None:
+        members = await self._records.records_in_project(CENTRAL_ID, seen.project.project_id) if wanted else ()
+        before = {one.user_id: one.scopes for one in members}
+        for user_id, scopes in wanted.items():
+            await refuse_unknown_resources(seen, before.get(user_id, {}), scopes, self._applications)
 
     def _users(self, given: Mapping[str, object], project_id: str) -> Mapping[str, Mapping[Scope, Holdings]]:
         if len(given) > USERS_AT_ONCE:

@@ -1,20 +1,24 @@
 """Whether a project has what someone is to be given rights on."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.scope import ResourceKind, Scope
+from gatehouse.permissions.model.user_record import Holdings
 from gatehouse.permissions.store import ApplicationStore
 
 
 async def refuse_unknown_resources(
-    model: ProjectModel, scopes: Iterable[Scope], applications: ApplicationStore
+    model: ProjectModel,
+    before: Mapping[Scope, Holdings],
+    wanted: Mapping[Scope, Holdings],
+    applications: ApplicationStore,
 ) -> None:
-    """Raise Malformed for a scope on something that is not this project's."""
-    for scope in scopes:
-        if not await has(model, scope, applications):
+    """Raise Malformed for something new on what is not this project's; what is held already is saved back (R6)."""
+    for scope, held in wanted.items():
+        if before.get(scope) != held and not await has(model, scope, applications):
             raise Malformed(f"project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}")
 
 

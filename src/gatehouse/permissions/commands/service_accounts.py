@@ -181,8 +181,8 @@ class ServiceAccounts:
         """What it is to hold: nothing that its maker could not give to a person."""
         scopes = read_scopes(draft, account.project_id, expired=self._makers_end(actor, project))
         refuse_owner(scopes)
-        await refuse_unknown_resources(project, scopes, self._applications)
         blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
+        await refuse_unknown_resources(project, blank.scopes, scopes, self._applications)
         record = replace(blank, scopes=scopes)
         Granter(rights=actor.rights, model=central, now=self._clock.now()).refuse_change(blank, record)
         return record

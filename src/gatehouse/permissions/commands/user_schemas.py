@@ -55,6 +55,7 @@ class RecordDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     secret_data: dict[str, object] | UnsetType | None = UNSET
     login: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
+    updated_at: object = UNSET  # accepted and ignored (R6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +161,8 @@ class UserSchemas:
             project = await live_project(self._projects, actor.rights, name)
             require(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project.project.project_id))
             refuse_unrelated(model, project.project.project_id)
-            await refuse_unknown_resources(project, scopes, self._applications)
             moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}
+            await refuse_unknown_resources(project, before.scopes, moved, self._applications)
             if resolved.keys() & moved.keys():
                 raise Malformed(f"data.private_data.{PROJECT_ACCESS}: {name} names a project that is there already")
             resolved |= moved

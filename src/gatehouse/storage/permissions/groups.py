@@ -9,20 +9,19 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import Record
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, GroupsFull, NameTaken
-from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.group import PROJECT_TAG, Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.permissions.store import Change, Edited
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.projects import hold_project, write_project
-from gatehouse.storage.permissions.records import touch_record
+from gatehouse.storage.permissions.records import take_from_all
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import group
 from gatehouse.storage.runner import Stored, act, look
-from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.statements import AnyOf, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.projects import group_members, groups
-from gatehouse.storage.tables.user_records import role_assignments, scope_records
 
 _THIS = groups.c.group_id == bindparam("of")
 HOLD_GROUP = Statement(select(groups.c.group_id).where(_THIS).with_for_update())
@@ -51,23 +50,25 @@ HOLD_USERS = Statement(
     .order_by(users.c.user_id)
     .with_for_update(read=True, key_share=True)
 )
-DROP_HELD = tuple(
-    Statement(
-        delete(table)
-        .where(
-            table.c.project_id == bindparam("project"),
-            table.c.resource_kind == ResourceKind.GROUP.value,
-            table.c.resource_id == bindparam("of"),
-        )
-        .returning(table.c.application_id, table.c.user_id)
-    )
-    for table in (role_assignments, scope_records)
-)
 
 
 def edit_group(group_id: str, change: Change[Group]) -> Verb[Group]:
     before = yield from hold_group(group_id)
     return (yield from write_group(before, change(before)))
+
+
+def edit_unlisted(group_id: str, change: Change[Group]) -> Verb[Group]:
+    """A group in allow or disallow keeps the tag it needs there: they are not for who manages groups to decide."""
+    before = yield from hold_group(group_id)
+    edited = change(before)
+    if PROJECT_TAG in before.tags and PROJECT_TAG not in edited.state.tags:
+        refuse_listed((yield from hold_project(before.project_id)).project, group_id)
+    return (yield from write_group(before, edited))
+
+
+def refuse_listed(project: Project, group_id: str) -> None:
+    if group_id in (*project.allow, *project.disallow):
+        raise GroupListed(f"group {group_id} of {project.project_id}")
 
 
 def edit_access(group_id: str, change: Callable[[Group, Sequence[Group]], Edited[Group]]) -> Verb[Group]:
@@ -151,9 +152,7 @@ def _columns(one: Group) -> dict[str, object]:
 def delete_unlisted(group_id: str, records: Sequence[Record]) -> Verb[None]:
     """Whoever manages groups does not decide about allow and disallow: without a list a closed project is open."""
     yield from change_structure()
-    project = (yield from hold_project((yield from group(group_id)).project_id)).project
-    if group_id in (*project.allow, *project.disallow):
-        raise GroupListed(f"group {group_id} of {project.project_id}")
+    refuse_listed((yield from hold_project((yield from group(group_id)).project_id)).project, group_id)
     yield from _delete(group_id, records)
 
 
@@ -171,7 +170,7 @@ def _delete(group_id: str, records: Sequence[Record]) -> Verb[None]:
         yield from write_project(around, left)
     yield DROP_GROUP(of=group_id)
     yield DROP_MEMBERS(of=group_id)
-    yield from _take_scope(gone)
+    yield from take_from_all(ResourceKind.GROUP, group_id, [gone.project_id])
     for entry in records:
         yield from record(entry)
 
@@ -189,17 +188,9 @@ def _without(one: Project, group_id: str) -> Project:
     )
 
 
-def _take_scope(gone: Group) -> Verb[None]:
-    taken: list[Row] = []
-    for drop in DROP_HELD:
-        taken += yield drop(project=gone.project_id, of=gone.group_id)
-    for application_id, user_id in sorted({(row.application_id, row.user_id) for row in taken}):
-        yield from touch_record(application_id, user_id)
-
-
 class GroupStorage(Stored):
     group = look(group)
     create_group = act(create_group)
-    edit_group = act(edit_group)
+    edit_group = act(edit_unlisted)
     edit_access = act(edit_access)
     delete_group = act(delete_unlisted)

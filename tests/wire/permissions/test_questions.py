@@ -15,6 +15,7 @@ from tests.support.permission_builders import GROUP, holding
 from tests.support.questioned import (
     GUEST,
     REQUIRE,
+    SPELLED_LIKE_NO_PROJECT,
     P,
     about,
     giving,
@@ -91,6 +92,18 @@ async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> Non
     await studio.ok("project", renamed, studio.owner.headers)
     assert await checked(studio, {**KICK, "project_id": "mg"}) == [True]
     assert (await explained(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
+
+
+async def test_in_a_project_that_nobody_can_have_nothing_is_held(studio: Studio) -> None:
+    await put_roles(studio, giving("moderator"))
+    await hold(studio, VISITOR, {ROOT: ["moderator"], P: ["moderator"]})
+    resource = {"kind": "applications", "id": studio.shop.application_id}
+    for name in SPELLED_LIKE_NO_PROJECT:
+        there = {**KICK, "project_id": name}
+        assert await checked(studio, there, {**there, "resource": resource}) == [False, False]
+        told = await explained(studio, project_id=name)
+        assert (told["allowed"], told["missing"][0]["kind"]) == (False, "project_unknown")
+    assert len(told["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
 
 
 async def test_a_check_sees_no_address(studio: Studio) -> None:

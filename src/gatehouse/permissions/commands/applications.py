@@ -63,6 +63,7 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     removed: object = UNSET  # this and what follows is accepted and ignored
     created: object = UNSET
     tags: object = UNSET
+    author: object = UNSET
 
 
 class Applications:

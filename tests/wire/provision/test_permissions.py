@@ -89,6 +89,36 @@ def test_changes_are_named_by_field_and_errors_by_place(place: Place, tmp_path: 
     ]
 
 
+def people(*numbers: int) -> list[dict[str, object]]:
+    return [{"user_id": str(one), "login": f"{one}@x.example", "nick": f"No {one}"} for one in numbers]
+
+
+def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_more(
+    place: Place, tmp_path: Path, sqlite_template: Path
+) -> None:
+    gatehouse, file, exported = place.commands(), tmp_path / "change.yaml", tmp_path / "export.yaml"
+    shop: dict[str, object] = {"application_id": 50001, "name": "Shop", "roles": {"mod": {"user_limit": 2}}}
+    holding = {str(number): {"roles": ["mod"]} for number in (1001, 1002)}
+    file.write_text(yaml.safe_dump({"users": people(1001, 1002), "applications": [{**shop, "users": holding}]}))
+    gatehouse("apply", file)
+    file.write_text(yaml.safe_dump({"applications": [{**shop, "roles": {"mod": {"user_limit": 1}}}]}))
+    gatehouse("apply", file)
+    gatehouse("export", "--output", exported)
+
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(sqlite_template.read_bytes())
+    elsewhere = Place(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere("apply", exported)
+    assert elsewhere("export") == exported.read_text()
+    one_more = {"application_id": 50001, "users": {"1003": {"roles": ["mod"]}}}
+    file.write_text(yaml.safe_dump({"users": people(1003), "applications": [one_more]}))
+    for installation in (gatehouse, elsewhere):
+        assert installation.refused("apply", file).splitlines() == [
+            "The file cannot be applied.",
+            "  application 50001: user_limit of the role mod is 1, no seat for user 1003",
+        ]
+
+
 def test_the_files_of_the_guide_are_applied(place: Place, tmp_path: Path) -> None:
     gatehouse = place.commands()
     (tmp_path / "web-secret.txt").write_text(SECRETS["WEB_SECRET"])

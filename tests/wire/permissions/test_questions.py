@@ -190,6 +190,20 @@ async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> N
     assert told["sentences"][0] == "Allowed: private_data.user.kick at the root."
 
 
+async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(studio: Studio) -> None:
+    await put_roles(studio, giving("moderator"))
+    on_shop = application_scope(PROJECT, studio.shop.application_id)
+    yes, no = ({"user": {"kick": {"value": value}}} for value in (True, False))
+    await hold_directly(studio, VISITOR, {P: holding(private_data=yes), on_shop: holding(private_data=no)})
+    told = await explained(
+        studio, project_id=PROJECT, resource={"kind": "applications", "id": studio.shop.application_id}
+    )
+    [decides], [outvoted] = told["path"], told["overridden"]
+    assert (told["allowed"], decides["value"], decides["scope"]) == (True, True, {"project_id": PROJECT})
+    assert (outvoted["value"], outvoted["scope"]["kind"]) == (False, "applications")
+    assert [sentence.endswith("says yes, which decides.") for sentence in told["sentences"]] == [False, True, False]
+
+
 async def test_a_grant_through_a_group_names_the_group(studio: Studio) -> None:
     await put_roles(studio, giving("moderator"))
     await put_group(studio, VISITOR)

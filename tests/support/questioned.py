@@ -24,6 +24,7 @@ P: Final = Scope(PROJECT)
 REQUIRE: Final = ConditionMode.REQUIRE
 STAFF: Final = "1000000003"
 GUEST: Final = "1000000004"
+SPELLED_LIKE_NO_PROJECT: Final = ("no-such-project", "MIND GAMES", "Minds", "", "a/b", "ü", "x" * 1_000)
 
 
 def says(**rules: bool) -> dict[str, object]:

@@ -38,7 +38,7 @@ def explain(
     address = None if ip is None else read_ip(ip)
 
     async def work(house: House) -> Explanation:
-        case = await case_of(house, application_id, user, project)
+        case = await case_of(house, application_id, user, question)
         return await explained(house).of(case, application_id, question, address)
 
     explanation = in_house(invocation, work)

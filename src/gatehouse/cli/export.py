@@ -30,13 +30,17 @@ def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path 
     """
 
     async def read(house: House) -> Document:
-        return await provisioning_of(house).export(secrets=not no_secrets)
+        return await provisioning_of(house).export(secrets=not no_secrets, tell=left_out)
 
     text = WRITERS[form](in_house(invocation, read))
     if output is None:
         click.echo(text, nl=False)
     else:
         write_private(output, text)
+
+
+def left_out(line: str) -> None:
+    click.echo(f"left out, it could not be applied: {line}", err=True)
 
 
 def write_private(path: Path, text: str) -> None:

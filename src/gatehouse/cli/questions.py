@@ -34,18 +34,18 @@ def question_of(rule: str, project: str | None, resource: str | None) -> Questio
     return Question(rule=read_rule(rule, "RULE"), scope=read_scope(project, resource_of(resource), "--project"))
 
 
-async def case_of(house: House, application_id: int, user: str, project: str | None) -> Case:
+async def case_of(house: House, application_id: int, user: str, question: Question) -> Case:
     """What decides about the person in the application. Raises UserNotFound, ApplicationNotFound."""
     found = await find_user(house, user)
     facts = await house.reading.facts(found.user_id, (application_id,))
     if facts is None or application_id not in facts.applications:
         raise ApplicationNotFound
-    return await house.reading.case(facts, projects=await known(house, project))
+    return await house.reading.case(facts, projects=await known(house, question.scope.scope.project_id))
 
 
-async def known(house: House, project: str | None) -> tuple[str, ...]:
+async def known(house: House, project: str) -> tuple[str, ...]:
     """The id of a project given by id or alias; of none that there is not."""
-    if project is None:
+    if not project:
         return ()
     try:
         return ((await house.storage.projects.project(project)).project.project_id,)

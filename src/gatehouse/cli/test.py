@@ -123,7 +123,7 @@ async def served(suite: Suite, server: str, file: Path, sources: SecretSources) 
         reply = await transport.send(request)
         answer = decoded(reply.body, f"{server} answers {endpoint} with {reply.status}")
         if reply.status != OK or answer.get("status") != "OK":
-            raise Malformed(f"{server} answers {endpoint} with {reply.status}: {answer.get('message', '')}")
+            raise Malformed(f"{server} answers {endpoint} with {reply.status}: {answer.get('error', '')}")
         return answer["data"]
 
     service = Service(post)

@@ -30,7 +30,8 @@ class Permissions:
     def allows(self, rule: str, project: str | None = None, resource: Resource | None = None) -> bool:
         """True when the rule is held there, or on the whole project of a resource.
 
-        What is held at the root counts at the root only.
+        What is held at the root counts at the root only. Rule and project are named as the list names them:
+        without a section, and by id, never by an alias.
         """
         return any(place in self.held for place in places(rule, project, resource))
 

@@ -18,6 +18,7 @@ from gatehouse.permissions.errors import LastOwner, RoleFull
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import Asked
 from gatehouse.provision.errors import Consequence, Unfit, Unsettled
+from gatehouse.provision.leftovers import Tell, silent, without_leftovers
 from gatehouse.provision.model import EVERYTHING, Action, AddUser, Change, ChangeUser, Plan, Scope, State
 from gatehouse.provision.outcome import after
 from gatehouse.provision.sealed import FileSeal
@@ -91,8 +92,9 @@ class Provisioning:
             raise Unfit([str(reason)]) from reason
         raise Unsettled(f"{Unsettled.public} ({reason})") from reason
 
-    async def export(self, *, secrets: bool) -> Document:
-        state = await self._store.state(EVERYTHING, self._clock.now())
+    async def export(self, *, secrets: bool, tell: Tell = silent) -> Document:
+        """A file that apply takes; `tell` hears what had to be left out for that."""
+        state = without_leftovers(await self._store.state(EVERYTHING, self._clock.now()), tell)
         tools = self._tools(File())
         return {section.name: section.documents(state, tools, secrets=secrets) for section in SECTIONS}
 

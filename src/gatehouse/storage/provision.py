@@ -1,6 +1,7 @@
 """Carries configuration files out (provision/store.py): verbs of other rooms, many of them in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from sqlalchemy import and_, bindparam, delete, select
@@ -32,7 +33,7 @@ from gatehouse.storage.installation import state_once
 from gatehouse.storage.oauth import add_client, all_clients, change_client, removed_ids
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.provision import do as change_world
-from gatehouse.storage.permissions.provision import read_world
+from gatehouse.storage.permissions.provision import read_world, roles_made
 from gatehouse.storage.permissions.records import assign_root_role, touch_record
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.runner import Stored, act, survey
@@ -95,8 +96,9 @@ def carry_out(acts: Sequence[Act], records: Sequence[Record], *, setup_closed: R
     yield LOCK_ROLE()
     somebody_administered = yield ADMINISTERING(now=now)
     by = records[0].actor if records else ""
+    made = roles_made(acts)
     for one in acts:
-        yield from do(one, now, by)
+        yield from do(one, now, by, made)
     if somebody_administered and not (yield ADMINISTERING(now=now)):
         raise LastAdministrator
     if setup_closed is not None and (yield from state_once(SETUP_CLOSED, str(now))):
@@ -105,7 +107,7 @@ def carry_out(acts: Sequence[Act], records: Sequence[Record], *, setup_closed: R
         yield from record(entry)
 
 
-def do(one: Act, now: int, by: str) -> Verb[None]:
+def do(one: Act, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
     match one:
         case AddUser(user, administrator):
             yield from add_user(user)
@@ -123,7 +125,7 @@ def do(one: Act, now: int, by: str) -> Verb[None]:
         case ChangeClient(client):
             yield from change_client(client)
         case _:
-            yield from change_world(one, now, by)
+            yield from change_world(one, now, by, made)
 
 
 def give_role(user: User, *, holds: bool) -> Verb[None]:

@@ -43,6 +43,15 @@ def test_an_application_is_given_by_its_id(gatehouse: CommandLine) -> None:
     assert "'Shop' is not a valid application id." in told
 
 
+def test_a_name_that_no_project_can_have_is_a_project_where_nothing_is_held(
+    gatehouse: CommandLine, shop: str
+) -> None:
+    for name in ("no-such-project", ""):
+        denied = gatehouse.try_("check", shop, VISITOR, "user.kick", "--project", name)
+        assert (denied.code, denied.out) == (1, "denied\n")
+        assert "There is no project " in gatehouse("explain", shop, VISITOR, "user.kick", "--project", name)
+
+
 def test_explain_names_what_is_missing(gatehouse: CommandLine, shop: str) -> None:
     told = gatehouse("explain", shop, OWNER, "user.kick")
     assert told.startswith(f"Denied: {KICK} at the root.\n")

@@ -15,6 +15,7 @@ from tests.support.permission_builders import GROUP, holding
 from tests.support.questioned import (
     GUEST,
     REQUIRE,
+    SPELLED_LIKE_NO_PROJECT,
     P,
     about,
     giving,
@@ -91,6 +92,18 @@ async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> Non
     await studio.ok("project", renamed, studio.owner.headers)
     assert await checked(studio, {**KICK, "project_id": "mg"}) == [True]
     assert (await explained(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
+
+
+async def test_in_a_project_that_nobody_can_have_nothing_is_held(studio: Studio) -> None:
+    await put_roles(studio, giving("moderator"))
+    await hold(studio, VISITOR, {ROOT: ["moderator"], P: ["moderator"]})
+    resource = {"kind": "applications", "id": studio.shop.application_id}
+    for name in SPELLED_LIKE_NO_PROJECT:
+        there = {**KICK, "project_id": name}
+        assert await checked(studio, there, {**there, "resource": resource}) == [False, False]
+        told = await explained(studio, project_id=name)
+        assert (told["allowed"], told["missing"][0]["kind"]) == (False, "project_unknown")
+    assert len(told["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
 
 
 async def test_a_check_sees_no_address(studio: Studio) -> None:
@@ -175,6 +188,20 @@ async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> N
     assert told["path"] == [{"source": "assigned_role", "scope": {}, "value": True, "role": "moderator"}]
     assert [one["source"] for one in told["overridden"]] == ["schema_default"]
     assert told["sentences"][0] == "Allowed: private_data.user.kick at the root."
+
+
+async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(studio: Studio) -> None:
+    await put_roles(studio, giving("moderator"))
+    on_shop = application_scope(PROJECT, studio.shop.application_id)
+    yes, no = ({"user": {"kick": {"value": value}}} for value in (True, False))
+    await hold_directly(studio, VISITOR, {P: holding(private_data=yes), on_shop: holding(private_data=no)})
+    told = await explained(
+        studio, project_id=PROJECT, resource={"kind": "applications", "id": studio.shop.application_id}
+    )
+    [decides], [outvoted] = told["path"], told["overridden"]
+    assert (told["allowed"], decides["value"], decides["scope"]) == (True, True, {"project_id": PROJECT})
+    assert (outvoted["value"], outvoted["scope"]["kind"]) == (False, "applications")
+    assert [sentence.endswith("says yes, which decides.") for sentence in told["sentences"]] == [False, True, False]
 
 
 async def test_a_grant_through_a_group_names_the_group(studio: Studio) -> None:

@@ -287,6 +287,27 @@ async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(s
     await studio.refused(404, "meta/schema", {"action": "get", "application_id": 999_999}, boss.headers)
 
 
+async def test_which_application_has_to_be_said_unless_a_service_says_it(studio: Studio) -> None:
+    boss = await administrator(studio)
+    asked = [
+        ("meta/schema", "get", {}),
+        ("meta/schema", "save", {"data": {}}),
+        ("meta/schema/versions", "get", {}),
+        ("roles", "get", {}),
+        ("roles", "get", {"data": {"name": "Moderator"}}),
+        ("roles", "save", {"data": {"name": "Moderator"}}),
+        ("roles", "delete", {"data": {"name": "Moderator"}}),
+    ]
+    for path, action, more in asked:
+        for missing in ({}, {"application_id": None}):
+            body = {"action": action, **missing, **more}
+            for who in (boss, studio.visitor):
+                assert "application_id" in await studio.refused(400, path, body, who.headers)
+    beside = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
+    told = await studio.ok("meta/schema", {"action": "get"}, beside)
+    assert told["data"]["application_id"] == studio.shop.application_id
+
+
 async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:
     boss = await administrator(studio)
     now = (await studio.ok("meta/schema", {"action": "get", "application_id": 1}, boss.headers))["data"]
@@ -376,3 +397,25 @@ async def test_pa_11_an_action_is_one_of_those_there_are(studio: Studio) -> None
     for path in ("meta/data", "meta/schema", "project/membership"):
         body = {"action": "delete", "application_id": number, "data": {"id": PROJECT}}
         await studio.refused(400, path, body, studio.owner.headers)
+
+
+async def test_what_no_save_may_change_is_ignored_by_every_one_of_them(studio: Studio) -> None:
+    boss, number = await administrator(studio), studio.shop.application_id
+    group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
+    group_id = (await studio.ok("group", group, boss.headers))["data"]["id"]
+    of_shop = {"action": "save", "application_id": number}
+    saves = {
+        "application": {"action": "save", "data": {"application_id": number, "name": "Shop"}},
+        "project": {"action": "save", "data": {"id": PROJECT}},
+        "roles": {**of_shop, "data": {"name": "Moderator"}},
+        "meta/data": {**of_shop, "data": {"user_id": boss.user_id, "public_data": {}}},
+        "group": {"action": "save", "group_id": group_id, "data": {"project_id": PROJECT, "title": "Testers"}},
+        "group/access": {"group_id": group_id, "data": {"users": []}},
+    }
+    alien = {"tags": ["x"], "removed": True, "author": boss.user_id, "application_id": 1, "created": 5}
+    for path, body in saves.items():
+        before = (await studio.ok(path, body, boss.headers))["data"]
+        after = (await studio.ok(path, {**body, "data": {**alien, **body["data"]}}, boss.headers))["data"]
+        assert {**after, "version": 0} == {**before, "version": 0}, path
+        strange = {**body, "data": {**body["data"], "colour": "red"}}
+        assert "colour" in await studio.refused(400, path, strange, boss.headers)

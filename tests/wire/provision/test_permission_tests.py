@@ -51,7 +51,7 @@ SHOP = {"application": 50001}
 BEFORE, LATER = 1_799_999_999, "2027-01-15T08:00:00Z"
 TRUE = [
     {**SHOP, "user": "1001", "project": "mg", "may": ["user.kick", "private_data.user.kick"]},
-    {**SHOP, "user": "1001", "may": ["seen"], "may_not": ["user.kick", "public_data.user.kick"]},
+    {**SHOP, "user": "1001", "may": ["seen"], "may_not": ["user.kick", "private_data.user.kick"]},
     {**SHOP, "user": "BOB@studio.example", "at": BEFORE, "may": ["user.kick"], "roles": ["Moderator"]},
     {**SHOP, "user": "1002", "at": LATER, "may_not": ["user.kick"], "roles": []},
     {
@@ -116,6 +116,29 @@ def test_a_failing_case_is_one_line_that_says_why(gatehouse: CommandLine, tmp_pa
         "at the root ended at 2027-01-15 08:00:00 UTC.; user 1002 has the roles moderator: No role is held there."
     )
     assert summary == "2 cases, 1 failed."
+
+
+def test_what_is_forbidden_under_a_name_that_no_rule_has_fails(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file = a_file(
+        tmp_path,
+        {**SHOP, "user": "1001", "may_not": ["user.kcik", "public_data.user.kick", "desk"]},
+    )
+    told = gatehouse.try_("test", file)
+    assert told.code == 1
+    unheard_of = "The rule is not in the schema of the application, and no role or entry names it."
+    line, _ = told.out.splitlines()
+    assert line == (
+        f"FAIL {file} cases[0]: user 1001 may not user.kcik: {unheard_of}; "
+        f"user 1001 may not public_data.user.kick: {unheard_of}"
+    )
+
+
+def test_what_an_entry_of_anybody_names_can_be_forbidden(gatehouse: CommandLine, tmp_path: Path) -> None:
+    held = {"1002": {"private_data": {"gate": {"value": True}}}}
+    [shop] = MODEL["applications"]
+    model = {**MODEL, "applications": [{**shop, "users": held}]}
+    case = {**SHOP, "rule": "gate", "may": ["1002"], "may_not": ["1001"]}
+    assert gatehouse("test", a_file(tmp_path, case, model=model)) == "1 cases, 0 failed.\n"
 
 
 def test_ci_systems_get_junit(gatehouse: CommandLine, tmp_path: Path) -> None:
@@ -244,7 +267,7 @@ async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_pa
     assert (nobody.code, "set GATEHOUSE_TEST_JWT" in nobody.err) == (2, True)
     wrong = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
     assert wrong.code == 2
-    assert "answers check with 401" in wrong.err
+    assert "answers check with 401: invalid token" in wrong.err
 
 
 def test_what_answers_without_json_is_no_test_result(tmp_path: Path) -> None:

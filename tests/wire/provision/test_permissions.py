@@ -89,6 +89,79 @@ def test_changes_are_named_by_field_and_errors_by_place(place: Place, tmp_path: 
     ]
 
 
+def people(*numbers: int) -> list[dict[str, object]]:
+    return [{"user_id": str(one), "login": f"{one}@x.example", "nick": f"No {one}"} for one in numbers]
+
+
+def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_more(
+    place: Place, tmp_path: Path, sqlite_template: Path
+) -> None:
+    gatehouse, file, exported = place.commands(), tmp_path / "change.yaml", tmp_path / "export.yaml"
+    shop: dict[str, object] = {"application_id": 50001, "name": "Shop", "roles": {"mod": {"user_limit": 2}}}
+    holding = {str(number): {"roles": ["mod"]} for number in (1001, 1002)}
+    file.write_text(yaml.safe_dump({"users": people(1001, 1002), "applications": [{**shop, "users": holding}]}))
+    gatehouse("apply", file)
+    file.write_text(yaml.safe_dump({"applications": [{**shop, "roles": {"mod": {"user_limit": 1}}}]}))
+    gatehouse("apply", file)
+    gatehouse("export", "--output", exported)
+
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(sqlite_template.read_bytes())
+    elsewhere = Place(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere("apply", exported)
+    assert elsewhere("export") == exported.read_text()
+    one_more = {"application_id": 50001, "users": {"1003": {"roles": ["mod"]}}}
+    file.write_text(yaml.safe_dump({"users": people(1003), "applications": [one_more]}))
+    for installation in (gatehouse, elsewhere):
+        assert installation.refused("apply", file).splitlines() == [
+            "The file cannot be applied.",
+            "  application 50001: user_limit of the role mod is 1, no seat for user 1003",
+        ]
+
+
+LEFT_OVER = """\
+users: [{user_id: "1001", login: one@x.example, nick: One}]
+projects:
+  - {title: Home, owners: ["1001"]}
+  - title: Far
+    owners: ["1001"]
+    settings: {services: {"50001": {groups: [{group_id: Testers, roles: [mod]}]}}}
+groups: [{project_id: far, title: Testers}]
+applications:
+  - application_id: 50001
+    name: Shop
+    project_id: home
+    service_meta: {name: Shop}
+    roles: {mod: {meta: {private_data: {a: {value: true}}}}}
+    users: {"1001": {private_data: {z: {y: {value: true}}, b: {value: true}, projectAccess: {far: {roles: [mod]}}}}}
+"""
+
+
+def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
+    place: Place, tmp_path: Path, sqlite_template: Path
+) -> None:
+    gatehouse, file, exported = place.commands(), tmp_path / "change.yaml", tmp_path / "export.yaml"
+    file.write_text(LEFT_OVER)
+    gatehouse("apply", file)
+    later = {"application_id": 50001, "service_meta": None, "schema": {"private_data": {"z": {"value": False}}}}
+    file.write_text(yaml.safe_dump({"applications": [later]}))
+    gatehouse("apply", file)
+    unrelated = "the application neither belongs to far nor is published"
+    assert sorted(gatehouse.try_("export", "--output", exported).err.splitlines()) == [
+        f"left out, it could not be applied: {line}"
+        for line in (
+            f"application 50001: users.1001.far: {unrelated}",
+            "application 50001: users.1001.private_data.z.y: collides with a rule of the application's schema",
+            f"project far: settings.services.50001: {unrelated}",
+        )
+    ]
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(sqlite_template.read_bytes())
+    elsewhere = Place(data=place.data, url=f"sqlite:///{copy}").commands()
+    elsewhere("apply", exported)
+    assert elsewhere("export") == exported.read_text()
+
+
 def test_the_files_of_the_guide_are_applied(place: Place, tmp_path: Path) -> None:
     gatehouse = place.commands()
     (tmp_path / "web-secret.txt").write_text(SECRETS["WEB_SECRET"])

@@ -50,18 +50,23 @@ class Visit:
 
     def application(self) -> ApplicationModel:
         """The application the request has to name; to whoever administers nothing an unknown one is forbidden."""
-        if self.application_id is None:
-            raise Malformed("application_id: which application?")
+        self._refuse_unnamed()
         if self.model is None:
             raise ApplicationNotFound if self.rights.administers else NoRight("there is no such application")
         return self.model
 
     def opened(self, operation: Operation) -> ApplicationModel:
         """The application, if the caller may do this to it; no right comes before no application (R6)."""
+        self._refuse_unnamed()
         require(self.rights, operation, self.about)
         if self.model is None:
             raise ApplicationNotFound
         return self.model
+
+    def _refuse_unnamed(self) -> None:
+        """Neither the request nor a service that vouches says which one (interface §4.9, §4.10)."""
+        if self.application_id is None:
+            raise Malformed("application_id: which application?")
 
 
 class Desk:

@@ -71,6 +71,10 @@ class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     version: int | UnsetType = UNSET
     users_count: object = UNSET  # told, never written
     application_id: object = UNSET
+    created: object = UNSET
+    removed: object = UNSET
+    tags: object = UNSET
+    author: object = UNSET
     updated_at: object = UNSET
 
 

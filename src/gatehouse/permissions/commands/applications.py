@@ -64,6 +64,7 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     created: object = UNSET
     updated_at: object = UNSET
     tags: object = UNSET
+    author: object = UNSET
 
 
 class Applications:

@@ -46,6 +46,9 @@ class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     conditions: object = UNSET
     users: object = UNSET
     created: object = UNSET
+    application_id: object = UNSET
+    removed: object = UNSET
+    author: object = UNSET
     updated_at: object = UNSET
 
 
@@ -61,6 +64,9 @@ class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     description: object = UNSET
     tags: object = UNSET
     created: object = UNSET
+    application_id: object = UNSET
+    removed: object = UNSET
+    author: object = UNSET
     updated_at: object = UNSET
 
 

@@ -55,7 +55,12 @@ class RecordDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     secret_data: dict[str, object] | UnsetType | None = UNSET
     login: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
-    updated_at: object = UNSET  # accepted and ignored (R6)
+    application_id: object = UNSET  # this and what follows is accepted and ignored (R6)
+    removed: object = UNSET
+    tags: object = UNSET
+    created: object = UNSET
+    author: object = UNSET
+    updated_at: object = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ Made from the same voices as the decision, so that the two cannot disagree.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.gathering import is_removed, situation
+from gatehouse.permissions.evaluation.gathering import Situation, is_removed, situation
 from gatehouse.permissions.explanation.contributions import Contribution, contributions
 from gatehouse.permissions.explanation.missing import Lack, Missing, Search
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
@@ -57,9 +57,20 @@ def explain(
         allowed=allowed,
         in_schema=rule in this.model.known,
         left=_left(effective, places, rule, now),
-        contributions=tuple(one for place in reversed(places) for one in contributions(this, place, rule)),
+        contributions=tuple(_voices(effective, this, places, rule, allowed=allowed)),
         missing=() if allowed else tuple(_missing(effective, scope, Search(this, rule, holders), places)),
     )
+
+
+def _voices(
+    effective: Effective, this: Situation, places: Sequence[Scope], rule: Rule, *, allowed: bool
+) -> Iterator[Contribution]:
+    for place in reversed(places):
+        outvoted = allowed and rule not in effective.rules(
+            place
+        )  # held in the project it counts on the resource (R5)
+        for one in contributions(this, place, rule):
+            yield replace(one, decides=False) if outvoted else one
 
 
 def _missing(effective: Effective, scope: Scope, search: Search, places: Sequence[Scope]) -> Iterator[Missing]:

@@ -73,12 +73,17 @@ def read_rule(text: object, place: str) -> AskedRule:
     return AskedRule(text, tuple(Rule(section, path) for section in sections or Section))
 
 
+def project_named(text: str) -> str:
+    """As it can be looked for: what is spelled like no project is an unknown one, and never the root (R5)."""
+    return text if grammar.PROJECT_ID.fullmatch(text) else shown(text) or ascii(text)
+
+
 def read_scope(project: str | None, resource: ResourceDraft | None, place: str) -> AskedScope:
     if project is None:
         if resource is not None:
             raise Malformed(f"{place}.project_id: a resource is one of a project")
         return AskedScope(scope=ROOT)
-    project_id = grammar.check_project_id(project, f"{place}.project_id")
+    project_id = project_named(project)
     if resource is None:
         return AskedScope(scope=Scope(project_id))
     if resource.kind not in set(ResourceKind):

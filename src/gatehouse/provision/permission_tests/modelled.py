@@ -15,6 +15,7 @@ from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.documents.records import parse_assignments
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.effective import evaluate
+from gatehouse.permissions.evaluation.gathering import direct_entries
 from gatehouse.permissions.evaluation.reading import Case as Bench
 from gatehouse.permissions.explanation.reasons import explain
 from gatehouse.permissions.explanation.wording import words
@@ -22,10 +23,10 @@ from gatehouse.permissions.model import central
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, Structure
-from gatehouse.permissions.model.rule import End
+from gatehouse.permissions.model.rule import End, Rule
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
-from gatehouse.permissions.questions.asked import ResourceDraft, read_scope
+from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, read_scope
 from gatehouse.permissions.questions.explain import known_rules
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import read_entries
@@ -41,6 +42,7 @@ from gatehouse.provision.sections.table import SECTIONS
 
 SECRETS: Final[Mapping[str, tuple[str, ...]]] = {"users": ("password",), "applications": ("access_keys",)}
 ANY_TOTP: Final = "JBSWY3DPEHPK3PXP"  # whether somebody has one is a fact; which one is not
+UNHEARD_OF: Final = "The rule is not in the schema of the application, and no role or entry names it."
 OWNER: Final = "project_owner"
 
 
@@ -119,17 +121,30 @@ class Model:
     def _otherwise(self, case: Case, question: Question) -> tuple[str, ...] | None:
         """Why it is not as expected; None if it is."""
         model, bench = self._model(case), self._bench(case, question.user)
+        known = known_rules(bench, case.application_id)
         explanation = explain(
             model,
             bench.facts,
             bench.structure,
             self._scope(case),
-            question.rule.of(known_rules(bench, case.application_id)),
+            question.rule.of(known),
             now=self._now if case.at is None else case.at,
             address=case.address,
             holders=self._holders(case.application_id),
         )
-        return None if explanation.allowed is (question.expected == "may") else tuple(words(explanation))
+        if explanation.allowed is not (question.expected == "may"):
+            return tuple(words(explanation))
+        return None if self._has(case.application_id, question.rule, known) else (UNHEARD_OF,)
+
+    def _has(self, application_id: int, asked: AskedRule, known: frozenset[Rule]) -> bool:
+        """Whether anybody could hold it: what is forbidden under a misspelled name would be denied for ever."""
+        entries = (
+            direct_entries(held)
+            for (number, _), record in self._state.world.records.items()
+            for held in record.scopes.values()
+            if number == application_id
+        )
+        return not known.union(*entries).isdisjoint(asked.rules)
 
     def _other_roles(self, case: Case, user: str | Person, wanted: tuple[str, ...]) -> list[Failure]:
         model, bench = self._model(case), self._bench(case, user)

@@ -25,6 +25,7 @@ from gatehouse.provision.sections.application_entry import ApplicationEntry
 from gatehouse.provision.sections.references import (
     References,
     collected,
+    is_related,
     refuse_holdings,
     refuse_unrelated,
     role_names,
@@ -124,8 +125,9 @@ class Planning:
         return root
 
     def _access(self, before: UserRecord, given: object, place: str) -> dict[Scope, Holdings]:
-        """All that is held in projects; what is held where nothing is any more stays."""
-        found = {scope: held for scope, held in before.scopes.items() if not self._world.has(scope)}
+        """All that is held in projects; what is held where nothing is given any more stays."""
+        kept = {scope: held for scope, held in before.scopes.items() if not self._is_told(scope)}
+        found: dict[Scope, Holdings] = {}
         for name, document in read_members(given, place).items():
             where = f"{place}.{shown(name)}"
             project_id = self._references.project(name, where).project.project_id
@@ -138,7 +140,12 @@ class Planning:
             if found.keys() & scopes.keys():
                 raise Malformed(f"{where}: names a project that is there already")
             found |= scopes
-        return found
+        return {**kept, **found}
+
+    def _is_told(self, scope: Scope) -> bool:
+        """Whether an export tells what is held there."""
+        related = scope.is_root or is_related(self._model.application, scope.project_id)
+        return related and self._world.has(scope)
 
 
 def with_administrator(before: UserRecord, wanted: Holdings, place: str) -> tuple[Assignment, ...]:

@@ -141,9 +141,13 @@ def refuse_holdings(
         refuse_collisions(model.schema, fresh, place=place, central=model.application.is_central)
 
 
-def refuse_unrelated(application: Application, project_id: str, place: str) -> None:
+def is_related(application: Application, project_id: str) -> bool:
     """In a project people hold what is its own, what is published, and Central's (R5)."""
-    if not (application.is_central or application.is_published or application.project_id == project_id):
+    return application.is_central or application.is_published or application.project_id == project_id
+
+
+def refuse_unrelated(application: Application, project_id: str, place: str) -> None:
+    if not is_related(application, project_id):
         raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
@@ -17,6 +18,7 @@ from gatehouse.permissions.model.schema_version import Tally
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Change, Edited, NewApplication
 from gatehouse.provision.model import (
+    Act,
     AddApplication,
     AddGroup,
     AddProject,
@@ -167,7 +169,22 @@ def _records_in(row: Row) -> dict[tuple[int, str], UserRecord]:
 # -- changing -----------------------------------------------------------------------------------------
 
 
-def do(one: WorldAct, now: int, by: str) -> Verb[None]:
+def roles_made(acts: Iterable[Act]) -> Mapping[int, AbstractSet[str]]:
+    """Keys of the roles that a file makes: whoever it names has a seat, whatever the limit.
+
+    So an export is taken of a role whose limit was lowered below the number of its users (R5, R7).
+    """
+    made: defaultdict[int, set[str]] = defaultdict(set)
+    for one in acts:
+        match one:
+            case AddApplication(model):
+                made[model.application.application_id] |= model.roles.keys()
+            case ChangeSchema(before, after):
+                made[after.application.application_id] |= after.roles.keys() - before.roles.keys()
+    return made
+
+
+def do(one: WorldAct, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
     """Part of the verb that carries a file out. Raises VersionConflict for what is no longer as it was read."""
     match one:
         case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
@@ -176,7 +193,8 @@ def do(one: WorldAct, now: int, by: str) -> Verb[None]:
             yield from _change_application(one, by)
         case ChangeRecords(before, after):
             changes = {kept.user_id: _if_same(kept, wanted) for kept, wanted in zip(before, after, strict=True)}
-            yield from edit_records(before[0].application_id, changes, now)
+            number = before[0].application_id
+            yield from edit_records(number, changes, now, founded=made.get(number, frozenset()))
         case AddServiceAccount(account):
             yield from service_accounts.create(account, (), ())
         case ChangeServiceAccount(kept, account):

@@ -120,12 +120,17 @@ def _is_denied(private_data: Tree) -> bool:
     return isinstance(entry, Mapping) and entry.get("value") is not True
 
 
-def refuse_full(application_id: int, limits: Mapping[str, int], now: int) -> Verb[None]:
+def refuse_full(application_id: int, steps: Sequence[Step], limits: Mapping[str, int], now: int) -> Verb[None]:
     if not limits:
         return
     for row in (yield HOLDERS_OF(application=application_id, keys=sorted(limits), now=now)):
-        if row.holders > limits[row.role_key]:
-            raise RoleFull(row.role_key)
+        role, limit = row.role_key, limits[row.role_key]
+        if row.holders > limit:
+            new = [one.after.user_id for one in steps if role in _holding(one.after, now) - _holding(one.before, now)]
+            whom = ", ".join(f"user {user_id}" for user_id in new)
+            raise RoleFull(
+                f"application {application_id}: user_limit of the role {role} is {limit}, no seat for {whom}"
+            )
 
 
 def role_holders(application_id: int, now: int) -> Verb[Mapping[str, int]]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, func, or_, select, update
@@ -131,9 +132,16 @@ def edit_record(application_id: int, user_id: str, change: Change[UserRecord], n
 
 
 def edit_records(
-    application_id: int, changes: Mapping[str, Change[UserRecord]], now: int
+    application_id: int,
+    changes: Mapping[str, Change[UserRecord]],
+    now: int,
+    *,
+    founded: AbstractSet[str] = frozenset(),
 ) -> Verb[Sequence[UserRecord]]:
-    """Part of every verb that changes what users have. In the order of their ids; rows are held in it too."""
+    """Part of every verb that changes what users have. In the order of their ids; rows are held in it too.
+
+    `founded`: keys of roles whose limit is not looked at, because they are as new as these holders of theirs.
+    """
     if not (yield HOLD_SCHEMA(application=application_id)):
         raise ApplicationNotFound
     steps: list[Step] = []
@@ -145,7 +153,7 @@ def edit_records(
         yield from refuse_owning_service(step)
         steps.append(step)
         entries.extend(edited.records)
-    yield from _write_checked(application_id, steps, now)
+    yield from _write_checked(application_id, steps, now, founded)
     for entry in entries:
         yield from record(entry)
     return [step.after for step in steps]
@@ -214,8 +222,9 @@ def _written(state: UserRecord, before: UserRecord) -> UserRecord:
     )
 
 
-def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb[None]:
-    limited = yield from limits_met(application_id, steps, now)
+def _write_checked(application_id: int, steps: Sequence[Step], now: int, founded: AbstractSet[str]) -> Verb[None]:
+    met = yield from limits_met(application_id, steps, now)
+    limited = {role: limit for role, limit in met.items() if role not in founded}
     lost = {project for step in steps for project, _ in owned_by(step.before, now) - owned_by(step.after, now)}
     if lost:
         yield HOLD_OWNERS()
@@ -225,7 +234,7 @@ def _write_checked(application_id: int, steps: Sequence[Step], now: int) -> Verb
     owned = (yield from owners_of(lost, now)) if lost else {}
     for step in steps:
         yield from _write(step)
-    yield from refuse_full(application_id, limited, now)
+    yield from refuse_full(application_id, steps, limited, now)
     if owned:
         yield from refuse_ownerless(owned.keys(), now)
     if unseats:

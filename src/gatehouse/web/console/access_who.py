@@ -163,7 +163,7 @@ class WhoScreens:
         if scope.is_root:
             return scope
         try:
-            return Scope((await self._projects.project(name)).project.project_id)
+            return Scope((await self._projects.project(scope.project_id)).project.project_id)
         except NotFound:
             if about.rights.administers:
                 raise

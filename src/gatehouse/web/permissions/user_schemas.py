@@ -11,10 +11,10 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.credentials import RECORD_GET, RECORD_SAVE, ROLES_OF_RECORD_GET
 from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas, target_of
-from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.ends import parse_expired
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.questions.asked import project_named
 from gatehouse.permissions.questions.user_schemas import View, ViewOptions, Views, ViewType, saved_view
 from gatehouse.web.lasting import Lastings
 from gatehouse.web.parse import read_json
@@ -131,9 +131,8 @@ def type_of(data: RecordDraft) -> ViewType:
 
 
 def options_of(given: RecordOptions) -> ViewOptions:
-    project = None if given.project_id is None else grammar.check_project_id(given.project_id, "options.project_id")
     return ViewOptions(
-        project=project,
+        project=None if given.project_id is None else project_named(given.project_id),
         hide_project_access=given.hide_project_access,
         with_exp=given.with_exp,
         with_roles=given.with_roles,

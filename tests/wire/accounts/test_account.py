@@ -116,6 +116,14 @@ async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
     assert "Account changed by an administrator" not in page
 
 
+async def test_what_was_done_is_told_in_the_section_that_the_page_opens_at(resident: Resident) -> None:
+    answer = await resident.submit("/account/look", lang="en", theme="dark")
+    assert answer.headers["location"] == "/account#look"
+    page = (await resident.follow()).text
+    assert page.count('class="notice"') == 1
+    assert 'class="notice"' in page.partition('<section id="look"')[2].partition("</section>")[0]
+
+
 async def test_a_new_name_is_kept_told_once_and_on_record(service: Service, resident: Resident, anna: User) -> None:
     assert await resident.do("/account/profile", nick="  Änne ") == "Your name is changed."
     assert (await now(service, anna)).nick == "Änne"

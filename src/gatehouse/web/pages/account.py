@@ -24,7 +24,7 @@ from gatehouse.web.pages.notices import Notices
 from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Notice, Problem, Section
+from gatehouse.web.pages.vocabulary import SAID_IN, Notice, Problem, Section
 from gatehouse.web.places import Places
 from gatehouse.web.routes.table import Endpoint
 
@@ -105,6 +105,7 @@ class AccountPage:
             problem=problem,
             problem_at=at,
             notice=notice,
+            notice_at=None if notice is None else SAID_IN.get(notice),
             passkeys=passkeys(held.passkeys),
             totp_since=held.overview.totp_since,
             email_code=user.email_code,

@@ -65,6 +65,7 @@ class AccountContext(PageContext):
     problem: Problem | None = None
     problem_at: Section | None = None
     notice: Notice | None = None
+    notice_at: Section | None = None
     passkeys: tuple[Passkey, ...] = ()
     totp_since: int = 0
     email_code: bool = False

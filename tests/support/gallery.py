@@ -11,8 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from gatehouse.admin.holding import HeldLine, RuleSource
+from gatehouse.admin.own_permissions import OwnPermissions, OwnPlace, Reason
 from gatehouse.interaction.confirming import Nearness
 from gatehouse.oauth.model import SCOPES
+from gatehouse.permissions.evaluation.gathering import SourceKind
+from gatehouse.permissions.model.rule import Rule
+from gatehouse.permissions.model.rule import Section as RuleSection
+from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
@@ -111,6 +117,16 @@ CLIENT_ERROR: Final = page.ClientErrorContext(
     ),
 )
 CONFIRM: Final = page.ConfirmContext(csrf=CSRF, interaction=ASK, login=ANNA, has_password=True)
+
+
+def held(scope: Scope, *sources: RuleSource) -> OwnPlace:
+    """One rule and many more for each reason, for a time."""
+    rule = Rule(RuleSection.PRIVATE, "maps.can_place")
+    lines = (HeldLine(rule=rule, sources=sources, params=("harbour", "light"), ends_at=NOW + 3 * DAY),)
+    reasons = [Reason(sources=(one,), ends_at=NOW + 3 * DAY, lines=lines, more=41) for one in sources]
+    return OwnPlace(application="Sky Atlas", scope=scope, project="Sky", reasons=tuple(reasons))
+
+
 NEW_ACCOUNT: Final = account.AccountContext(
     csrf=CSRF,
     now=NOW,
@@ -175,10 +191,15 @@ FULL_ACCOUNT: Final = replace(
     applications=(
         account.ConnectedApplication(client_id="atlas", name="Sky Atlas", scopes=SCOPES, since=NOW - 12 * DAY),
     ),
-    permissions=(
-        account.Permission(
-            application="Sky Atlas", rule="public_data.maps.can_edit", because="editor", ends_at=NOW + 3 * DAY
+    permissions=OwnPermissions(
+        places=(
+            held(ROOT, *(RuleSource(kind=kind, role="editor", group="Testers") for kind in SourceKind)),
+            *(
+                held(Scope("sky", kind, "50001"), RuleSource(kind=SourceKind.GROUP_GRANT, role="tester"))
+                for kind in ResourceKind
+            ),
         ),
+        is_cut=True,
     ),
     activity=(
         account.Activity(at=NOW - 30, event="user.changed", address="192.0.2.10"),

@@ -19,11 +19,13 @@ from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import SignIn
+from gatehouse.admin.own_permissions import OwnOffice
 from gatehouse.app.house import House
 from gatehouse.app.mailing import composer
 from gatehouse.kernel.addresses import Address
 from gatehouse.oauth.consent import Consents
 from gatehouse.permissions.callers.desk import Desk
+from gatehouse.storage.admin.own_permissions import ConcernStorage
 from gatehouse.throttle.allowance import Allowance
 from gatehouse.web.browser import Browsers
 from gatehouse.web.pages.account import AccountPage
@@ -112,6 +114,9 @@ def account_pages(
         profile=profile,
         data=house.data_desk,
         consents=consents,
+        permissions=OwnOffice(
+            store=ConcernStorage(house.storage.runner), desk=desk, reading=house.reading, clock=clock
+        ),
         desk=owners,
         pages=pages,
         notices=notices,

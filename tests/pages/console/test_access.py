@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.pages.test_look import AXE, EVERY_RULE, RUN_AXE, listen
 from tests.support.console import ADA, OLGA, PIA, SHOP, come_in, furnish
@@ -16,6 +16,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 ACCESS, GAMES, ACTIVITY = "/console/access", "/console/games", "/console/activity"
 
 HIDE = "(is) => Object.defineProperty(document, 'hidden', { get: () => is, configurable: true })"
+
+SHOWN = """(time) =>
+  new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short"%s }).format(new Date(time.dateTime))"""
+AS_LOCAL, AS_UTC = SHOWN % "", SHOWN % ', timeZone: "UTC"'
 
 
 async def violations(page: Page) -> Any:
@@ -108,6 +112,41 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_nob
     await expect(page.get_by_role("link", name="Open this entry").first).to_be_visible()
     assert await violations(page) == []
     assert complaints == []
+
+
+async def test_activity_is_filtered_by_a_person_who_is_found_by_name(service: Service, page: Page) -> None:
+    await furnish(service)
+    complaints = listen(page)
+    await come_in(service, page, ADA, ACTIVITY)
+    others = page.locator(".log > li", has_text="A project was created")
+    await expect(others.first).to_be_visible()
+    await page.locator("summary", has_text="By whom, about what, when").click()
+    await page.get_by_label("By", exact=True).press_sequentially("ada")
+    await expect(page.locator(f"#actor-people option[value='{ADA}']")).to_be_attached()
+    assert page.url == f"{service.base_url}{ACTIVITY}"  # suggestions are no page of their own
+    await page.get_by_label("By", exact=True).fill(ADA)  # what choosing one does
+    await page.keyboard.press("Tab")
+    await page.wait_for_url(f"**{ACTIVITY}?*actor={ADA}*")
+    await expect(page.locator(".log > li", has_text="Ada").first).to_be_visible()
+    await expect(others).to_have_count(0)
+    assert complaints == []
+
+
+async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(service: Service, browser: Browser) -> None:
+    await furnish(service)
+    context = await browser.new_context(locale="en-GB", timezone_id="Asia/Kathmandu")  # UTC+5:45
+    page = await context.new_page()
+    await come_in(service, page, ADA, ACTIVITY)
+    first = page.locator(".log time").first
+    shown = await first.inner_text()
+    assert shown != await first.evaluate(AS_UTC)
+    await page.get_by_label("Kind").select_option("project")
+    await page.wait_for_url("**group=project*")
+    await expect(page.locator(".log > li", has_text="An account was created")).to_have_count(0)
+    await expect(first).to_be_visible()
+    for time in await page.locator(".log time").all():
+        assert await time.inner_text() == await time.evaluate(AS_LOCAL)
+    await context.close()
 
 
 async def asks_for_nothing(page: Page, asked: list[str]) -> None:

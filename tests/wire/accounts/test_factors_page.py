@@ -254,7 +254,10 @@ async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
     assert refused.status_code == 409
     assert "Please set up a second step first" in resident.problem_in(refused)
     _, old = await resident.set_up_totp(service)
-    await resident.get("/account")
+    page = (await resident.get("/account")).text
+    asked = page.partition("New codes …</summary>")[2].partition("</details>")[0]
+    assert "The 10 codes that you have left stop working at once" in asked  # said before it is done, without script
+    assert 'action="/account/recovery-codes"' in asked
     new = RECOVERY_CODE.findall((await resident.submit("/account/recovery-codes")).text)
     assert len(new) == 10
     assert not set(new) & set(old)

@@ -277,6 +277,16 @@ async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: Vi
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
 
 
+async def test_rules_of_their_own_are_listed_only_where_there_is_one(studio: Service, inside: Visitors) -> None:
+    ada = await inside(ADA)
+    for user_id in (PIA, OLGA, DEV):  # roles at the root, in a project and on a resource
+        assert "Rules of their own" not in (await ada.get(f"{HERE}/{user_id}/roles")).text
+    given = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
+    await furnish(studio, f"applications: [{{application_id: $shop, name: Shop, users: {given}}}]")
+    page = (await ada.get(f"{HERE}/{MAX}/roles")).text
+    assert ">Shop</a>: In the whole application" in page.partition('id="entries"')[2].partition("</section>")[0]
+
+
 async def test_what_was_done_to_and_by_a_person_is_told_apart(inside: Visitors) -> None:
     ada = await inside(ADA)
     await act(ada, PIA, "block")

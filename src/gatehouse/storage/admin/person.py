@@ -22,7 +22,7 @@ from gatehouse.audit.model import Record
 from gatehouse.storage.admin.searching import Listing
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.owners import OWNED, owners_of
-from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.statements import EMPTY, AnyOf, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions
 from gatehouse.storage.tables.applications import applications, roles
 from gatehouse.storage.tables.audit import audit_events
@@ -32,7 +32,6 @@ from gatehouse.storage.tables.user_records import role_assignments, scope_record
 
 OF: Final = bindparam("of", type_=Text())
 _NOW: Final = bindparam("now", type_=BigInteger())
-_EMPTY: Final = "{}"
 
 STANDING = Statement(
     select(
@@ -116,7 +115,7 @@ ROLES = Statement(
 )
 ENTRIES_BELOW = Statement(
     _placed(scope_records)
-    .where(or_(scope_records.c.private_data != _EMPTY, scope_records.c.public_data != _EMPTY))
+    .where(or_(scope_records.c.private_data != EMPTY, scope_records.c.public_data != EMPTY))
     .order_by(scope_records.c.resource_id)
 )
 ENTRIES = Statement(
@@ -124,7 +123,7 @@ ENTRIES = Statement(
     .join(applications, applications.c.application_id == user_records.c.application_id)
     .where(
         user_records.c.user_id == OF,
-        or_(user_records.c.private_data != _EMPTY, user_records.c.public_data != _EMPTY),
+        or_(user_records.c.private_data != EMPTY, user_records.c.public_data != EMPTY),
     )
     .order_by(applications.c.name, user_records.c.application_id)
 )

@@ -10,6 +10,7 @@ from gatehouse.accounts.own import activity
 from gatehouse.accounts.own.model import Act, Holdings
 from gatehouse.accounts.own.profile import Profile
 from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.admin.own_permissions import OwnOffice
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.consent import Consents
@@ -23,11 +24,11 @@ from gatehouse.web.pages.notices import Notices
 from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Notice, Problem, Section
+from gatehouse.web.pages.vocabulary import SAID_IN, Notice, Problem, Section
 from gatehouse.web.places import Places
 from gatehouse.web.routes.table import Endpoint
 
-# Whether the console has anything for somebody who comes from there; an address that nobody proved is none.
+# Whether the console has anything for somebody who comes from there.
 MayAdminister = Callable[[str, Address | None], Awaitable[bool]]
 
 
@@ -38,6 +39,7 @@ class AccountPage:
         profile: Profile,
         data: DataDesk,
         consents: Consents,
+        permissions: OwnOffice,
         desk: OwnerDesk,
         pages: Pages,
         notices: Notices,
@@ -50,6 +52,7 @@ class AccountPage:
         self._profile = profile
         self._data = data
         self._consents = consents
+        self._permissions = permissions
         self._desk = desk
         self._pages = pages
         self._notices = notices
@@ -87,8 +90,9 @@ class AccountPage:
         data = await self._data.standing(user.user_id)
         lang = self._pages.language_of(request, account_lang=user.lang)
         caller = caller_of(request.scope)
+        address = caller.address if caller.proven else None  # an address that nobody proved is none
         return AccountContext(
-            may_administer=await self._may_administer(user.user_id, caller.address if caller.proven else None),
+            may_administer=await self._may_administer(user.user_id, address),
             csrf=self._desk.csrf(visit),
             now=self._clock.now(),
             user_id=user.user_id,
@@ -101,12 +105,14 @@ class AccountPage:
             problem=problem,
             problem_at=at,
             notice=notice,
+            notice_at=None if notice is None else SAID_IN.get(notice),
             passkeys=passkeys(held.passkeys),
             totp_since=held.overview.totp_since,
             email_code=user.email_code,
             recovery_left=held.overview.recovery_left,
             sessions=self._sessions(held, visit.session, lang),
             applications=connected(await self._consents.of_user(user.user_id)),
+            permissions=await self._permissions.of(user.user_id, address),
             activity=tuple(line(act) for act in activity.acts(held.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),

@@ -11,7 +11,7 @@ from gatehouse.web.pages.account_contexts import ConnectedApplication
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import Notice, Section
+from gatehouse.web.pages.vocabulary import Notice
 from gatehouse.web.routes.table import Endpoint
 
 
@@ -27,7 +27,7 @@ class ApplicationForms:
     async def revoke(self, request: Request, visit: Visit, form: RevokeForm) -> Response:  # noqa: ARG002
         """One that is not there any more is withdrawn as well: no difference is told."""
         await self._consents.withdraw(visit.user.user_id, form.client_id, visit.origin)
-        return self._desk.done(Section.APPLICATIONS, Notice.APPLICATION_REVOKED)
+        return self._desk.done(Notice.APPLICATION_REVOKED)
 
     def endpoints(self) -> list[Endpoint]:
         return [

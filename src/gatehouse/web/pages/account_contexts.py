@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gatehouse.admin.own_permissions import NO_PERMISSIONS, OwnPermissions
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.vocabulary import Notice, Problem, Section, Theme
 
@@ -31,14 +32,6 @@ class ConnectedApplication:
     name: str
     scopes: tuple[str, ...]
     since: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    application: str
-    rule: str
-    because: str
-    ends_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +65,14 @@ class AccountContext(PageContext):
     problem: Problem | None = None
     problem_at: Section | None = None
     notice: Notice | None = None
+    notice_at: Section | None = None
     passkeys: tuple[Passkey, ...] = ()
     totp_since: int = 0
     email_code: bool = False
     recovery_left: int = 0
     sessions: tuple[Session, ...] = ()
     applications: tuple[ConnectedApplication, ...] = ()
-    permissions: tuple[Permission, ...] = ()
+    permissions: OwnPermissions = NO_PERMISSIONS
     activity: tuple[Activity, ...] = ()
     lang: str = "en"  # the account's
     theme: Theme = Theme.AUTO

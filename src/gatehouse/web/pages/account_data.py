@@ -18,7 +18,7 @@ from gatehouse.web.pages.contexts import SignInContext
 from gatehouse.web.pages.desk import NOT_YET, Guarded
 from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import Notice, Problem, Section, Trouble
+from gatehouse.web.pages.vocabulary import Notice, Problem, Trouble
 from gatehouse.web.responses import NO_STORE
 from gatehouse.web.routes.table import Endpoint
 
@@ -50,7 +50,7 @@ class DataForms:
 
     async def ask_applications(self, request: Request, visit: Visit, form: Guarded) -> Response:  # noqa: ARG002
         await self._data.ask(visit.user.user_id, visit.origin)
-        return self._desk.done(Section.DATA, Notice.DATA_ASKED)
+        return self._desk.done(Notice.DATA_ASKED)
 
     async def ask(self, request: Request, visit: Visit) -> Response:
         return self._form(request, visit)

@@ -106,7 +106,7 @@ class FactorForms:
             await self._totp.remove(visit.user, origin=visit.origin, device=visit.device)
         except FactorMissing:
             return await self._meanwhile(request, visit)
-        return self._desk.done(Section.FACTORS, Notice.TOTP_REMOVED)
+        return self._desk.done(Notice.TOTP_REMOVED)
 
     async def _totp_form(
         self, request: Request, visit: Visit, trouble: Trouble | None = None, *, status: int = 200
@@ -152,7 +152,7 @@ class FactorForms:
             return await self._problem(request, visit, Trouble.PASSKEY_NAME, status=NOT_YET)
         except FactorMissing:
             return await self._meanwhile(request, visit)
-        return self._desk.done(Section.FACTORS, Notice.PASSKEY_RENAMED)
+        return self._desk.done(Notice.PASSKEY_RENAMED)
 
     async def remove_passkey(self, request: Request, visit: Visit, form: RemoveForm) -> Response:
         if visit.user.password_hash is None and visit.user.passkeys == 1:
@@ -161,7 +161,7 @@ class FactorForms:
             await self._passkeys.remove(visit.user, form.passkey_id, origin=visit.origin, device=visit.device)
         except FactorMissing:
             return await self._meanwhile(request, visit)
-        return self._desk.done(Section.FACTORS, Notice.PASSKEY_REMOVED)
+        return self._desk.done(Notice.PASSKEY_REMOVED)
 
     async def _passkey_form(
         self,
@@ -184,7 +184,7 @@ class FactorForms:
         try:
             if form.on == "0":
                 await self._email_codes.disable(visit.user, origin=visit.origin, device=visit.device)
-                return self._desk.done(Section.FACTORS, Notice.EMAIL_CODE_OFF)
+                return self._desk.done(Notice.EMAIL_CODE_OFF)
             codes = await self._email_codes.enable(visit.user, origin=visit.origin, device=visit.device)
         except EmailNotVerified:
             return await self._problem(request, visit, Trouble.EMAIL_UNVERIFIED, status=MEANWHILE)
@@ -201,7 +201,7 @@ class FactorForms:
 
     def _added(self, request: Request, visit: Visit, codes: Sequence[str], notice: Notice) -> Response:
         """The first factor brings recovery codes, which are shown now or never."""
-        return self._show_codes(request, visit, codes) if codes else self._desk.done(Section.FACTORS, notice)
+        return self._show_codes(request, visit, codes) if codes else self._desk.done(notice)
 
     def _show_codes(self, request: Request, visit: Visit, codes: Sequence[str]) -> Response:
         context = RecoveryCodesContext(codes=tuple(codes), login=visit.user.login or visit.user.nick)

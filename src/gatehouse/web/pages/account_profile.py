@@ -70,13 +70,13 @@ class ProfileForms:
             await self._profile.rename(visit.user, form.nick, visit.origin)
         except BadAccount as error:
             return await self._wrong(request, visit, Section.PROFILE, error, typed=form.nick)
-        return self._desk.done(Section.PROFILE, Notice.NICK_CHANGED)
+        return self._desk.done(Notice.NICK_CHANGED)
 
     async def change_look(self, request: Request, visit: Visit, form: LookForm) -> Response:  # noqa: ARG002
         if form.lang not in LANGUAGES:
             raise BadInput("lang: there is no such language here")
         await self._profile.speak(visit.user, form.lang, visit.origin)
-        answer = self._desk.done(Section.LOOK, Notice.LOOK_CHANGED)
+        answer = self._desk.done(Notice.LOOK_CHANGED)
         self._pages.remember(answer, lang=form.lang, theme=form.theme)
         return answer
 
@@ -86,7 +86,7 @@ class ProfileForms:
             await self._new_address.ask(visit.user, form.login, source=visit.source, origin=visit.origin)
         except BadAccount as error:
             return await self._wrong(request, visit, Section.EMAIL, error, typed=form.login)
-        return self._desk.done(Section.EMAIL, Notice.EMAIL_CHANGE_SENT)
+        return self._desk.done(Notice.EMAIL_CHANGE_SENT)
 
     async def change_password(self, request: Request, visit: Visit, form: PasswordForm) -> Response:
         """The present password is the proof; without one a fresh proof of another kind is needed."""
@@ -104,7 +104,7 @@ class ProfileForms:
             return await self._refused(request, visit, problem, TOO_MANY)
         except UserChanged:
             return await self._refused(request, visit, Problem(what=Trouble.CHANGED_MEANWHILE), MEANWHILE)
-        return self._desk.done(Section.PASSWORD, Notice.PASSWORD_CHANGED)
+        return self._desk.done(Notice.PASSWORD_CHANGED)
 
     async def _choose(self, visit: Visit, form: PasswordForm) -> None:
         present = Attempt(

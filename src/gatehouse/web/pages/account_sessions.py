@@ -7,7 +7,7 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.pages.owner_desk import OwnerDesk, Visit
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import Notice, Section
+from gatehouse.web.pages.vocabulary import Notice
 from gatehouse.web.routes.table import Endpoint
 
 
@@ -23,12 +23,12 @@ class SessionForms:
     async def end_one(self, request: Request, visit: Visit, form: EndForm) -> Response:  # noqa: ARG002
         """One that is not there any more has ended as well: no difference is told."""
         await self._sessions.end(visit.signed_in, form.session_id, visit.origin)
-        return self._desk.done(Section.SESSIONS, Notice.SESSION_ENDED)
+        return self._desk.done(Notice.SESSION_ENDED)
 
     async def end_others(self, request: Request, visit: Visit, form: Guarded) -> Response:  # noqa: ARG002
         """Every other session, and every token whoever holds it (LG-20)."""
         await self._sessions.sign_out_everywhere(visit.user.user_id, visit.origin, keep=visit.session)
-        return self._desk.done(Section.SESSIONS, Notice.OTHERS_ENDED)
+        return self._desk.done(Notice.OTHERS_ENDED)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -26,7 +26,7 @@ from gatehouse.web.pages.desk import Guarded
 from gatehouse.web.pages.notices import Notices
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
-from gatehouse.web.pages.vocabulary import Notice, Section
+from gatehouse.web.pages.vocabulary import SAID_IN, Notice, Section
 from gatehouse.web.parse import read_form
 from gatehouse.web.responses import see_other
 from gatehouse.web.routes.table import Auth, Endpoint, Handler, RateClass
@@ -143,9 +143,9 @@ class OwnerDesk:
     def show(self, request: Request, visit: Visit, context: PageContext, *, status: int | None = None) -> Response:
         return self._pages.show(request, context, status=status, account_lang=visit.user.lang)
 
-    def done(self, section: Section, notice: Notice) -> Response:
-        """Back to the account page, which says once what was done."""
-        return self._notices.leave(see_other(place(section)), notice)
+    def done(self, notice: Notice) -> Response:
+        """Back to the part of the account page that says once what was done."""
+        return self._notices.leave(see_other(place(SAID_IN[notice])), notice)
 
     async def _visit(self, request: Request) -> Visit | None:
         """None for a stranger, and for a session that signs in to applications only (R1)."""

@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from gatehouse.audit.events import Event
 from gatehouse.interaction.confirming import Nearness
+from gatehouse.permissions.evaluation.gathering import SourceKind
 from gatehouse.web.branding import PLAIN, Brand
 from gatehouse.web.pages import formats
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
@@ -32,6 +33,7 @@ CHOICES: Final[Mapping[str, object]] = {
     "MailPurpose": MailPurpose,
     "GameEnd": GameEnd,
     "Nearness": Nearness,
+    "SourceKind": SourceKind,
 }
 
 

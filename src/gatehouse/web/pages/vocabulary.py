@@ -3,8 +3,10 @@
 Each value is the end of a key in the locales; a test holds the two together.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Trouble(StrEnum):
@@ -116,3 +118,23 @@ class Section(StrEnum):
     ACTIVITY = "activity"
     LOOK = "look"
     DATA = "data"
+
+
+# Where on the account page it is said: beside what was changed. Whatever else there is to say stands on top.
+SAID_IN: Final[Mapping[Notice, Section]] = {
+    Notice.NICK_CHANGED: Section.PROFILE,
+    Notice.EMAIL_CHANGE_SENT: Section.EMAIL,
+    Notice.PASSWORD_CHANGED: Section.PASSWORD,
+    Notice.TOTP_ADDED: Section.FACTORS,
+    Notice.TOTP_REMOVED: Section.FACTORS,
+    Notice.PASSKEY_ADDED: Section.FACTORS,
+    Notice.PASSKEY_RENAMED: Section.FACTORS,
+    Notice.PASSKEY_REMOVED: Section.FACTORS,
+    Notice.EMAIL_CODE_ON: Section.FACTORS,
+    Notice.EMAIL_CODE_OFF: Section.FACTORS,
+    Notice.SESSION_ENDED: Section.SESSIONS,
+    Notice.OTHERS_ENDED: Section.SESSIONS,
+    Notice.APPLICATION_REVOKED: Section.APPLICATIONS,
+    Notice.LOOK_CHANGED: Section.LOOK,
+    Notice.DATA_ASKED: Section.DATA,
+}

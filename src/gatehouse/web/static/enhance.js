@@ -13,15 +13,15 @@ const offer = (button, act) => {
   button.addEventListener("click", act);
 };
 
-for (const button of document.querySelectorAll("[data-copy]")) {
-  if (!navigator.clipboard) continue; // only a secure page has one
+const copying = (button) => {
+  if (!navigator.clipboard) return; // only a secure page has one
   offer(button, async () => {
     await navigator.clipboard.writeText(linesOf(button.dataset.copy));
     button.textContent = button.dataset.done;
   });
-}
+};
 
-for (const button of document.querySelectorAll("[data-download]")) {
+const saving = (button) => {
   offer(button, () => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([`${linesOf(button.dataset.download)}\n`], { type: "text/plain" }));
@@ -29,16 +29,21 @@ for (const button of document.querySelectorAll("[data-download]")) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
-}
-
-for (const button of document.querySelectorAll("[data-print]")) {
-  offer(button, () => window.print());
-}
+};
 
 // The page's language, in the regional form the reader has set: 9:30 PM is not everybody's English.
 const language = document.documentElement.lang;
 const region = navigator.languages.find((tag) => tag.split("-")[0] === language) || language;
 const local = new Intl.DateTimeFormat(region, { dateStyle: "long", timeStyle: "short" });
-for (const time of document.querySelectorAll("time[data-exact]")) {
-  time.textContent = local.format(new Date(time.dateTime));
-}
+
+// Also for what htmx has put into the page since: a button that is still hidden was not offered before.
+const enhance = () => {
+  document.querySelectorAll("[data-copy][hidden]").forEach(copying);
+  document.querySelectorAll("[data-download][hidden]").forEach(saving);
+  for (const button of document.querySelectorAll("[data-print][hidden]")) offer(button, () => window.print());
+  for (const time of document.querySelectorAll("time[data-exact]")) {
+    time.textContent = local.format(new Date(time.dateTime));
+  }
+};
+document.addEventListener("htmx:afterSwap", enhance);
+enhance();

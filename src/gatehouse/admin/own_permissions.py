@@ -1,0 +1,105 @@
+"""What somebody sees of his own permissions: where he holds which rules, and why.
+
+No more than explaining them to him one by one would tell: a group is named to whoever may view its project
+(docs/decisions/0014-reading-of-the-permission-model.md). Bounded, for it is a part of a page that is about more.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from gatehouse.admin.holding import HeldLine, HeldScope, RuleSource, held_scopes
+from gatehouse.admin.model.names import NamedApplication
+from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.callers.callers import Caller
+from gatehouse.permissions.callers.desk import Desk, Visit
+from gatehouse.permissions.callers.standing import CallerKind
+from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.rights.guard import About, Operation, is_open
+
+APPLICATIONS_MOST: Final = 20
+PLACES_MOST: Final = 100
+RULES_MOST: Final = 30  # that one reason names; the rest is counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Rules that are held for the same reason and as long."""
+
+    sources: tuple[RuleSource, ...]
+    ends_at: int  # 0 for no end
+    lines: tuple[HeldLine, ...]
+    more: int  # that are not named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPlace:
+    application: str
+    scope: Scope
+    project: str  # its title
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPermissions:
+    places: Sequence[OwnPlace] = ()
+    is_cut: bool = False  # there are more applications or places
+
+
+NO_PERMISSIONS: Final = OwnPermissions()
+
+
+class ConcernStore(Protocol):
+    async def concerned(self, user_id: str, most: int) -> Sequence[NamedApplication]:
+        """The first applications by name that may give him something, application 1 last.
+
+        Something is written there about him or for a group that lists him, or they are connected to his account.
+        """
+
+
+class OwnOffice:
+    def __init__(self, *, store: ConcernStore, desk: Desk, reading: Reading, clock: Clock) -> None:
+        self._store = store
+        self._desk = desk
+        self._reading = reading
+        self._clock = clock
+
+    async def of(self, user_id: str, address: Address | None) -> OwnPermissions:
+        """`address`: where he comes from, if that is proven; conditions may ask for it."""
+        named = await self._store.concerned(user_id, APPLICATIONS_MOST + 1)
+        facts = await self._reading.facts(user_id, {CENTRAL_ID, *(one.application_id for one in named)})
+        if facts is None:
+            return NO_PERMISSIONS
+        visit = await self._desk.visit(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
+        held = named[:APPLICATIONS_MOST]
+        places = [place for one in held for place in self._places(visit, one, address)]
+        is_cut = len(named) > APPLICATIONS_MOST or len(places) > PLACES_MOST
+        return OwnPermissions(places=places[:PLACES_MOST], is_cut=is_cut)
+
+    def _places(self, visit: Visit, one: NamedApplication, address: Address | None) -> Iterator[OwnPlace]:
+        case = visit.case
+        if one.application_id not in case.models:  # removed for good in this moment
+            return
+        held = self._reading.effective(case, one.application_id, address)
+        for place in held_scopes(held, case.structure, self._clock.now()):
+            names_groups = is_open(visit.rights, Operation.PROJECT_GET, About(project_id=place.scope.project_id))
+            reasons = tuple(_reasons(place, names_groups=names_groups))
+            yield OwnPlace(application=one.name, scope=place.scope, project=place.project, reasons=reasons)
+
+
+def _reasons(place: HeldScope, *, names_groups: bool) -> Iterator[Reason]:
+    alike: dict[tuple[tuple[RuleSource, ...], int], list[HeldLine]] = {}
+    for family in place.families:
+        for line in family.lines:
+            sources = line.sources if names_groups else _without_groups(line.sources)
+            alike.setdefault((sources, line.ends_at), []).append(line)
+    for (sources, ends_at), lines in alike.items():
+        named = tuple(lines[:RULES_MOST])
+        yield Reason(sources=sources, ends_at=ends_at, lines=named, more=len(lines) - len(named))
+
+
+def _without_groups(sources: tuple[RuleSource, ...]) -> tuple[RuleSource, ...]:
+    return tuple(dict.fromkeys(replace(source, group="") for source in sources))

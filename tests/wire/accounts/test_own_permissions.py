@@ -1,0 +1,106 @@
+"""What a person sees of her own permissions: where she holds what, and why; from outside."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatehouse.admin.own_permissions import RULES_MOST
+from gatehouse.audit.model import Origin
+from tests.support.console import MAX, OLGA, PIA, Visitors, furnish
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+GRANTED = """
+projects:
+  - title: Mind Games
+    settings: {services: {"$wiki": {groups: [{group_id: Testers, roles: [author]}]}}}
+applications:
+  - application_id: $wiki
+    name: Wiki
+    project_id: $project
+    schema: {private_data: {page: {write: {value: false}}}}
+    roles: {author: {meta: {private_data: {page: {write: {value: true}}}}}}
+groups:
+  - {project_id: $project, title: Testers, users: ["$pia", "$olga"], conditions: []}
+"""
+MANY = RULES_MOST + 12
+
+
+@pytest.fixture
+async def inside(service: Service) -> AsyncIterator[Visitors]:
+    visitors = Visitors(service)
+    yield visitors
+    await visitors.leave()
+
+
+async def own(visitor: Visitor, path: str = "/account") -> str:
+    """The section of the page."""
+    page = (await visitor.get(path)).text
+    return page.partition('<section id="permissions"')[2].partition("</section>")[0]
+
+
+async def test_who_holds_a_role_sees_its_rules_and_that_it_comes_from_the_role(
+    service: Service, inside: Visitors
+) -> None:
+    await furnish(service)
+    pia = await inside(PIA)
+    section = await own(pia)
+    assert "<strong>Shop</strong>" in section
+    assert "You have the role <bdi>moderator</bdi>" in section
+    assert ">user.kick</code>" in section
+    assert "You have the role <bdi>beta</bdi> because you meet its condition" in section
+    assert "No permissions" not in section
+    assert "store.refund" not in section
+    assert "Sie haben die Rolle <bdi>moderator</bdi>" in await own(pia, "/account?lang=de")
+
+
+async def test_a_role_through_a_group_says_so_and_names_the_group_to_whoever_may_view_the_project(
+    service: Service, inside: Visitors
+) -> None:
+    await furnish(service)
+    await furnish(service, GRANTED)
+    section = await own(await inside(OLGA))
+    assert "<strong>Wiki</strong> in the project Mind Games" in section
+    assert "You have the role <bdi>author</bdi> through the group <bdi>Testers</bdi>" in section
+    section = await own(await inside(PIA))
+    assert "You have the role <bdi>author</bdi> through a group" in section
+    assert ">page.write</code>" in section
+    assert "Testers" not in section
+
+
+async def test_who_holds_thousands_of_rules_is_told_how_many_more_there_are(
+    service: Service, inside: Visitors
+) -> None:
+    await furnish(service)
+    rules = ", ".join(f"r{number}: {{value: false}}" for number in range(MANY))
+    given = rules.replace("false", "true")
+    await furnish(
+        service,
+        f"""
+applications:
+  - application_id: $shop
+    name: Shop
+    schema: {{private_data: {{many: {{{rules}}}}}}}
+    users: {{"$max": {{private_data: {{many: {{{given}}}}}}}}}
+""",
+    )
+    section = await own(await inside(MAX))
+    assert "Given to you alone" in section
+    assert section.count(">many.r") == RULES_MOST
+    assert "and 12 more" in section
+    assert (
+        "in the project Mind Games for the application 50001" in section
+    )  # of application 1: he manages people there
+
+
+async def test_who_was_given_nothing_reads_that_and_no_application_is_named(service: Service) -> None:
+    await furnish(service)
+    await service.house.administration.create(
+        login="eve@studio.example", nick="Eve", password=PASSWORD, origin=Origin(actor="test")
+    )
+    eve = Visitor(service)
+    await eve.sign_in("eve@studio.example")
+    section = await own(eve)
+    await eve.client.aclose()
+    assert "No permissions have been given to you." in section
+    assert "<strong>" not in section

@@ -68,7 +68,7 @@ def console(
         *webhook_screens(house, desk).screens(),
         *setting_screens(house, them, desk, rooms.readiness),
     ]
-    return Screens(screens, threshold).answer
+    return Screens(screens, threshold, desk.nowhere).answer
 
 
 def home_screens(house: House, desk: ConsoleDesk, samples: SampleCommands) -> HomeScreens:

@@ -30,7 +30,7 @@ class Event(StrEnum):
     USER_ERASED = "user.erased", "An account was erased, and the personal part of the records about it."
     SIGNED_IN = "session.opened", "Someone signed in."
     LOGGED_IN = "login.done", "Someone signed in through the login operation."
-    PROVED_AGAIN = "session.proved_again", "Someone proved again that it is he; the session got a new id."
+    PROVED_AGAIN = "session.proved_again", "Someone proved once more who they are; the session got a new id."
     SIGNED_OUT = "session.ended", "A session was ended by its owner."
     SESSION_CLOSED = "session.closed", "A session was ended by an administrator."
     SIGNED_OUT_EVERYWHERE = "session.all_ended", "Every session and token of an account was ended."

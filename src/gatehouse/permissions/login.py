@@ -9,7 +9,7 @@ from gatehouse.accounts.model import User
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.callers.service_jwts import ServiceJwts
-from gatehouse.permissions.evaluation.reading import Reading
+from gatehouse.permissions.evaluation.reading import Case, Reading
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, asked_scopes, render
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.schema import Tree
@@ -23,6 +23,7 @@ PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
 class Barred(StrEnum):
     """What keeps somebody out of an application; for whoever administers, never for whoever is kept out."""
 
+    ACCOUNT_BLOCKED = "account_blocked"  # by every application
     UNKNOWN = "unknown"  # there is no such application
     APPLICATION_REMOVED = "application_removed"
     LOGIN_CANNOT = "login_cannot"
@@ -68,8 +69,7 @@ class LoginRules:
             return None
         case, now = await self._reading.case(facts), self._clock.now()
         for number in application_ids:
-            model = case.models.get(number)
-            by = Barred.UNKNOWN if model is None else barred(model, case.facts, case.structure, now)
+            by = what_bars(case, number, now)
             if by is not None:
                 return Refused(application_id=number, by=by)
         return None
@@ -97,6 +97,14 @@ class LoginRules:
     async def shares_email(self, application_id: int, secret: str) -> bool:
         # Found by its digest: comparing the secret itself would tell by its time how much of a guess was right.
         return await self._store.knows_email_secret(application_id, sha256(secret))
+
+
+def what_bars(case: Case, application_id: int, now: int) -> Barred | None:
+    """A blocked account comes first: it signs in nowhere, whatever the application says."""
+    if case.facts.blocked:
+        return Barred.ACCOUNT_BLOCKED
+    model = case.models.get(application_id)
+    return Barred.UNKNOWN if model is None else barred(model, case.facts, case.structure, now)
 
 
 def lets_in(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> bool:

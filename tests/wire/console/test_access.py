@@ -11,7 +11,8 @@ from gatehouse.permissions.model.scope import ROOT
 from gatehouse.permissions.model.user_record import Assignment
 from gatehouse.permissions.questions.check import CheckDraft, read_question
 from gatehouse.web.permissions.question_records import explained
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, Visitors
+from tests.support.builders import ORIGIN
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, Visitors, furnish
 from tests.support.game import register
 from tests.support.oauth import a_native_client, answer_in
 from tests.support.permission_builders import a_person, becoming, holding
@@ -48,6 +49,25 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     told = explained(await explaining(studio.house).of(case, SHOP, question, None))
     assert all(f"&#34;{sentence}&#34;" in lacking for sentence in told.sentences)
     assert "/api/permissions/explain" in lacking
+
+
+async def test_a_check_tells_an_unverified_address_from_another_domain(studio: Service, inside: Visitors) -> None:
+    """Only a verified address counts (R1), so the domain that everybody can read is not the case."""
+    await furnish(studio, STUDIO.replace("{tag: beta}", "{domain: players.example}"))
+    ada = await inside(ADA)
+    said = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
+    assert "E-mail domain must be players.example <small>(no verified address)</small>" in said
+    assert "the login domain must be players.example, and no address is verified" in said
+    assert "there is none" not in said
+
+
+async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(studio: Service, inside: Visitors) -> None:
+    ada = await inside(ADA)
+    assert "Shop lets this person sign in." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
+    await studio.house.administration.block(PIA, ORIGIN)
+    said = (await ada.get(f"{CHECK}&user_id={PIA}")).text
+    assert "The account is blocked: it signs in nowhere." in said
+    assert "lets this person sign in" not in said
 
 
 async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_they_hold(inside: Visitors) -> None:

@@ -16,7 +16,7 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
 from tests.support.builders import NOW
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, send
 from tests.support.game import RESULT
 from tests.support.permission_builders import becoming, holding
 from tests.support.service import Service
@@ -55,6 +55,15 @@ async def test_a_change_is_told_with_what_stood_there_before(studio: Service, in
     # One that was changed in the database is found out.
     await spoil(studio, record_id)
     assert "changed since" in (await ada.get(f"{LOG}/{record_id}")).text
+
+
+async def test_each_row_names_what_was_changed(inside: Visitors) -> None:
+    ada = await inside(ADA)
+    await ada.get("/console/roles/new")
+    await send(ada, "/console/roles/new", application=str(SHOP), name="referee")
+    page = (await ada.get(f"{LOG}?group=role")).text
+    assert "A role was made or changed: <bdi>referee</bdi>" in page
+    assert '<option value="webhook">Webhooks</option>' in page
 
 
 async def spoil(studio: Service, record_id: str) -> None:

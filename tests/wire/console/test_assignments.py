@@ -202,3 +202,8 @@ async def test_a_file_that_comes_back_changes_nothing(rich: Visitors) -> None:
     assert f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z,Pia" in csv
     whole = [line for line in csv if "/applications/" not in line]  # what is held on a resource has its own page
     assert "Nothing is different from what is stored" in await reviewed(olga, "\n".join(whole))
+
+
+async def test_a_table_without_roles_leads_to_making_one(rich: Visitors) -> None:
+    page = (await (await rich(OLGA)).get(f"/console/applications/{WIKI}/users")).text
+    assert f'href="/console/roles/new?application={WIKI}"' in page

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from gatehouse.app import front
-from tests.support.console import ADA, Visitors
+from tests.support.console import ADA, SHOP, Visitors
 from tests.support.service import Service
 
 
@@ -50,3 +50,18 @@ async def test_op_13_a_stranger_is_not_told_what_there_is_and_nobody_finds_a_deb
                 assert answer.headers["location"].startswith("/sign-in?interaction="), path
         ada = await inside(ADA)
         assert (await ada.get("/console/debug")).status_code == 404
+
+
+async def test_no_address_of_the_console_is_a_dead_end(inside: Visitors) -> None:
+    """A browser keeps the address a form was sent to, and asks for it again."""
+    ada = await inside(ADA)
+    for tab in ("matrix", "users"):
+        page = f"/console/applications/{SHOP}/{tab}"
+        for sent_to in ("review", "apply"):
+            answer = await ada.get(f"{page}/{sent_to}")
+            assert (answer.status_code, answer.headers["location"]) == (303, page)
+    for path in ("/console/nonsense", "/console/people/1/2/3"):
+        lost = await ada.get(path)
+        assert lost.status_code == 404
+        assert "There is nothing at this address." in lost.text
+        assert 'href="/console/applications"' in lost.text  # the way on

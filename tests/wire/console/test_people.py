@@ -1,6 +1,8 @@
 """People in the console: found among many, changed with every act on record, and never without an administrator."""
 
 import asyncio
+import re
+from html import unescape
 
 import pyotp
 import pytest
@@ -14,7 +16,7 @@ from gatehouse.keys.base64url import encode_base64url
 from gatehouse.oauth.model import Consent
 from gatehouse.web.permissions.moments import moment
 from tests.support.builders import NOW, a_passkey, a_record
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, Visitors, furnish
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, Visitors, furnish
 from tests.support.service import Service
 from tests.support.studio import FACTOR
 from tests.support.visitor import PASSWORD, Visitor
@@ -291,10 +293,36 @@ async def test_what_was_done_to_and_by_a_person_is_told_apart(inside: Visitors) 
     ada = await inside(ADA)
     await act(ada, PIA, "block")
     about = (await ada.get(f"{HERE}/{PIA}/activity")).text
-    assert "Account blocked" in about
+    assert "An account was blocked" in about
     assert ADA in about
     by = (await ada.get(f"{HERE}/{ADA}/activity?side=by")).text
     assert PIA in by
     assert PIA not in (await ada.get(f"{HERE}/{ADA}/activity?side=about")).text
     lines = (await ada.get(f"{HERE}/{PIA}/activity?format=csv")).text.splitlines()
     assert any(f",user.blocked,{ADA},{PIA}," in line for line in lines)
+
+
+async def test_what_changed_of_a_person_is_told_in_words_about_that_person(studio: Service, inside: Visitors) -> None:
+    await furnish(studio, STUDIO.replace("roles: [moderator]", "roles: [{name: moderator, expired: 1996620779}]"))
+    said = (await (await inside(ADA)).get(f"{HERE}/{PIA}/activity")).text
+    assert '<span class="piece">moderator until 2033-' in said
+    assert "What a user may do in an application was changed" in said
+    assert "{&#39;" not in said
+    assert "What you may do" not in said
+
+
+async def test_from_a_person_it_is_one_step_to_change_a_role(inside: Visitors) -> None:
+    ada = await inside(ADA)
+    page = (await ada.get(f"{HERE}/{PIA}/roles")).text
+    assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
+    table = re.search(rf'href="(/console/applications/{SHOP}/users[^"]*)"', page)
+    assert table is not None
+    found = (await ada.get(unescape(table[1]))).text
+    assert f'data-row="{PIA}"' in found
+    assert f'data-row="{MAX}"' not in found
+
+
+async def test_nobody_is_found_under_an_id_that_nobody_has(inside: Visitors) -> None:
+    answer = await (await inside(ADA)).get(f"{HERE}/999")
+    assert answer.status_code == 404
+    assert "There is nobody with this id." in answer.text

@@ -1,6 +1,8 @@
 """Projects in the console: the same rights and the same commands as at the API."""
 
-from tests.support.console import ADA, OLGA, PIA, PROJECT, Visitors
+import re
+
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, Visitors, send
 from tests.support.service import Service
 
 PAGE = f"/console/projects/{PROJECT}"
@@ -59,6 +61,33 @@ async def test_what_a_command_refuses_comes_back_with_what_was_typed(inside: Vis
     assert page.status_code == 400
     assert "no spaces here" in page.text
     assert "kept" in page.text
+
+
+async def test_a_complaint_names_the_field_as_the_form_does(inside: Visitors) -> None:
+    ada = await inside(ADA)
+    check = await ada.get("/console/access/check?application_id=abc")
+    assert check.status_code == 400
+    assert "Application: a number" in check.text
+    sent = {
+        "/console/applications/new": {"name": "Chess", "project_id": "No Such"},
+        "/console/roles/new": {"application": str(SHOP), "name": "x" * 65},
+        "/console/settings/webhooks/new": {"url": "https://127.0.0.1/", "events": "account"},
+    }
+    for path, fields in sent.items():
+        await ada.get(path)
+        answer = await send(ada, path, **fields)
+        assert answer.status_code == 400, path
+        said = re.search(r'<p role="alert" class="problem">([^<]*)</p>', answer.text)
+        assert said is not None, path
+        assert said[1].strip().startswith(("Project: ", "Name: ", "Address: ")), (path, said[1])
+
+
+async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(inside: Visitors) -> None:
+    pia = await inside(PIA)
+    for path in ("/console/projects", "/console/applications", "/console/roles"):
+        said = (await pia.get(path)).text
+        assert "None that you may see." in said, path
+        assert "There is no" not in said, path
 
 
 async def test_a_form_of_another_browser_is_refused(inside: Visitors) -> None:

@@ -150,3 +150,11 @@ async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(studio: 
     await olga.post(f"{MODERATOR}/remove")
     assert "The role is removed." in (await olga.follow()).text
     assert "moderator" not in (await studio.house.storage.permissions.application_models([SHOP]))[SHOP].roles
+
+
+async def test_a_role_that_gatehouse_is_run_by_offers_no_removal_and_says_why(inside: Visitors) -> None:
+    ada = await inside(ADA)
+    built_in = (await ada.get(f"{LIST}/1/administrator")).text
+    assert "it cannot be removed" in built_in
+    assert "Remove role" not in built_in
+    assert "Remove role" in (await ada.get(MODERATOR)).text

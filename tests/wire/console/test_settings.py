@@ -107,3 +107,14 @@ async def test_mail_and_health_say_how_it_is(studio: Service, inside: Visitors) 
     assert f"{kind} " in page
     assert "schema revision 0001, 0001 is needed" in page
     assert " records, <time" in page
+
+
+async def test_what_a_setting_is_reads_as_words(inside: Visitors) -> None:
+    ada = await inside(ADA)
+    policies = (await ada.get(f"{HERE}/policies")).text
+    assert "1 second<" in policies
+    assert "1 seconds" not in policies
+    for tab in ("policies", "configuration"):
+        shown = (await ada.get(f"{HERE}/{tab}")).text.partition("</table>")[0]
+        assert "<td" in shown, tab
+        assert "`" not in shown, tab

@@ -145,7 +145,8 @@ def _failure(one: FailedTest) -> str:
         return "it is for nobody"
     what = WHAT_IT_IS[one.member]
     if not one.actual:
-        return f"{what} must be {one.wanted}, and there is none"
+        nothing = "no address is verified" if one.member == "domain" else "there is none"  # R1
+        return f"{what} must be {one.wanted}, and {nothing}"
     return f"{what} must be {one.wanted}, not {one.actual}"
 
 

@@ -19,7 +19,17 @@ from gatehouse.audit.chain import is_authentic, keeps_its_commitment
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record, Seal
 from gatehouse.kernel.errors import BadInput
-from gatehouse.web.console.activity_words import Line, Named, applications_in, lines, named, people_in
+from gatehouse.web.console.activity_words import (
+    IMPORTANT,
+    Line,
+    Named,
+    applications_in,
+    lines,
+    meaning,
+    named,
+    people_in,
+    thing,
+)
 from gatehouse.web.console.api_calls import record_call
 from gatehouse.web.console.desk import ConsoleDesk, Guest
 from gatehouse.web.console.frame import ApiCall
@@ -34,7 +44,6 @@ HERE: Final = Entry.ACTIVITY
 GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in Event))
 OFFERED_MOST: Final = 500  # applications to choose from
 CHUNK: Final = 1_000  # records of a file read at a time
-IMPORTANT: Final = "; high"  # how the log's table marks what somebody should look at
 SHOW_RECORD: Final = "gatehouse audit show --record"
 VERIFY: Final = "gatehouse audit verify"
 RECORD_ID: Final = 32  # letters
@@ -66,9 +75,13 @@ class Told:
 
     @property
     def meaning(self) -> str:
-        """What the event is, as the log's own table says it."""
-        known = next((event.meaning for event in Event if event == self.record.event), self.record.event)
-        return known.removesuffix(".").removesuffix(IMPORTANT)
+        return meaning(self.record.event)
+
+    @property
+    def thing(self) -> str:
+        """The name of what was changed, unless the subject is that."""
+        name = thing(self.record.details)
+        return "" if name == self.subject.name else name
 
     @property
     def important(self) -> bool:

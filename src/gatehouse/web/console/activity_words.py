@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Record
 from gatehouse.gamesessions.model import GSID, short_gsid
 from gatehouse.permissions.documents.trees import RESERVED as PROJECT_ACCESS
@@ -18,6 +19,8 @@ from gatehouse.permissions.model.rule import Section
 ARROW: Final = " -> "
 NOTHING: Final = "nothing"
 YES, NO = "yes", "no"  # the words are `activity.is_<it>`
+NAMES: Final = ("role", "title", "name", "comment", "kid", "factor")  # of details, the dearest first
+IMPORTANT: Final = "; high"  # how the log's table marks what somebody should look at
 PREFIXES: Final = ("application", "project", "group")
 
 
@@ -39,6 +42,18 @@ class Named:
     kind: str  # person, application, project, group or text
     id: str
     name: str = ""
+
+
+def meaning(event: str) -> str:
+    """What happened, as the log's own table says it: about somebody, not to him as his account page does."""
+    known = next((one.meaning for one in Event if one == event), event)
+    return known.removesuffix(".").removesuffix(IMPORTANT)
+
+
+def thing(details: Details) -> str:
+    """The name of what was changed, where the subject is only what it belongs to."""
+    told = (details.get(name) for name in NAMES)
+    return next((value for value in told if isinstance(value, str) and ARROW not in value), "")
 
 
 def lines(details: Details) -> tuple[Line, ...]:

@@ -88,6 +88,7 @@ class UsersContext(PageContext):
     administers: bool  # he sees addresses, and everyone
     by_address: bool
     sees_roles: bool
+    makes_roles: bool
     problem: Problem | None = None
     text: str = ""
 
@@ -197,6 +198,7 @@ class UsersTable:
             administers=administers,
             by_address=by_address,
             sees_roles=sees_roles(guest),
+            makes_roles=is_open(guest.rights, Operation.ROLES_SAVE, guest.standing.about),
             problem=problem,
             text=text,
         )

@@ -5,6 +5,7 @@ API. A form must be this browser's own; an act that breaks something needs a fre
 comes back to the form that asked for it.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -13,6 +14,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import SignedIn, User
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.model.sight import Sight
@@ -24,7 +26,7 @@ from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.callers.desk import Visit as Standing
 from gatehouse.permissions.callers.standing import CallerKind
-from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.errors import NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
@@ -32,11 +34,11 @@ from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.web.browser import Browser, is_full
 from gatehouse.web.console.door import Threshold, address_of
-from gatehouse.web.console.frame import Frame, RefusedContext, entries_for
+from gatehouse.web.console.frame import Frame, entries_for
 from gatehouse.web.console.notes import Notes
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
-from gatehouse.web.errors import problem_of
+from gatehouse.web.errors import WORDS, problem_of
 from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.origin import origin_of
 from gatehouse.web.pages.contexts import PageContext
@@ -49,6 +51,10 @@ from gatehouse.web.responses import see_other
 
 Form = TypeVar("Form", bound=Guarded)
 ABOUT: Final = "application_id"  # the part of a path that says which application a screen is about
+PLACE: Final = re.compile(
+    r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
+)  # about one member, or all
+NO_SUCH_PERSON: Final = "There is nobody with this id."  # the API's words are fixed (interface §7)
 FORESEEN: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
 
@@ -81,10 +87,19 @@ class Problem:
 
     text: str
     status: int
+    field: str = ""  # the member of the request that `text` is about; its label is `field.<field>`
 
     @property
     def is_conflict(self) -> bool:
         return self.status == 409  # noqa: PLR2004 - HTTP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedContext(PageContext):
+    template = "console/refused.html"
+
+    problem: Problem
+    reference: str
 
 
 Show = Callable[[Request, Guest], Awaitable[Response]]
@@ -162,6 +177,13 @@ class ConsoleDesk:
                 return await self._or_refused(request, guest, shown)
 
         return Screen(method="POST", path=path, handler=handler)
+
+    async def nowhere(self, request: Request) -> Response:
+        """An address that leads nowhere, inside the console: its entries are the way on."""
+        guest = await self._guest(request)
+        if not isinstance(guest, Guest):
+            return guest
+        return self._refused(request, guest, Problem(text=WORDS[404], status=404))
 
     def show(
         self, request: Request, guest: Guest, here: Entry, context: PageContext, *, status: int | None = None
@@ -246,13 +268,19 @@ class ConsoleDesk:
 
     def _refused(self, request: Request, guest: Guest, problem: Problem) -> Response:
         """A refusal stays inside the console: who asks has to know whom to ask, and finds the way back."""
-        context = RefusedContext(code=problem.status, text=problem.text, reference=guest.origin.request_id)
+        context = RefusedContext(problem=problem, reference=guest.origin.request_id)
         return self.show(request, guest, here_of(request), context, status=problem.status)
 
 
 def told(error: GatehouseError) -> Problem:
+    """What an API says to a program, as a form says it to a person: of a field, not of a member's path."""
     problem = problem_of(error)
-    return Problem(text=problem.shown, status=problem.status)
+    if isinstance(error, PersonNotFound | UserNotFound):
+        return Problem(text=NO_SUCH_PERSON, status=problem.status)
+    place = PLACE.fullmatch(problem.shown)
+    if place is None:
+        return Problem(text=problem.shown.removeprefix("data."), status=problem.status)
+    return Problem(text=place["said"], status=problem.status, field=place["field"] or "")
 
 
 def here_of(request: Request) -> Entry:

@@ -8,7 +8,6 @@ import msgspec
 
 from gatehouse.admin.model.sight import Sight
 from gatehouse.web.console.places import Entry
-from gatehouse.web.pages.contexts import PageContext
 
 FOR_EVERYBODY: Final = (Entry.HOME, Entry.PROJECTS, Entry.APPLICATIONS, Entry.ROLES, Entry.ACCESS)
 
@@ -31,15 +30,6 @@ def entries_for(sight: Sight) -> tuple[Entry, ...]:
         return tuple(Entry)
     more = {Entry.GAMES: bool(sight.applications), Entry.ACTIVITY: bool(sight.projects)}
     return tuple(entry for entry in Entry if entry in FOR_EVERYBODY or more.get(entry))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedContext(PageContext):
-    template = "console/refused.html"
-
-    code: int
-    text: str
-    reference: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

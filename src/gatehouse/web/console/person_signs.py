@@ -21,6 +21,8 @@ from gatehouse.audit.model import Record
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.consent import Consents
 from gatehouse.web.agents import device_of
+from gatehouse.web.console.activity import Told
+from gatehouse.web.console.activity_words import lines, named
 from gatehouse.web.console.desk import Guest, Problem
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import ListQuery, csv_file
@@ -98,6 +100,7 @@ class ActivityContext(PageContext):
 
     head: PersonHead
     found: Page[Record]
+    happenings: Sequence[Told]
     side: Side
     nicks: Mapping[str, str]  # of others, by id
     sides: Sequence[Side] = tuple(Side)
@@ -216,7 +219,8 @@ class SignScreens:
             return csv_file("activity", COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
         nicks = await self._nicks.nicks(others)
-        context = ActivityContext(head=head, found=found, side=query.chosen, nicks=nicks)
+        happenings = [in_words(record, nicks) for record in found.rows]
+        context = ActivityContext(head=head, found=found, happenings=happenings, side=query.chosen, nicks=nicks)
         return self._desk.show(request, guest, HERE, context)
 
     async def _removal(
@@ -278,3 +282,12 @@ def factor_of(text: str) -> Factor:
         return Factor(text)
     except ValueError:
         raise NotFound("no such factor") from None
+
+
+def in_words(record: Record, nicks: Mapping[str, str]) -> Told:
+    return Told(
+        record=record,
+        actor=named(record.actor, nicks, {}),
+        subject=named(record.subject, nicks, {}),
+        lines=lines(record.details),
+    )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES
 from gatehouse.permissions.documents.rules import leaves, meta_entries
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
@@ -42,6 +43,7 @@ class RoleHead:
     default: bool
     tab: str
     may_save: bool
+    built_in: bool  # of application 1, which is run by it
     may_save_schema: bool  # then also a protected role, or one for everybody
     sees_members: bool
 
@@ -114,6 +116,7 @@ def role_head(guest: Guest, model: ApplicationModel, role: Role, tab: str) -> Ro
         default=role.default,
         tab=tab,
         may_save=may_save and (may_schema or not (role.protected or role.default)),
+        built_in=model.application.is_central and role.key in CENTRAL_ROLES,
         may_save_schema=may_schema,
         sees_members=sees_everybody(standing),
     )

@@ -10,6 +10,7 @@ from starlette.routing import compile_path
 
 from gatehouse.web.console.door import Threshold
 from gatehouse.web.console.places import CONSOLE
+from gatehouse.web.responses import see_other
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -24,8 +25,10 @@ class Screen:
 
 
 class Screens:
-    def __init__(self, screens: Iterable[Screen], threshold: Threshold) -> None:
+    def __init__(self, screens: Iterable[Screen], threshold: Threshold, nowhere: Handler) -> None:
+        """`nowhere` answers whoever asks for a page that there is not."""
         self._threshold = threshold
+        self._nowhere = nowhere
         self._screens = []
         for screen in screens:
             pattern, _, convertors = compile_path(f"{CONSOLE}{screen.path}")
@@ -47,6 +50,12 @@ class Screens:
         elsewhere = await self._threshold.turned_away(request)
         if elsewhere is not None:
             return elsewhere
-        raise HTTPException(
-            405 if allowed else 404, headers={"Allow": ", ".join(sorted(allowed))} if allowed else None
-        )
+        if method == "GET":
+            return see_other(self._page_above(path)) if allowed else await self._nowhere(request)
+        raise HTTPException(405 if allowed else 404, headers={"Allow": "GET"} if allowed else None)
+
+    def _page_above(self, path: str) -> str:
+        """Where a form is that was sent to this address, which a browser keeps and asks for again (no dead ends)."""
+        above = path.rpartition("/")[0]
+        shown = (pattern for pattern, _, screen in self._screens if screen.method == "GET")
+        return above if any(pattern.match(above) for pattern in shown) else self._page_above(above)

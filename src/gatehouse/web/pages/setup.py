@@ -34,7 +34,7 @@ NO_SAMPLES: Final = SampleCommands()
 
 
 class SetupLink(msgspec.Struct, frozen=True, kw_only=True):
-    token: str
+    token: str = ""  # nobody comes here without the link: the page says what to do about a dead one
 
 
 class SetupForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-# godot3-server --no-window -s example.gd https://sso.studio.example 50001 "$FACTOR"
+# godot3-server --no-window -s example.gd https://sso.studio.example 50010 "$FACTOR"
 extends SceneTree
 
 func _init():

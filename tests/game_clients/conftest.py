@@ -57,11 +57,11 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     with Node(data=place.data, environment=place.settings) as node:
         commands = place.commands()
         described = home / "game.yaml"
-        described.write_text("applications: [{application_id: 50001, name: Sky Raiders}]")
+        described.write_text("applications: [{application_id: 50010, name: Sky Raiders}]")
         commands("apply", described)
         words = ("user", "create", "--login", LOGIN, "--nick", NICK, "--password-stdin")
         user_id = commands(*words, stdin=PASSWORD).strip()
-        yield Studio(base_url=node.base_url, commands=commands, user_id=user_id, application_id=50001)
+        yield Studio(base_url=node.base_url, commands=commands, user_id=user_id, application_id=50010)
 
 
 @pytest.fixture

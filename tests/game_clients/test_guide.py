@@ -51,11 +51,11 @@ def test_the_examples_of_the_guide_are_the_examples(language: str, file: str) ->
 
 def test_the_application_of_the_guide_is_made(studio: Studio, tmp_path: Path) -> None:
     described = tmp_path / "game.yaml"
-    described.write_text(blocks("yaml")[0].replace("50001", "50777").replace("Sky Raiders", "Sky Raiders 2"))
+    described.write_text(blocks("yaml")[0].replace("50010", "50777").replace("Sky Raiders", "Sky Raiders 2"))
     command, *answer = blocks("console")[0].splitlines()
     assert command == "$ gatehouse apply game.yaml"
     said = studio.commands("apply", described)
-    assert said.splitlines() == [line.replace("50001", "50777") for line in answer]
+    assert said.splitlines() == [line.replace("50010", "50777") for line in answer]
 
 
 @pytest.mark.parametrize("script", blocks("sh"), ids=lambda script: script.split()[1 if script[0] == "p" else -4])
@@ -75,7 +75,7 @@ def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
 
 def test_the_record_of_a_refused_game_is_found_as_the_guide_says(studio: Studio, desktop: Desktop) -> None:
     words = blocks("console")[1].strip().removeprefix("$ gatehouse ").split()
-    example = [sys.executable, "-B", str(CLIENTS / "python" / "example.py"), studio.base_url, "50001", "one-device"]
+    example = [sys.executable, "-B", str(CLIENTS / "python" / "example.py"), studio.base_url, "50010", "one-device"]
     with WatchedProcess(example, environment=desktop.environment) as playing, Player() as player:
         (link,) = desktop.opened()
         player.decide(player.open(link), "cancel")

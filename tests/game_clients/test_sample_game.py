@@ -22,7 +22,7 @@ LINK = r"^Open this link to sign in: (.+)$"
 def command(tmp_path: Path) -> list[str]:
     kept = tmp_path / "factor"
     program = [sys.executable, "-B", str(CLIENTS / "sample_game" / "sky_raiders.py")]
-    return [*program, "--no-browser", "--app-id", "50001", "--factor-file", str(kept)]
+    return [*program, "--no-browser", "--app-id", "50010", "--factor-file", str(kept)]
 
 
 def test_a_player_on_another_device_picks_the_code_and_is_greeted(studio: Studio, command: list[str]) -> None:

@@ -12,7 +12,7 @@ from gatehouse.admin.model.activity import SUBJECTS_MOST, ActivityStore
 from gatehouse.admin.model.sight import Sight
 from gatehouse.audit.model import Record, Refusal
 from gatehouse.audit.store import AuditStore
-from gatehouse.gamesessions.model import short_gsid
+from gatehouse.gamesessions.model import short_gsid, short_gsids
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require
@@ -96,6 +96,5 @@ def cut_at(subjects: Sequence[str] | None) -> int:
 
 def shown(found: Logged, rights: Rights) -> Logged:
     """No whole gsid: whoever knows one could go on with it (R4). Addresses are for administrators."""
-    details = {name: short_gsid(one) if isinstance(one, str) else one for name, one in found.details.items()}
     personal = (found.personal or {}) if is_open(rights, Operation.ADMINISTER) else {}
-    return replace(found, subject=short_gsid(found.subject), details=details, personal=personal)
+    return replace(found, subject=short_gsid(found.subject), details=short_gsids(found.details), personal=personal)

@@ -1,6 +1,7 @@
 """`gatehouse audit`: what happened, and whether the log still tells it as it was."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import click
@@ -13,6 +14,7 @@ from gatehouse.cli.common import Invocation, common_options, did_you_mean, json_
 from gatehouse.cli.house import in_house
 from gatehouse.cli.output import moment, print_table, progress
 from gatehouse.cli.people import find_user
+from gatehouse.gamesessions.model import short_gsid, short_gsids
 from gatehouse.kernel.errors import NotFound
 from gatehouse.keys.audit_seal import AuditSeal
 
@@ -94,7 +96,7 @@ def show(
         about = (await find_user(house, subject)).user_id if subject and "@" in subject else subject
         return await house.storage.audit.newest(limit, about or "", event or "")
 
-    found = in_house(invocation, work)
+    found = [shown(one) for one in in_house(invocation, work)]
     if as_json:
         print_json([entry(one) for one in found])
     else:
@@ -106,6 +108,11 @@ async def one_record(house: House, record_id: str) -> Record | Refusal:
     if found is None:
         raise NotFound(f"there is no record {record_id}")
     return found
+
+
+def shown(one: Record | Refusal) -> Record | Refusal:
+    """No whole gsid, here as in the console: whoever reads over a shoulder could go on with it (checklist GS-32)."""
+    return replace(one, subject=short_gsid(one.subject), details=short_gsids(one.details))
 
 
 def entry(one: Record | Refusal) -> dict[str, object]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from gatehouse.audit.model import Details
 from gatehouse.kernel.digests import sha256
 
 GSID: Final = re.compile(r"[0-9a-f-]{36}", re.ASCII)  # what registration makes; all else is unknown without asking
@@ -19,6 +20,10 @@ SILENCE: Final = 40  # seconds without a poll or a heartbeat after which the gam
 def short_gsid(text: str) -> str:
     """Whoever knows a whole one may open its page, or poll from the same address: enough is shown to recognise it."""
     return f"{text[:SHOWN_OF_GSID]}…" if GSID.fullmatch(text) else text
+
+
+def short_gsids(details: Details) -> Details:
+    return {name: short_gsid(one) if isinstance(one, str) else one for name, one in details.items()}
 
 
 class State(StrEnum):

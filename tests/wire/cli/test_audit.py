@@ -52,6 +52,20 @@ def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(place: Place,
     assert "there is no record none" in gatehouse.refused("audit", "show", "--record", "none")
 
 
+def test_no_whole_gsid_is_printed(place: Place, gatehouse: CommandLine) -> None:
+    gsid = "7d4f0f0e-3c1b-4f6e-9d6a-0b8f7b1c2a3d"
+    refusal = RECORDER.refusal("game_session.ended", ORIGIN, reason="cancelled in the browser", subject=gsid)
+
+    async def refuse() -> None:
+        async with open_storage(place.url, migrate=False) as storage:
+            await storage.audit.refuse(refusal, kept=1_000)
+
+    asyncio.run(refuse())
+    [found] = gatehouse.json("audit", "show", "--record", refusal.record_id)
+    assert found["subject"] == "7d4f0f0e…"
+    assert gsid not in gatehouse("audit", "show", "--record", refusal.record_id)
+
+
 def test_records_are_shown_newest_first_and_as_many_as_asked_for(gatehouse: CommandLine) -> None:
     gatehouse("user", "create", *BOB)
     gatehouse("user", "block", "bob@studio.example")

@@ -121,7 +121,7 @@ class Naive:
         if scope.is_root:
             return True
         model = self._project(scope)
-        if model is None or model.project.removed:
+        if model is None or model.project.removed or not self._is_connected(model, scope):
             return False
         ownership = self.world.facts.owns.get(scope.project_id)
         if ownership is not None and self._lives(ownership):
@@ -132,6 +132,9 @@ class Naive:
             return False
         domains = [name.lower() for name in model.project.settings.allowed_domains]
         return not domains or self.world.facts.subject.domain in domains
+
+    def _is_connected(self, model: ProjectModel, scope: Scope) -> bool:
+        return scope.kind is not ResourceKind.SERVICE or int(scope.resource_id) in model.project.settings.services
 
     def _is_member(self, model: ProjectModel | None, group_id: str) -> bool:
         if model is None or group_id not in model.groups:

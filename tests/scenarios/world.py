@@ -169,7 +169,8 @@ def a_project(project_id: str, given: Mapping[str, Any], application_id: int) ->
     )
     connected = given.get("connects", application_id)
     settings = ProjectSettings(
-        allowed_domains=tuple(given.get("allowed_domains", ())), services={connected: grants} if grants else {}
+        allowed_domains=tuple(given.get("allowed_domains", ())),
+        services={connected: grants} if grants or "connects" in given else {},
     )
     project = Project(
         project_id=project_id,

@@ -96,7 +96,7 @@ class ApplicationStore(Protocol):
         """
 
     async def edit_application(self, application_id: int, change: Change[Application]) -> Application:
-        """Edit one. Raises ApplicationNotFound, NameTaken."""
+        """Edit one; nothing is held on it in a project that it left. Raises ApplicationNotFound, NameTaken."""
 
     async def edit_schema(self, application_id: int, change: Change[ApplicationModel]) -> ApplicationModel:
         """Edit schema and roles as one; the schema's version grows by exactly one, an edited role's too.

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from gatehouse.accounts.model import ADMINISTRATOR
-from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.application import CENTRAL_ID, Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import GroupGrant, Project
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.scope import ROOT, Scope, group_scope
+from gatehouse.permissions.model.scope import ROOT, Scope, application_scope, group_scope, service_scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
 from gatehouse.provision.model import (
     Act,
@@ -137,7 +137,7 @@ class Ledger:
             project=without_group(model.project, group.group_id), groups=without(model.groups, group.group_id)
         )
         gone = group_scope(group.project_id, group.group_id)
-        self._change_records(lambda record: replace(record, scopes=without(record.scopes, gone)))
+        self._change_records(lambda record: without_scopes(record, {gone}))
 
     def _change_application(
         self, act: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey
@@ -146,9 +146,8 @@ class Ledger:
             case AddApplication(model):
                 self._applications[model.application.application_id] = model
                 self._spent.add(model.application.application_id)
-            case ChangeApplication(_, application):
-                number = application.application_id
-                self._applications[number] = replace(self._applications[number], application=application)
+            case ChangeApplication(was, application):
+                self._edit_application(was, application)
             case ChangeSchema(before, model, _):
                 self._change_schema(before, model)
             case PutAccessKey(old, key):
@@ -160,6 +159,16 @@ class Ledger:
                 self._public_keys[public.application_id] = (*known, public)
             case _:
                 assert_never(act)
+
+    def _edit_application(self, before: Application, after: Application) -> None:
+        """What is held on it goes with it out of its project, and if it is removed also as a service (R5)."""
+        number = after.application_id
+        self._applications[number] = replace(self._applications[number], application=after)
+        gone = {service_scope(project_id, number) for project_id in self._projects} if after.removed else set()
+        if before.project_id is not None and (after.removed or after.project_id != before.project_id):
+            gone.add(application_scope(before.project_id, number))
+        if gone:
+            self._change_records(lambda record: without_scopes(record, gone))
 
     def _change_schema(self, before: ApplicationModel, model: ApplicationModel) -> None:
         """Roles that are gone are held by nobody, those that became protected by nobody in a project (§3)."""
@@ -179,6 +188,10 @@ class Ledger:
 
 def without(found: Mapping[K, V], gone: K) -> dict[K, V]:
     return {key: value for key, value in found.items() if key != gone}
+
+
+def without_scopes(record: UserRecord, gone: Collection[Scope]) -> UserRecord:
+    return replace(record, scopes={scope: held for scope, held in record.scopes.items() if scope not in gone})
 
 
 def with_holdings(record: UserRecord, scope: Scope, held: Holdings) -> UserRecord:

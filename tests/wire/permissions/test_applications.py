@@ -406,6 +406,30 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
     assert len(await audited(studio, Event.APPLICATION_REMOVED)) == 1
 
 
+@pytest.mark.parametrize("gone", ["removed", "moved out"])
+async def test_what_is_held_on_an_application_goes_when_it_leaves_its_project(studio: Studio, gone: str) -> None:
+    number, rule = (
+        studio.shop.application_id,
+        f"{PROJECT}/applications/{studio.shop.application_id}/app.can_manage_users",
+    )
+    who = await someone(studio, {application_scope(PROJECT, number): holding("app_users_manager")})
+    listing = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
+    resource = {"kind": "applications", "id": str(number)}
+    check = {"project_id": PROJECT, "resource": resource, "rule": "app.can_manage_users"}
+    checking = {"application_id": 1, "data": {"checks": [check]}}
+    theirs = {"action": "get", "application_id": number, "data": {"user_id": studio.visitor.user_id, "type": "tree"}}
+    assert rule in (await studio.ok("meta/data", listing, who.headers))["data"]
+    assert (await studio.ok("check", checking, who.headers))["data"] == [True]
+    assert "private_data" in (await studio.ok("meta/data", theirs, who.headers))["data"]
+    boss = await administrator(studio)
+    body = removing(number) if gone == "removed" else saving(application_id=number, project_id=None)
+    await studio.ok("application", body, boss.headers)
+    assert rule not in (await studio.ok("meta/data", listing, who.headers))["data"]
+    assert (await studio.ok("check", checking, who.headers))["data"] == [False]
+    assert (await studio.ok("meta/data", theirs, who.headers))["data"].keys() == {"public_data", "version"}
+    await studio.refused(403, "application", reading(number), who.headers)
+
+
 async def test_a_name_is_free_again_when_its_application_is_removed_the_id_never(studio: Studio) -> None:
     shop = studio.shop.application_id
     await studio.ok("application", removing(shop), studio.owner.headers)

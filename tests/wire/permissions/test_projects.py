@@ -4,7 +4,7 @@ from typing import Any
 
 from gatehouse.audit.events import Event
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
+from gatehouse.permissions.model.scope import ROOT, Scope, application_scope, service_scope
 from tests.support.builders import a_record
 from tests.support.permission_builders import (
     GROUP,
@@ -227,6 +227,35 @@ async def test_a_grant_lands_in_the_members_record_of_that_application(studio: S
 
 
 # -- removing -----------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_held_on_a_service_while_it_is_not_connected(studio: Studio) -> None:
+    number = studio.shop.application_id
+    await save(studio, studio.owner, settings=connected(studio.shop))
+    who = await someone(studio, {service_scope(PROJECT, number): holding("service_administrator")})
+    rule, role = (
+        f"{PROJECT}/services/{number}/srv.can_manage_service",
+        f"{PROJECT}.services.{number}/service_administrator",
+    )
+
+    async def held() -> tuple[list[str], list[str]]:
+        listing = {
+            "action": "get",
+            "application_id": 1,
+            "data": {"type": "list_short"},
+            "options": {"with_roles": True},
+        }
+        told = (await studio.ok("meta/data", listing, who.headers))["data"]
+        return told["rules"], told["roles"]
+
+    assert await held() == ([rule], [role])
+    await save(studio, studio.owner, settings={})
+    assert await held() == ([], [])
+    await save(studio, studio.owner, settings=connected(studio.shop))
+    assert await held() == ([rule], [role])
+    removing = {"action": "delete", "data": {"application_id": number}}
+    await studio.ok("application", removing, studio.owner.headers)
+    assert await held() == ([], [])
 
 
 async def test_pr_11_a_removed_project_is_refused_everywhere_and_its_id_is_spent(studio: Studio) -> None:

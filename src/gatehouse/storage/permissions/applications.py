@@ -13,11 +13,13 @@ from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Applicat
 from gatehouse.permissions.model.application_key import KeySource
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.permissions.store import Change, NewApplication
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.application_rows import WHOLE, application_of, key_columns
+from gatehouse.storage.permissions.grants import connecting
 from gatehouse.storage.permissions.record_checks import holders_of, role_holders
-from gatehouse.storage.permissions.records import give
+from gatehouse.storage.permissions.records import give, take_from_all
 from gatehouse.storage.permissions.schema_versions import forget_versions
 from gatehouse.storage.permissions.schemas import edit_schema, insert_schema
 from gatehouse.storage.runner import Stored, act, look
@@ -141,11 +143,22 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
     if after.service_key != before.service_key:
         yield DROP_SERVICE_KEY(of=application_id)
         yield from _put_service_key(after)
+    yield from _take_from_all(before, after)
     if after.removed and not before.removed:
         yield from forget_versions(application_id)
     for entry in edited.records:
         yield from record(entry)
     return after
+
+
+def _take_from_all(before: Application, after: Application) -> Verb[None]:
+    """What was held on it in the project that it left; of a removed one also as a service (R5)."""
+    resource = str(after.application_id)
+    if before.project_id is not None and (after.removed or after.project_id != before.project_id):
+        yield from take_from_all(ResourceKind.APPLICATION, resource, [before.project_id])
+    if after.removed:
+        connected = yield from connecting(after.application_id)
+        yield from take_from_all(ResourceKind.SERVICE, resource, connected)
 
 
 def _refuse_namesake(one: Application) -> Verb[None]:

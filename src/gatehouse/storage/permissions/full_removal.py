@@ -19,7 +19,7 @@ from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.storage.accounts import DROP_BELONGINGS
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.projects import hold_project
-from gatehouse.storage.permissions.records import BLANK, TOUCH_RECORD
+from gatehouse.storage.permissions.records import touch_records
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import project
 from gatehouse.storage.runner import Stored, act, survey
@@ -202,8 +202,7 @@ def _drop_held(project_id: str, its: Sequence[int]) -> Verb[None]:
     taken: list[Row] = []
     for drop in DROP_HELD:
         taken += yield drop(project=project_id, resources=[str(number) for number in its])
-    touched = sorted({(row.application_id, row.user_id) for row in taken})
-    yield TOUCH_RECORD.many([{"application_id": number, "user_id": user_id, **BLANK} for number, user_id in touched])
+    yield from touch_records((row.application_id, row.user_id) for row in taken)
 
 
 class FullRemovalStorage(Stored):

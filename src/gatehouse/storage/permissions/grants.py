@@ -71,6 +71,12 @@ def refuse_unknown_roles(before: Services, after: Services) -> Verb[None]:
             raise VersionConflict(f"protected now: {', '.join(shut)}")
 
 
+def connecting(application_id: int) -> Verb[frozenset[str]]:
+    """Ids of the projects that connect the application, whether they grant anything of it or not."""
+    found = yield OF_APPLICATION(application=application_id)
+    return frozenset(cells[-1] for cells in found[0].rows or ())
+
+
 def strip_roles(application_id: int, keys: Collection[str]) -> Verb[None]:
     """Take roles that end, or that no project may give any more, out of every grant.
 

@@ -15,14 +15,13 @@ from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.permissions.store import Change, Edited
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.projects import hold_project, write_project
-from gatehouse.storage.permissions.records import touch_record
+from gatehouse.storage.permissions.records import take_from_all
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import group
 from gatehouse.storage.runner import Stored, act, look
-from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.statements import AnyOf, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.projects import group_members, groups
-from gatehouse.storage.tables.user_records import role_assignments, scope_records
 
 _THIS = groups.c.group_id == bindparam("of")
 HOLD_GROUP = Statement(select(groups.c.group_id).where(_THIS).with_for_update())
@@ -50,18 +49,6 @@ HOLD_USERS = Statement(
     .where(AnyOf(users.c.user_id, "ids"))
     .order_by(users.c.user_id)
     .with_for_update(read=True, key_share=True)
-)
-DROP_HELD = tuple(
-    Statement(
-        delete(table)
-        .where(
-            table.c.project_id == bindparam("project"),
-            table.c.resource_kind == ResourceKind.GROUP.value,
-            table.c.resource_id == bindparam("of"),
-        )
-        .returning(table.c.application_id, table.c.user_id)
-    )
-    for table in (role_assignments, scope_records)
 )
 
 
@@ -171,7 +158,7 @@ def _delete(group_id: str, records: Sequence[Record]) -> Verb[None]:
         yield from write_project(around, left)
     yield DROP_GROUP(of=group_id)
     yield DROP_MEMBERS(of=group_id)
-    yield from _take_scope(gone)
+    yield from take_from_all(ResourceKind.GROUP, group_id, [gone.project_id])
     for entry in records:
         yield from record(entry)
 
@@ -187,14 +174,6 @@ def _without(one: Project, group_id: str) -> Project:
         allow=tuple(listed for listed in one.allow if listed != group_id),
         disallow=tuple(listed for listed in one.disallow if listed != group_id),
     )
-
-
-def _take_scope(gone: Group) -> Verb[None]:
-    taken: list[Row] = []
-    for drop in DROP_HELD:
-        taken += yield drop(project=gone.project_id, of=gone.group_id)
-    for application_id, user_id in sorted({(row.application_id, row.user_id) for row in taken}):
-        yield from touch_record(application_id, user_id)
 
 
 class GroupStorage(Stored):

@@ -1,7 +1,7 @@
 """Keeps what users have in applications (UserRecordStore)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, func, or_, select, update
@@ -12,7 +12,7 @@ from gatehouse.audit.model import Record
 from gatehouse.permissions.errors import (
     ApplicationNotFound,
 )
-from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Change, Edited
 from gatehouse.storage.audit import record
@@ -35,7 +35,7 @@ from gatehouse.storage.permissions.record_checks import (
     refuse_owning_service,
 )
 from gatehouse.storage.runner import Stored, act, survey
-from gatehouse.storage.statements import RowsAsJson, Statement, Verb
+from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import application_schemas
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
@@ -75,6 +75,18 @@ DROP_ENTRIES = Statement(
     delete(scope_records).where(
         scope_records.c.application_id == bindparam("application"), scope_records.c.user_id == bindparam("of")
     )
+)
+DROP_HELD_ON = tuple(
+    Statement(
+        delete(table)
+        .where(
+            AnyOf(table.c.project_id, "projects"),
+            table.c.resource_kind == bindparam("kind"),
+            table.c.resource_id == bindparam("resource"),
+        )
+        .returning(table.c.application_id, table.c.user_id)
+    )
+    for table in (role_assignments, scope_records)
 )
 INSERT_ASSIGNMENT = Statement(insert(role_assignments))
 INSERT_ENTRY = Statement(insert(scope_records))
@@ -175,6 +187,20 @@ def hold_record(application_id: int, user_id: str) -> Verb[UserRecord]:
 def touch_record(application_id: int, user_id: str) -> Verb[None]:
     """Whoever writes an assignment or entry says so here: caches tell by the version."""
     yield TOUCH_RECORD(application_id=application_id, user_id=user_id, **BLANK)
+
+
+def take_from_all(kind: ResourceKind, resource_id: str, projects: Collection[str]) -> Verb[None]:
+    """Part of verbs after which these projects no longer have it: nobody holds anything on it (R5)."""
+    taken: list[Row] = []
+    for drop in DROP_HELD_ON:
+        taken += yield drop(kind=kind.value, resource=resource_id, projects=sorted(projects))
+    yield from touch_records((row.application_id, row.user_id) for row in taken)
+
+
+def touch_records(written: Iterable[tuple[int, str]]) -> Verb[None]:
+    yield TOUCH_RECORD.many(
+        [{"application_id": number, "user_id": user_id, **BLANK} for number, user_id in sorted(set(written))]
+    )
 
 
 def _written(state: UserRecord, before: UserRecord) -> UserRecord:

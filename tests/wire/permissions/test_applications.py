@@ -566,7 +566,14 @@ async def test_an_application_of_no_project_moves_in_with_can_save(studio: Studi
     other = studio.other.application_id
     mover = await someone(studio, {IN_PROJECT: rules(MANAGES)}, secret_data=secret("canSave"), application_id=other)
     assert (await save(studio, mover, application_id=other, project_id=PROJECT))["project_id"] == PROJECT
-    assert "project_id" not in await save(studio, mover, application_id=other, project_id=None)
+
+
+async def test_an_application_leaves_for_no_project_with_can_create_app_as_well(studio: Studio) -> None:
+    shop, manager = studio.shop.application_id, await someone(studio, {IN_PROJECT: rules(MANAGES)})
+    await studio.refused(403, "application", saving(name="Outside"), manager.headers)
+    await studio.refused(403, "application", saving(application_id=shop, project_id=None), manager.headers)
+    both = await someone(studio, {IN_PROJECT: rules(MANAGES), ROOT: rules("can_create_app")})
+    assert "project_id" not in await save(studio, both, application_id=shop, project_id=None)
 
 
 async def test_the_stored_project_decides_not_the_one_that_is_sent(studio: Studio) -> None:

@@ -230,7 +230,9 @@ class Applications:
             return
         if seen.is_central:
             raise CentralStays
-        if project_id is not None:
+        if project_id is None:  # as if it were made there: interface §5.5
+            require(actor.rights, Operation.APPLICATION_CREATE)
+        else:
             require(actor.rights, Operation.APPLICATION_MOVE_IN, About(project_id=project_id))
         if seen.project_id is not None:
             require(actor.rights, Operation.APPLICATION_MOVE_OUT, About(project_id=seen.project_id))

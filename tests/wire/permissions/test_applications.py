@@ -472,6 +472,24 @@ async def test_an_absent_field_keeps_null_clears_and_what_may_not_be_changed_is_
     assert ("description" in now, now["settings"], now["project_id"]) == (False, {}, PROJECT)
 
 
+async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studio) -> None:
+    shop, owner, sent = studio.shop.application_id, studio.owner, {"updated_at": 1}
+    group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers", **sent}}
+    made = (await studio.ok("group", group, owner.headers))["data"]["id"]
+    for path, body in (
+        ("application", saving(application_id=shop, **sent)),
+        ("project", saving(id=PROJECT, **sent)),
+        ("project/membership", saving(id=PROJECT, **sent)),
+        ("group", {"group_id": made, **saving(**sent)}),
+        ("group/access", {"group_id": made, "data": sent}),
+        ("roles", {"application_id": shop, **saving(name="moderator", **sent)}),
+        ("meta/schema", {"application_id": shop, **saving(**sent)}),
+        ("meta/data", {"application_id": shop, **saving(roles=[], **sent)}),
+    ):
+        saved = (await studio.ok(path, body, owner.headers))["data"]
+        assert saved.get("updated_at") != 1, path
+
+
 async def test_an_unknown_field_is_refused_by_name(studio: Studio) -> None:
     shop = studio.shop.application_id
     said = await studio.refused(400, "application", saving(application_id=shop, colour="red"), studio.owner.headers)

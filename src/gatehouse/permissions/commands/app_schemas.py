@@ -70,6 +70,7 @@ class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     version: int | UnsetType = UNSET
     users_count: object = UNSET  # told, never written
     application_id: object = UNSET
+    updated_at: object = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

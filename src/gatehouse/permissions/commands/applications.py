@@ -62,6 +62,7 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     version: int | UnsetType = UNSET
     removed: object = UNSET  # this and what follows is accepted and ignored
     created: object = UNSET
+    updated_at: object = UNSET
     tags: object = UNSET
 
 

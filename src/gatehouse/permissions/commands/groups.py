@@ -46,6 +46,7 @@ class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     conditions: object = UNSET
     users: object = UNSET
     created: object = UNSET
+    updated_at: object = UNSET
 
 
 class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,6 +61,7 @@ class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     description: object = UNSET
     tags: object = UNSET
     created: object = UNSET
+    updated_at: object = UNSET
 
 
 class Groups:

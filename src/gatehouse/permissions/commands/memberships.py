@@ -48,6 +48,7 @@ class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     allow: list[object] | UnsetType | None = UNSET
     disallow: list[object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
+    updated_at: object = UNSET  # accepted and ignored (R6)
 
 
 class Memberships:

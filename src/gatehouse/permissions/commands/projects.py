@@ -48,6 +48,7 @@ class ProjectDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     author: object = UNSET
     application_id: object = UNSET
     created: object = UNSET
+    updated_at: object = UNSET
 
 
 class Projects:

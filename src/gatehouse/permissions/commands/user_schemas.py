@@ -55,6 +55,7 @@ class RecordDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     secret_data: dict[str, object] | UnsetType | None = UNSET
     login: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
+    updated_at: object = UNSET  # accepted and ignored (R6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,7 +175,10 @@ class GroupStore(Protocol):
         """Raises ProjectNotFound, NameTaken; GroupsFull when the project has `most` groups, however many race."""
 
     async def edit_group(self, group_id: str, change: Change[Group]) -> Group:
-        """Raises GroupNotFound, NameTaken, UserNotFound for a listed user that does not exist."""
+        """Raises GroupNotFound, NameTaken, UserNotFound for a listed user that does not exist.
+
+        GroupListed when one that stands in allow or disallow would lose the tag that it needs there.
+        """
 
     async def edit_access(self, group_id: str, change: Callable[[Group, Sequence[Group]], Edited[Group]]) -> Group:
         """The same for a change that depends on the project's other groups; they stand still meanwhile."""

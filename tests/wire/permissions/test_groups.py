@@ -303,6 +303,19 @@ async def test_a_group_that_decides_who_belongs_is_not_deleted(studio: Studio) -
     await studio.ok("group", delete, manager.headers)
 
 
+async def test_a_group_that_decides_who_belongs_keeps_the_tag_it_needs_for_that(studio: Studio) -> None:
+    made = await make(studio)
+    tags = {"group_id": made["id"], "data": {"tags": ["x"]}}
+    for listed in ("allow", "disallow"):
+        lists = {"action": "save", "data": {"id": PROJECT, "allow": [], "disallow": [], listed: [made["id"]]}}
+        await studio.ok("project/membership", lists, studio.owner.headers)
+        assert "allow" in await studio.refused(409, "group/tags", tags, studio.owner.headers)
+    await studio.ok("group/tags", {**tags, "data": {"tags": ["project", "x"]}}, studio.owner.headers)
+    lists = {"action": "save", "data": {"id": PROJECT, "allow": None, "disallow": None}}
+    await studio.ok("project/membership", lists, studio.owner.headers)
+    await studio.ok("group/tags", tags, studio.owner.headers)
+
+
 async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Studio) -> None:
     await publish(studio.service.house.storage, a_project("Elsewhere"), owners=[])
     made, manager = await make(studio), await someone(studio, {IN_PROJECT: rules(MANAGES_ALL)})

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import Record
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, GroupsFull, NameTaken
-from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.group import PROJECT_TAG, Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.permissions.store import Change, Edited
@@ -55,6 +55,20 @@ HOLD_USERS = Statement(
 def edit_group(group_id: str, change: Change[Group]) -> Verb[Group]:
     before = yield from hold_group(group_id)
     return (yield from write_group(before, change(before)))
+
+
+def edit_unlisted(group_id: str, change: Change[Group]) -> Verb[Group]:
+    """A group in allow or disallow keeps the tag it needs there: they are not for who manages groups to decide."""
+    before = yield from hold_group(group_id)
+    edited = change(before)
+    if PROJECT_TAG in before.tags and PROJECT_TAG not in edited.state.tags:
+        refuse_listed((yield from hold_project(before.project_id)).project, group_id)
+    return (yield from write_group(before, edited))
+
+
+def refuse_listed(project: Project, group_id: str) -> None:
+    if group_id in (*project.allow, *project.disallow):
+        raise GroupListed(f"group {group_id} of {project.project_id}")
 
 
 def edit_access(group_id: str, change: Callable[[Group, Sequence[Group]], Edited[Group]]) -> Verb[Group]:
@@ -138,9 +152,7 @@ def _columns(one: Group) -> dict[str, object]:
 def delete_unlisted(group_id: str, records: Sequence[Record]) -> Verb[None]:
     """Whoever manages groups does not decide about allow and disallow: without a list a closed project is open."""
     yield from change_structure()
-    project = (yield from hold_project((yield from group(group_id)).project_id)).project
-    if group_id in (*project.allow, *project.disallow):
-        raise GroupListed(f"group {group_id} of {project.project_id}")
+    refuse_listed((yield from hold_project((yield from group(group_id)).project_id)).project, group_id)
     yield from _delete(group_id, records)
 
 
@@ -179,6 +191,6 @@ def _without(one: Project, group_id: str) -> Project:
 class GroupStorage(Stored):
     group = look(group)
     create_group = act(create_group)
-    edit_group = act(edit_group)
+    edit_group = act(edit_unlisted)
     edit_access = act(edit_access)
     delete_group = act(delete_unlisted)

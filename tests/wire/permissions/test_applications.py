@@ -220,6 +220,29 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
     assert await audited(studio, Event.APPLICATION_TAGGED)
 
 
+async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is(studio: Studio) -> None:
+    boss, shop = await administrator(studio), studio.shop.application_id
+    application = await get(studio, boss, shop)
+    project = (await studio.ok("project", {"action": "get", "data": {"id": PROJECT}}, boss.headers))["data"]
+    group = await studio.ok("group", saving(project_id=PROJECT, title="Testers"), boss.headers)
+    for path, record, named in (
+        ("application/tags", {**application, "name": "Other"}, {"application_id": shop}),
+        ("project/tags", {**project, "title": "Other"}, {}),
+        (
+            "group/tags",
+            {**group["data"], "title": "Other", "users": [boss.user_id]},
+            {"group_id": group["data"]["id"]},
+        ),
+    ):
+        sent = {**record, "tags": ["a"], "created": "now", "updated_at": 1}
+        assert (await studio.ok(path, {**named, "data": sent}, boss.headers))["data"]["tags"] == ["a"]
+        said = await studio.refused(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
+        assert "colour" in said
+    listed = await studio.ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
+    assert [(one["title"], one["users"]) for one in listed["data"]["groups"]] == [("Testers", [])]
+    assert (await get(studio, boss, shop))["name"] == "Shop"
+
+
 async def test_settings_and_service_meta_are_told_only_when_asked_for(studio: Studio) -> None:
     shop = studio.shop.application_id
     short = (await studio.ok("application", reading(shop), studio.owner.headers))["data"]

@@ -12,6 +12,20 @@ class TagsDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     tags: list[object] | None
     id: str = ""  # of the project; others are named outside of it
     version: int | UnsetType = UNSET
+    application_id: object = UNSET  # this and what follows stands in one of the records, accepted and ignored (R6)
+    project_id: object = UNSET
+    name: object = UNSET
+    title: object = UNSET
+    description: object = UNSET
+    aliases: object = UNSET
+    settings: object = UNSET
+    service_meta: object = UNSET
+    conditions: object = UNSET
+    users: object = UNSET
+    removed: object = UNSET
+    author: object = UNSET
+    created: object = UNSET
+    updated_at: object = UNSET
 
     @property
     def wanted(self) -> tuple[str, ...]:

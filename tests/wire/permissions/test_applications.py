@@ -220,6 +220,14 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
     assert await audited(studio, Event.APPLICATION_TAGGED)
 
 
+async def test_tags_without_an_id_are_those_of_the_service_that_vouches(studio: Studio) -> None:
+    who, shop = await publisher(studio), studio.shop.application_id
+    vouched = bearing(who.jwt, Service_Jwt=await studio.service_jwt())
+    said = await studio.ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
+    assert (said["data"]["application_id"], said["data"]["tags"]) == (shop, ["a"])
+    await studio.refused(400, "application/tags", {"data": {"tags": ["a"]}}, who.headers)
+
+
 async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is(studio: Studio) -> None:
     boss, shop = await administrator(studio), studio.shop.application_id
     application = await get(studio, boss, shop)

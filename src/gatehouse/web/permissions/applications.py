@@ -16,8 +16,8 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import answer, done, post
-from gatehouse.web.permissions.front_desk import FrontDesk
+from gatehouse.web.permissions.envelope import answer, done, needed, post
+from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
 from gatehouse.web.routes.table import Endpoint
 
 
@@ -32,7 +32,7 @@ class ApplicationRequest(Asked, frozen=True, kw_only=True):
 
 
 class ApplicationTagsRequest(Asked, frozen=True, kw_only=True):
-    application_id: ApplicationId
+    application_id: ApplicationId | None = None  # else the one that the service JWT is of
     data: TagsDraft
 
 
@@ -76,9 +76,10 @@ class ApplicationEndpoints:
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationTagsRequest)
-        application_id = grammar.parse_application_id(ask.application_id)
-        actor = await self._desk.actor(request, ask, ORDINARY, application_id=application_id)
-        saved = await self._applications.save_tags(actor, application_id, ask.data)
+        named = None if ask.application_id is None else grammar.parse_application_id(ask.application_id)
+        visit = await self._desk.visit(request, ask, ORDINARY, application_id=named)
+        application_id = needed(visit.application_id, "application_id")
+        saved = await self._applications.save_tags(actor_of(request, visit), application_id, ask.data)
         return answer(
             {"application_id": saved.application_id, "tags": saved.service_meta["tags"], "version": saved.version}
         )

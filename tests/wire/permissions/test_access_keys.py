@@ -134,6 +134,11 @@ async def test_ak_08_comments_are_bounded(studio: Studio, comment: object) -> No
     assert listed["data"] == []
 
 
+async def test_a_comment_of_null_is_none(studio: Studio) -> None:
+    ask = {"action": "save", "application_id": studio.shop.application_id, "data": {"comment": None}}
+    assert (await studio.ok("accessKey", ask, studio.owner.headers))["data"]["comment"] == ""
+
+
 async def test_ak_08_markup_in_a_comment_is_only_text(studio: Studio) -> None:
     comment = "<script>alert(1)</script>"
     made = await studio.ok("accessKey", asking("save", studio.shop, comment=comment), studio.owner.headers)

@@ -604,8 +604,10 @@ async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) 
         assert answer["data"] == {"user_id": studio.visitor.user_id, field: ["a", "b"]}
         unknown = {"data": {"user_id": "4444444444", field: []}}
         assert await studio.refused(404, path, unknown, boss.headers) == "user not found"
-        for bad in (["a", "a"], [5], "a", None, ["x" * 1_000], ["a\n"]):
+        for bad in (["a", "a"], [5], "a", ["x" * 1_000], ["a\n"]):
             await studio.refused(400, path, {"data": {"user_id": studio.visitor.user_id, field: bad}}, boss.headers)
+        cleared = await studio.ok(path, {"data": {"user_id": studio.visitor.user_id, field: None}}, boss.headers)
+        assert cleared["data"] == {"user_id": studio.visitor.user_id, field: []}
 
 
 async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studio) -> None:

@@ -23,7 +23,7 @@ class AccessKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Save takes `comment`, delete takes `id`; the rest of a key's record is accepted and ignored (R6)."""
 
     id: str = ""
-    comment: str = ""
+    comment: str | None = ""
     application_id: object = None
     hash: object = None
     created: object = None
@@ -65,7 +65,7 @@ class AccessKeyEndpoint:
             case "get":
                 return answer(tuple(entry(key) for key in await self._keys.list(actor, application_id)))
             case "save":
-                new = await self._keys.create(actor, application_id, needed(ask.data, "data").comment)
+                new = await self._keys.create(actor, application_id, needed(ask.data, "data").comment or "")
                 return answer(entry(new.key, value=new.value))
             case "delete":
                 await self._keys.delete(actor, application_id, needed(ask.data, "data").id)

@@ -60,7 +60,7 @@ class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class UserTagsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str
-    tags: list[object]
+    tags: list[object] | None  # null takes all of them away (R6)
 
 
 class UserTagsRequest(Asked, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class UserTagsRequest(Asked, frozen=True, kw_only=True):
 
 class PurchasesData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str
-    purchases: list[object]
+    purchases: list[object] | None
 
 
 class PurchasesRequest(Asked, frozen=True, kw_only=True):
@@ -94,13 +94,13 @@ class UserEndpoints:
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, UserTagsRequest)
         actor = await self._desk.actor(request, ask, ORDINARY)
-        saved = await self._people.save_tags(actor, ask.data.user_id, ask.data.tags)
+        saved = await self._people.save_tags(actor, ask.data.user_id, ask.data.tags or ())
         return answer({"user_id": saved.user_id, "tags": sorted(saved.tags)})
 
     async def save_purchases(self, request: Request) -> Response:
         ask = await read_json(request, PurchasesRequest)
         actor = await self._desk.actor(request, ask, ORDINARY)
-        saved = await self._people.save_purchases(actor, ask.data.user_id, ask.data.purchases)
+        saved = await self._people.save_purchases(actor, ask.data.user_id, ask.data.purchases or ())
         return answer({"user_id": saved.user_id, "purchases": sorted(saved.purchases)})
 
     def endpoints(self) -> list[Endpoint]:

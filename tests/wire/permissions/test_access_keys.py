@@ -134,6 +134,12 @@ async def test_ak_08_comments_are_bounded(studio: Studio, comment: object) -> No
     assert listed["data"] == []
 
 
+async def test_which_key_is_to_be_deleted_has_to_be_said(studio: Studio) -> None:
+    for path in ("accessKey", "application/keys"):
+        ask = {"action": "delete", "application_id": studio.shop.application_id, "data": {}}
+        assert "data.id" in await studio.refused(400, path, ask, studio.owner.headers)
+
+
 async def test_a_comment_of_null_is_none(studio: Studio) -> None:
     ask = {"action": "save", "application_id": studio.shop.application_id, "data": {"comment": None}}
     assert (await studio.ok("accessKey", ask, studio.owner.headers))["data"]["comment"] == ""

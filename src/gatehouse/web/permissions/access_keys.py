@@ -22,7 +22,7 @@ from gatehouse.web.routes.table import Endpoint
 class AccessKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Save takes `comment`, delete takes `id`; the rest of a key's record is accepted and ignored (R6)."""
 
-    id: str = ""
+    id: str | None = None
     comment: str | None = ""
     application_id: object = None
     hash: object = None
@@ -68,7 +68,7 @@ class AccessKeyEndpoint:
                 new = await self._keys.create(actor, application_id, needed(ask.data, "data").comment or "")
                 return answer(entry(new.key, value=new.value))
             case "delete":
-                await self._keys.delete(actor, application_id, needed(ask.data, "data").id)
+                await self._keys.delete(actor, application_id, needed(needed(ask.data, "data").id, "data.id"))
                 return done()
 
     def endpoint(self) -> Endpoint:

@@ -44,7 +44,7 @@ class KeyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class CustomKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Save takes `public_key`, delete takes `id`; what else a key entry shows is accepted and ignored."""
 
-    id: str = ""
+    id: str | None = None
     public_key: str = ""
     data: str = ""  # the same, under the name the list answers it by
     created: object = None
@@ -123,7 +123,7 @@ class CustomKeyEndpoint:
                 key = await self._keys.add(actor, application_id, ask.data.public_key or ask.data.data)
                 return answer(KeyEntry(id=key.kid, data=key.pem))
             case "delete":
-                await self._keys.remove(actor, application_id, ask.data.id)
+                await self._keys.remove(actor, application_id, needed(ask.data.id, "data.id"))
                 return done()
 
     def endpoint(self) -> Endpoint:

@@ -419,13 +419,13 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
     assert (await client.get(f"/api/permissions/application/publicKeys/{shop}")).status_code == 404
     await studio.refused(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), bearing(key))
     await studio.refused(401, "meta/data", own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=jwt))
-    await studio.refused(409, "application", saving(application_id=shop, removed=False), studio.owner.headers)
-    schema = {"action": "save", "application_id": shop, "data": {}}
-    await studio.refused(409, "meta/schema", schema, studio.owner.headers)
-    role = {"action": "save", "application_id": shop, "data": {"name": "moderator"}}
-    await studio.refused(409, "roles", role, studio.owner.headers)
-    record = {"action": "save", "application_id": shop, "data": {"user_id": studio.visitor.user_id, "roles": []}}
-    await studio.refused(409, "meta/data", record, studio.owner.headers)
+    for path, body in (
+        ("application", saving(application_id=shop, removed=False)),
+        ("meta/schema", {"application_id": shop, **saving()}),
+        ("roles", {"application_id": shop, **saving(name="moderator")}),
+        ("meta/data", {"application_id": shop, **saving(user_id=studio.visitor.user_id, roles=[])}),
+    ):
+        assert await studio.refused(409, path, body, studio.owner.headers) == "The application is removed."
     await studio.refused(
         404, "accessKey", {"action": "save", "application_id": shop, "data": {}}, studio.owner.headers
     )

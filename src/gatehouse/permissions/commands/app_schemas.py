@@ -17,6 +17,7 @@ from gatehouse.audit.model import Details, Record
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
+from gatehouse.permissions.commands.applications import refuse_removed
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.conditions import parse_condition
@@ -227,8 +228,7 @@ def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> Non
         seen.application.removed,
     ):
         raise VersionConflict
-    if state.application.removed:
-        raise VersionConflict("the application is removed")
+    refuse_removed(state.application)
 
 
 def section_of(given: Mapping[str, object], section: Section, kept: Tree) -> Tree:

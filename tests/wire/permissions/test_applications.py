@@ -539,6 +539,15 @@ async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: 
     assert (await get(studio, owner, shop))["description"] == "c"
 
 
+async def test_what_is_made_has_no_stored_version_to_be_saved_from(studio: Studio) -> None:
+    for path, body in (
+        ("application", saving(name="New", project_id=PROJECT, version=5)),
+        ("group", saving(project_id=PROJECT, title="New", version=5)),
+        ("roles", {"application_id": studio.shop.application_id, **saving(name="new", version=5)}),
+    ):
+        await studio.refused(409, path, body, studio.owner.headers)
+
+
 async def test_ap_13_of_two_parallel_saves_both_are_kept_or_one_conflicts(studio: Studio) -> None:
     shop, owner = studio.shop.application_id, studio.owner
     bodies = [saving(application_id=shop, name="Market"), saving(application_id=shop, description="Sells")]

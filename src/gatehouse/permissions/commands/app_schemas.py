@@ -18,7 +18,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.permissions.commands.applications import refuse_removed
-from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.differences import differences, tallied
@@ -114,7 +114,7 @@ class AppSchemas:
         def change(state: ApplicationModel) -> Edited[ApplicationModel]:
             refuse_other_project(state, seen)
             before = state.roles.get(name.lower())
-            refuse_old_version(draft.version, before.version if before else 0)
+            refuse_old_version(draft.version, before.version if before else NOT_YET)
             after = merged(state, before, draft)
             self._refuse_role(actor, state, before, after)
             new = replace(state, roles={**state.roles, after.key: after})

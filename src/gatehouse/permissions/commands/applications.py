@@ -18,7 +18,7 @@ from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
 from gatehouse.permissions.keys.published import new_service_key
@@ -134,6 +134,7 @@ class Applications:
             Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE,
             home,
         )
+        refuse_old_version(draft.version, NOT_YET)
         if draft.name is UNSET:
             raise Malformed("data.name: a new application needs a name")
         draft = msgspec.structs.replace(draft, project_id=project_id)

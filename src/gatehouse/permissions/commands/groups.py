@@ -16,7 +16,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.finding import live_project, project_named
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.conditions import parse_condition, refuse_overgrown
 from gatehouse.permissions.documents.fields import read_line, read_list, read_members
@@ -147,6 +147,7 @@ class Groups:
         model = await live_project(self._projects, actor.rights, home)
         project = model.project
         require(actor.rights, Operation.GROUP_SAVE, About(project_id=project.project_id))
+        refuse_old_version(draft.version, NOT_YET)
         if draft.title is UNSET:
             raise Malformed("data.title: a group needs a title")
         group = Group(

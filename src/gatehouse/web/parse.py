@@ -54,8 +54,8 @@ async def raw_body(request: Request) -> bytes:
     return await request.body()
 
 
-async def read_json(request: Request, into: type[Wanted]) -> Wanted:
-    return await read_body(request, into, kinds=JSON_ONLY)
+async def read_json(request: Request, into: type[Wanted], *, may_be_empty: bool = False) -> Wanted:
+    return await read_body(request, into, kinds=JSON_ONLY, may_be_empty=may_be_empty)
 
 
 async def read_form(request: Request, into: type[Wanted]) -> Wanted:

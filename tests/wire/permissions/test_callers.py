@@ -87,6 +87,14 @@ async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
     assert (await studio.ok("user/info", {}, studio.owner.headers))["projects"] == 1
 
 
+@pytest.mark.parametrize("more", [{}, {"Content-Type": "application/json"}])
+async def test_whoever_shows_everything_in_headers_needs_no_body(studio: Studio, more: dict[str, str]) -> None:
+    path = "/api/permissions/user/info"
+    answer = await studio.service.client.post(path, headers={**studio.owner.headers, **more})
+    assert (answer.status_code, answer.json()) == (200, {"status": "OK", "projects": 1})
+    assert (await studio.service.client.post(path, headers=more)).status_code == 401
+
+
 async def test_the_deprecated_fields_of_the_body_work(studio: Studio) -> None:
     assert await studio.ok("user/info", {"jwt": studio.owner.jwt, "factor": FACTOR}, {})
     service_jwt = await studio.service_jwt()

@@ -82,7 +82,7 @@ class UserEndpoints:
         self._desk = desk
 
     async def info(self, request: Request) -> Response:
-        ask = await read_json(request, InfoRequest)
+        ask = await read_json(request, InfoRequest, may_be_empty=True)  # credentials only, and those may be headers
         visit = await self._desk.visit(request, ask, USER_INFO)
         return json_answer(InfoAnswer(status="OK", projects=await self._people.projects(visit.caller.user_id)))
 

@@ -156,6 +156,29 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
     assert (await (await inside(MAX)).get(f"{PAGE}/remove")).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("page", "path", "typed"),
+    [
+        (f"{PAGE}/access_keys", f"{PAGE}/access_keys", {"comment": "Nightly import"}),
+        (f"{PAGE}/new_client", f"{PAGE}/new_client", {"client_id": "shop-web", "client_name": "Shop"}),
+        (f"{PAGE}/users", f"{PAGE}/users/apply", {"edits": "[]"}),
+    ],
+    ids=["access key", "client", "staged"],
+)
+async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_saved(
+    studio: Service, inside: Visitors, page: str, path: str, typed: dict[str, str]
+) -> None:
+    olga, said = await inside(OLGA), "Nothing is saved yet"
+    await olga.get(page)
+    await studio.clock.advance(601)
+    await olga.post(path, **typed)
+    await proved(olga)
+    assert olga.page is not None
+    assert (olga.page.status_code, olga.page.url.path) == (200, page)
+    assert said in olga.page.text
+    assert said not in (await olga.get(page)).text  # once
+
+
 async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(studio: Service, inside: Visitors) -> None:
     olga, dev = await inside(OLGA), await inside(DEV)
     await olga.get(f"{PAGE}/rules/new")

@@ -2,7 +2,7 @@
 
 A session takes the place of JWT and factor, and from there on it is the same caller with the same rights as at the
 API. A form must be this browser's own; an act that breaks something needs a fresh proof; what the command refuses
-comes back to the form that asked for it.
+comes back to the form that asked for it, and after a proof the page says that its form was not sent.
 """
 
 import re
@@ -55,6 +55,8 @@ PLACE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
 NO_SUCH_PERSON: Final = "There is nobody with this id."  # the API's words are fixed (interface §7)
+NOT_SAVED: Final = "not_saved"
+PROVING: Final = 10 * 60  # seconds in which somebody has found his password or second factor
 FORESEEN: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
 
@@ -165,7 +167,8 @@ class ConsoleDesk:
             form = await read_form(request, into)
             self._browsers.check_form(request, guest.browser, form.csrf)
             if fresh and not self._sessions.is_fresh(guest.signed_in.session):
-                return self.prove_again(address_of(request).removesuffix(below))
+                back = self.prove_again(address_of(request).removesuffix(below))
+                return self._notes.leave(back, NOT_SAVED, lifetime=PROVING)  # what was typed is gone by then
             if again is None:
                 return await self._or_refused(request, guest, act(request, guest, form))
             try:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 NAME: Final = "gh_note"
-LIFETIME: Final = 60  # seconds; it is read by the very next request
+LIFETIME: Final = 60  # seconds; it is read by the very next page of the console
 A_NOTE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
@@ -19,8 +19,8 @@ class Notes:
         self._https = https
         self._name = f"__Host-{NAME}" if https else NAME  # R8: plain names on loopback
 
-    def leave(self, response: Response, note: str) -> Response:
-        self._set(response, note, LIFETIME)
+    def leave(self, response: Response, note: str, *, lifetime: int = LIFETIME) -> Response:
+        self._set(response, note, lifetime)
         return response
 
     def read(self, request: Request) -> str:

@@ -127,7 +127,7 @@ async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studi
     assert await last_used() > first
 
 
-@pytest.mark.parametrize("comment", ["x" * 257, "line\nbreak", "\u202eevil", "nul\u0000", 7, None])
+@pytest.mark.parametrize("comment", ["x" * 257, "line\nbreak", "\u202eevil", "nul\u0000", 7])
 async def test_ak_08_comments_are_bounded(studio: Studio, comment: object) -> None:
     await studio.refused(400, "accessKey", asking("save", studio.shop, comment=comment), studio.owner.headers)
     listed = await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers)

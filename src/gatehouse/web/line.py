@@ -1,8 +1,11 @@
-"""What the application's answers are written to."""
+"""One request's line to its client: where its answer goes, and whether anybody is still there."""
 
 import asyncio
+import select
 from collections.abc import Callable
 from typing import Final
+
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 NOTED: Final = len(("head", "body"))  # writes of an answer that is kept; one more tells that it is a longer one
 
@@ -34,3 +37,17 @@ class Line(asyncio.Transport):
 
 def do_nothing() -> None:
     pass
+
+
+def end_request(cycle: RequestResponseCycle) -> None:
+    """Tell the application that its client is gone; what it still sends goes nowhere."""
+    cycle.disconnected = True
+    cycle.waiting_for_100_continue = False
+    cycle.message_event.set()
+
+
+def has_hung_up(transport: asyncio.Transport) -> bool:
+    """Whether the other end has said goodbye, also when the event loop has not read that yet."""
+    watch = select.poll()
+    watch.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+    return bool(watch.poll(0))

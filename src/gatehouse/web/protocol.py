@@ -6,7 +6,6 @@ still owed, in their order, and nothing more is read. Every duration runs on the
 
 import asyncio
 import contextlib
-import select
 from collections.abc import Callable
 from enum import Enum, auto
 from http import HTTPStatus
@@ -21,7 +20,7 @@ from uvicorn.server import ServerState
 from gatehouse.kernel.clock import Clock
 from gatehouse.web.light import LightEvent, LightFlow, Queue
 from gatehouse.web.limits import Deadline, ProtocolLimits
-from gatehouse.web.line import Line
+from gatehouse.web.line import Line, end_request, has_hung_up
 from gatehouse.web.ready import ReadyAnswers, Spoken
 from gatehouse.web.refusal import RequestRefused, bare_answer, refusal_behind
 from gatehouse.web.repeated import Said
@@ -398,17 +397,3 @@ class GuardedProtocol(HttpToolsProtocol):
             self._watch()
         else:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
-
-
-def end_request(cycle: RequestResponseCycle) -> None:
-    """Tell the application that its client is gone; what it still sends goes nowhere."""
-    cycle.disconnected = True
-    cycle.waiting_for_100_continue = False
-    cycle.message_event.set()
-
-
-def has_hung_up(transport: asyncio.Transport) -> bool:
-    """Whether the other end has said goodbye, also when the event loop has not read that yet."""
-    watch = select.poll()
-    watch.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
-    return bool(watch.poll(0))

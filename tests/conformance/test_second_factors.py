@@ -139,7 +139,7 @@ async def test_lg_11_every_refusal_has_the_same_words(bench: Bench) -> None:
     _, others = await bench.with_totp()
     now = code_at(app, bench.clock)
     wide = "".join(chr(ord(digit) + 0xFEE0) for digit in now)
-    refused = [wrong(now), code_at(others, bench.clock), now[:5], f"{now}0", f" {now}", wide, "", "abcdef", NONE]
+    refused = [wrong(now), code_at(others, bench.clock), now[:5], f"{now}0", f"-{now}", wide, "", "abcdef", NONE]
     words = set()
     for otp in refused:
         with pytest.raises(SecondFactorWrong) as caught:

@@ -19,7 +19,7 @@ LOOPBACK: Final = "127.0.0.1"
 GATEHOUSE: Final = (sys.executable, "-m", "gatehouse")
 SETTINGS_PREFIX: Final = "GATEHOUSE__"
 READY: Final = r"^ready (\S+)$"  # the line `serve` prints once it accepts requests (R8)
-STARTS_WITHIN: Final = 30.0  # seconds
+STARTS_WITHIN: Final = 60.0  # seconds
 STOPS_WITHIN: Final = 30.0
 
 # Below the ports Linux hands to outgoing connections: a server that is down for a moment finds its port free.

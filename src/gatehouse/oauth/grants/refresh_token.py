@@ -42,7 +42,7 @@ class RefreshToken:
         holder = await self._store.by_id(shown.grant_id, self._clock.now())
         if holder is None:
             return None
-        if holder.client.profile is Profile.NATIVE and not ask.redirect_uri:
+        if holder.client.profile is Profile.NATIVE and ask.credentials.is_nameless and not ask.redirect_uri:
             raise InvalidRequest("no redirect_uri")  # before the proof, which cannot be right without it
         return Found(holder=holder, generation=shown.generation)
 
@@ -55,7 +55,7 @@ class RefreshToken:
         if OFFLINE_ACCESS not in found.holder.scopes:
             raise InvalidGrant("offline access was taken from the client")
         grant = found.holder.grant
-        refuse_other_redirect(ask, grant)
+        refuse_other_redirect(ask, client, grant)
         scopes = narrowed(ask.scope, grant)
         turned = await self._store.turn(
             grant.grant_id,
@@ -80,9 +80,13 @@ class RefreshToken:
         return self._grace if own is None else own
 
 
-def refuse_other_redirect(ask: TokenRequest, grant: Grant) -> None:
+def refuse_other_redirect(ask: TokenRequest, client: Client, grant: Grant) -> None:
     """Native clients repeat the grant's; others may, and then it has to be the same (R3, checklist TK-16)."""
-    if ask.redirect_uri and not same_secret(ask.redirect_uri, grant.redirect_uri):
+    if not ask.redirect_uri:
+        if client.profile is Profile.NATIVE:
+            raise InvalidRequest("no redirect_uri")
+        return
+    if not same_secret(ask.redirect_uri, grant.redirect_uri):
         raise InvalidGrant("not the redirect_uri of this grant")
 
 

@@ -23,9 +23,11 @@ from tests.support.permission_builders import (
     P,
     a_group,
     a_person,
+    a_project,
     a_role,
     a_service_account,
     becoming,
+    connecting,
     create_application,
     edited_project,
     holding,
@@ -140,6 +142,7 @@ async def test_a_record_comes_back_as_it_was_written(world: Storage) -> None:
             group_scope("mind_games", GROUP): holding("guest", "moderator"),
         },
     )
+    await world.projects.edit_project("mind_games", connecting(SHOP))
     await world.user_records.edit_record(SHOP, ANNA, becoming(**fields_of(written)), NOW)
     found = (await facts_of(world, SHOP, 1)).records
     assert found[SHOP] == replace(written, version=1)
@@ -285,6 +288,24 @@ async def test_what_is_no_structure_leaves_its_version(world: Storage) -> None:
     await world.applications.edit_application(SHOP, becoming(name="Store"))
     await world.applications.edit_schema(SHOP, becoming())
     assert await structure_version(world) == before
+
+
+async def test_a_structure_tells_which_applications_projects_have(world: Storage) -> None:
+    await publish(world, a_project("Other"))
+    versions = [await structure_version(world)]
+
+    async def had() -> list[set[int]]:
+        versions.append(await structure_version(world))
+        found = await world.permissions.structure(["mind_games", "other"], [])
+        return [set(found.projects[one].applications) for one in ("mind_games", "other")]
+
+    made = await create_application(world, name="Two", project_id="mind_games")
+    assert await had() == [{SHOP, made.application_id}, set()]
+    await world.applications.edit_application(made.application_id, becoming(project_id="other"))
+    assert await had() == [{SHOP}, {made.application_id}]
+    await world.applications.edit_application(SHOP, becoming(removed=True))
+    assert await had() == [set(), {made.application_id}]
+    assert versions == sorted(set(versions))  # caches tell each from the one before
 
 
 async def test_installing_twice_changes_nothing(storage: Storage) -> None:

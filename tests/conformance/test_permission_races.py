@@ -109,6 +109,15 @@ async def test_what_ends_while_it_is_given_is_left_nowhere(world: Storage, migra
         assert {row.user_id for row in held[table]} <= people, table
 
 
+async def test_nobody_keeps_what_he_is_given_on_an_application_while_it_leaves(
+    world: Storage, migrated_url: str
+) -> None:
+    won = race_in_turn([racers.leave_project_while_given], migrated_url)
+    assert won == {"leave_project_while_given": {WON: TRIES}}
+    held = await whole_database(world)
+    assert [row for row in held["role_assignments"] if row.resource_kind] == []
+
+
 async def test_a_name_goes_to_one_of_the_applications_that_want_it(world: Storage, migrated_url: str) -> None:
     for number in range(10):
         await create_application(world, name=f"App {number}", project_id="mind_games")

@@ -57,8 +57,8 @@ async def world(storage: Storage) -> Storage:
     await a_person(storage)
     await a_person(storage, BOB)
     await publish(storage, owners=[ANNA])
-    one = a_role("one", user_limit=1)
-    await create_application(storage, "moderator", "guest", one, a_role("boss", protected=True))
+    roles = ("moderator", "guest", a_role("one", user_limit=1), a_role("boss", protected=True))
+    await create_application(storage, *roles, project_id="mind_games")
     return storage
 
 

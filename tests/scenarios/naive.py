@@ -23,7 +23,8 @@ class Naive:
         self.at = world.now if at is None else at
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
-        if scope.kind is not None and self.holds(Scope(scope.project_id), rule):
+        around = Scope(scope.project_id)
+        if scope.kind is not None and self.holds(around, rule) and self._is_let_in(scope):
             return True
         if self.world.model.application.application_id == 1 and str(rule) == "private_data.can_administer":
             return self.holds(scope, rule) or self.holds(ROOT, rule)
@@ -121,7 +122,7 @@ class Naive:
         if scope.is_root:
             return True
         model = self._project(scope)
-        if model is None or model.project.removed or not self._is_connected(model, scope):
+        if model is None or model.project.removed or not self._has(model, scope):
             return False
         ownership = self.world.facts.owns.get(scope.project_id)
         if ownership is not None and self._lives(ownership):
@@ -133,8 +134,15 @@ class Naive:
         domains = [name.lower() for name in model.project.settings.allowed_domains]
         return not domains or self.world.facts.subject.domain in domains
 
-    def _is_connected(self, model: ProjectModel, scope: Scope) -> bool:
-        return scope.kind is not ResourceKind.SERVICE or int(scope.resource_id) in model.project.settings.services
+    def _has(self, model: ProjectModel, scope: Scope) -> bool:
+        groups, services = model.groups, map(str, model.project.settings.services)
+        own = {
+            None: [""],
+            ResourceKind.APPLICATION: [str(number) for number in model.applications],
+            ResourceKind.SERVICE: list(services),
+            ResourceKind.GROUP: list(groups),
+        }
+        return scope.resource_id in own[scope.kind]
 
     def _is_member(self, model: ProjectModel | None, group_id: str) -> bool:
         if model is None or group_id not in model.groups:

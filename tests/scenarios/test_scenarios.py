@@ -51,7 +51,7 @@ def test_every_scenario_is_evaluated_as_the_naive_reading_of_the_rules_would(nam
         assert {one.role.name for one in effective.assigned(scope).values()} == naive.roles(scope)
         for rule in rules:
             allowed = naive.allows(scope, rule)
-            assert effective.allows(scope, rule) is allowed
+            assert world.allows(scope, rule) is allowed
             assert world.explained(f"{place(scope)}{rule}").allowed is allowed
             if rule in held:
                 assert held[rule].left(world.now) == naive.left(scope, rule)
@@ -82,9 +82,9 @@ def found(what: str, expected: Any, world: World, scenario: Mapping[str, Any]) -
         case ["scopes"]:
             return [place(scope).rstrip("/") or "root" for scope in effective.scopes]
         case ["allows"]:
-            return [text for text in expected if effective.allows(*parse_rule(text))]
+            return [text for text in expected if world.allows(*parse_rule(text))]
         case ["denies"]:
-            return [text for text in expected if not effective.allows(*parse_rule(text))]
+            return [text for text in expected if not world.allows(*parse_rule(text))]
         case ["lacks"]:
             return {text: lacks(world, scenario, text) for text in expected}
         case ["decided_by"]:

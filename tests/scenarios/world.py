@@ -38,6 +38,9 @@ class World:
     def effective(self) -> Effective:
         return evaluate(self.model, self.facts, self.structure, now=self.now, address=self.address)
 
+    def allows(self, scope: Scope, rule: Rule) -> bool:
+        return any(self.effective().holding(self.structure, scope, rule))
+
     def explained(self, text: str, holders: Mapping[str, int] | None = None) -> Explanation:
         scope, rule = parse_rule(text)
         return explain(
@@ -185,7 +188,7 @@ def a_project(project_id: str, given: Mapping[str, Any], application_id: int) ->
     groups = {
         name: a_group(name, project_id, conditions or []) for name, conditions in given.get("groups", {}).items()
     }
-    return ProjectModel(project=project, groups=groups)
+    return ProjectModel(project=project, groups=groups, applications=frozenset(given.get("applications", ())))
 
 
 def a_group(name: str, project_id: str, conditions: list[Mapping[str, Any]]) -> Group:

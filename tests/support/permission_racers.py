@@ -10,12 +10,12 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.errors import LastOwner, LimitReached
+from gatehouse.permissions.errors import LastOwner, LimitReached, Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Edited, MembershipChange
 from gatehouse.storage.opening import Storage
@@ -226,6 +226,22 @@ async def come_and_go(storage: Storage, _n: int) -> None:
             raise outcome
 
 
+async def leave_project_while_given(storage: Storage, n: int) -> None:
+    """Someone is given something on an application while that is removed, or moves to another project."""
+    made = await create_application(storage, name=token_hex(8), project_id="mind_games")
+    scopes = {application_scope("mind_games", made.application_id): holding("app_developer")}
+    user = await a_person(storage, new_user_id())
+    away = {"removed": True} if n % 2 else {"project_id": "crowded"}
+    acts = [
+        storage.user_records.edit_record(1, user.user_id, becoming(scopes=scopes), NOW),
+        storage.applications.edit_application(made.application_id, becoming(**away)),
+    ]
+    SystemRandom().shuffle(acts)
+    for outcome in await asyncio.gather(*acts, return_exceptions=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, Malformed):
+            raise outcome
+
+
 async def claim_data_call(storage: Storage, _n: int) -> None:
     if not await storage.personal_data.claim(NOW, 300, 1):
         raise NotFound
@@ -237,5 +253,5 @@ ACTS: Final[tuple[Callable[[Storage, int], Awaitable[None]], ...]] = (
     *(add_group, add_condition),
     *(save_record, save_schema, save_application, save_project, save_members, join_group),
     *(rename_application, leave_as_owners, end_or_give_role, come_and_go),
-    claim_data_call,
+    *(leave_project_while_given, claim_data_call),
 )

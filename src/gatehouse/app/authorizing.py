@@ -10,7 +10,7 @@ from gatehouse.oauth.authorize import Authorize
 from gatehouse.oauth.consent import Consents
 from gatehouse.oauth.granting import Granting, GrantLife
 from gatehouse.oauth.occasion import AuthorizeOccasion
-from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER
+from gatehouse.permissions.evaluation.places import CAN_ADMINISTER
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.login import LoginRules
 from gatehouse.permissions.model.scope import ROOT

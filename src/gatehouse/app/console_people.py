@@ -54,7 +54,6 @@ def people_office(house: House, them: People) -> PeopleOffice:
             store=storage.user_records,
             people=storage.permissions,
             projects=storage.projects,
-            applications=storage.applications,
             recorder=recorder,
             clock=house.clock,
         ),

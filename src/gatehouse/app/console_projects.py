@@ -67,7 +67,6 @@ def member_screens(house: House, desk: ConsoleDesk, door: ProjectDoor, lists: Pr
     memberships = Memberships(
         projects=storage.projects,
         records=storage.user_records,
-        applications=storage.applications,
         recorder=house.recorder,
         clock=house.clock,
     )

@@ -34,7 +34,6 @@ def table_screens(house: House, desk: ConsoleDesk) -> Sequence[Screen]:
             store=storage.user_records,
             people=storage.permissions,
             projects=storage.projects,
-            applications=storage.applications,
             recorder=house.recorder,
             clock=house.clock,
         ),

@@ -96,7 +96,6 @@ def permission_endpoints(house: House, rooms: PermissionRooms, them: SignInRooms
         store=storage.user_records,
         people=storage.permissions,
         projects=storage.projects,
-        applications=storage.applications,
         recorder=recorder,
         clock=clock,
     )
@@ -133,7 +132,6 @@ def permission_endpoints(house: House, rooms: PermissionRooms, them: SignInRooms
             memberships=Memberships(
                 projects=storage.projects,
                 records=storage.user_records,
-                applications=storage.applications,
                 recorder=recorder,
                 clock=clock,
             ),
@@ -257,7 +255,6 @@ def service_accounts(house: House) -> ServiceAccounts:
         store=storage.service_accounts,
         people=storage.permissions,
         projects=storage.projects,
-        applications=storage.applications,
         records=storage.user_records,
         signer=house.signer,
         recorder=house.recorder,

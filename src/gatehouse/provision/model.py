@@ -16,7 +16,6 @@ from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.schema_version import Tally
-from gatehouse.permissions.model.scope import ResourceKind
 from gatehouse.permissions.model.scope import Scope as Held
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.user_record import UserRecord
@@ -86,17 +85,7 @@ class World:
         project = self.projects.get(scope.project_id)
         if scope.is_root or project is None or project.project.removed:
             return scope.is_root
-        match scope.kind:
-            case None:
-                return True
-            case ResourceKind.GROUP:
-                return scope.resource_id in project.groups
-            case ResourceKind.SERVICE:
-                return int(scope.resource_id) in project.project.settings.services
-            case ResourceKind.APPLICATION:
-                found = self.applications.get(int(scope.resource_id))
-                own = found is not None and found.application.project_id == scope.project_id
-                return own and found is not None and not found.application.removed
+        return project.has(scope)
 
     def record(self, application_id: int, user_id: str) -> UserRecord:
         found = self.records.get((application_id, user_id))

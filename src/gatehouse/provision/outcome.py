@@ -78,7 +78,7 @@ class Ledger:
 
     def world(self) -> World:
         return World(
-            projects=self._projects,
+            projects={key: replace(model, applications=self._live(key)) for key, model in self._projects.items()},
             applications=self._applications,
             spent_application_ids=frozenset(self._spent),
             access_keys=self._access_keys,
@@ -86,6 +86,11 @@ class Ledger:
             service_accounts=self._accounts,
             records=self._records,
         )
+
+    def _live(self, project_id: str) -> frozenset[int]:
+        """Ids of the project's applications, without those that are removed."""
+        own = (one.application for one in self._applications.values())
+        return frozenset(one.application_id for one in own if one.project_id == project_id and not one.removed)
 
     def do(self, act: WorldAct) -> None:
         match act:
@@ -120,9 +125,8 @@ class Ledger:
     def _change_structure(self, act: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> None:
         match act:
             case AddProject(project) | ChangeProject(_, project):
-                known = self._projects.get(project.project_id)
-                groups = {} if known is None else known.groups
-                self._projects[project.project_id] = ProjectModel(project=project, groups=groups)
+                known = self._projects.get(project.project_id, ProjectModel(project=project, groups={}))
+                self._projects[project.project_id] = replace(known, project=project)
             case AddGroup(group) | ChangeGroup(_, group):
                 model = self._projects[group.project_id]
                 self._projects[group.project_id] = replace(model, groups={**model.groups, group.group_id: group})
@@ -133,8 +137,8 @@ class Ledger:
 
     def _remove_group(self, group: Group) -> None:
         model = self._projects[group.project_id]
-        self._projects[group.project_id] = ProjectModel(
-            project=without_group(model.project, group.group_id), groups=without(model.groups, group.group_id)
+        self._projects[group.project_id] = replace(
+            model, project=without_group(model.project, group.group_id), groups=without(model.groups, group.group_id)
         )
         gone = group_scope(group.project_id, group.group_id)
         self._change_records(lambda record: without_scopes(record, {gone}))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gatehouse.audit.events import Event
+from gatehouse.permissions.model.project import ProjectSettings
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope, service_scope
 from gatehouse.permissions.model.user_record import Assignment
@@ -37,6 +38,12 @@ async def get(studio: Studio, who: Person) -> Any:
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
     return (await studio.ok("project/membership", saving(**data), who.headers))["data"]
+
+
+async def connect(studio: Studio, *applications: int) -> None:
+    """Exactly these."""
+    settings = ProjectSettings(services=dict.fromkeys(applications, ()))
+    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(settings=settings))
 
 
 async def groups(studio: Studio) -> None:
@@ -100,23 +107,22 @@ async def test_what_is_told_can_be_saved_back_as_it_is(studio: Studio) -> None:
 
 async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_nothing_new_on_it(studio: Studio) -> None:
     shop, gone = str(studio.shop.application_id), studio.other.application_id
-    scopes = {
-        application_scope(PROJECT, gone): holding("app_developer"),
-        service_scope(PROJECT, gone): holding("service_administrator"),
-    }
-    who = await someone(studio, scopes)
+    await connect(studio, gone)
+    who = await someone(studio, {service_scope(PROJECT, gone): holding("service_administrator")})
+    await connect(studio)
     told = (await get(studio, studio.owner))["users"][who.user_id]
-    assert told.keys() == {"applications", "services"}
-    more = {**told, "applications": {**told["applications"], shop: {"roles": ["app_developer"]}}}
+    assert told == {"services": {str(gone): {"roles": ["service_administrator"]}}}
+    more = {**told, "applications": {shop: {"roles": ["app_developer"]}}}
     assert (await save(studio, studio.owner, users={who.user_id: more}))["users"][who.user_id] == more
     record = {
         "user_id": who.user_id,
         "private_data": {"projectAccess": {PROJECT: {**more, "roles": ["group_manager"]}}},
     }
     await studio.ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
-    other_role = {**told, "applications": {str(gone): {"roles": ["app_users_manager"]}}}
+    other_role = {"services": {str(gone): {"roles": ["app_users_manager"]}}}
     for users in ({who.user_id: other_role}, {studio.visitor.user_id: told}):
         await studio.refused(400, "project/membership", saving(users=users), studio.owner.headers)
+    assert (await save(studio, studio.owner, users={who.user_id: None}))["users"].keys() == {OWNER}
 
 
 async def test_pr_13_saving_needs_can_manage_project(studio: Studio) -> None:

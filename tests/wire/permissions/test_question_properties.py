@@ -289,7 +289,6 @@ async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
             memberships = Memberships(
                 projects=storage.projects,
                 records=storage.user_records,
-                applications=storage.applications,
                 recorder=recorder,
                 clock=clock,
             )

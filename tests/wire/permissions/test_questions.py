@@ -49,6 +49,12 @@ async def explained_to_owner(studio: Studio, **data: object) -> Any:
     return (await studio.ok("explain", ask, studio.owner.headers))["data"]
 
 
+async def members(studio: Studio, **data: object) -> list[str]:
+    ask = about(studio, **{"rule": "user.kick", **data})
+    found = (await studio.ok("members", ask, studio.owner.headers))["data"]["members"]
+    return [one["user_id"] for one in found]
+
+
 # -- check --------------------------------------------------------------------------------------------
 
 
@@ -104,6 +110,51 @@ async def test_in_a_project_that_nobody_can_have_nothing_is_held(studio: Studio)
         told = await explained(studio, project_id=name)
         assert (told["allowed"], told["missing"][0]["kind"]) == (False, "project_unknown")
     assert len(told["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
+
+
+async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(studio: Studio) -> None:
+    """R5: on every resource of the project, whether it was asked about before or not."""
+    await put_roles(studio, giving("moderator"))
+    await hold(studio, VISITOR, {P: ["moderator"]})
+    shop, other = studio.shop.application_id, studio.other.application_id
+    await put_group(studio)
+    resources = [
+        {"kind": "applications", "id": shop},
+        {"kind": "applications", "id": other},
+        {"kind": "applications", "id": 99},
+        {"kind": "services", "id": other},
+        {"kind": "groups", "id": GROUP},
+        {"kind": "groups", "id": "0" * 24},
+    ]
+    asked = [{**KICK, "project_id": PROJECT, "resource": one} for one in resources]
+    assert await checked(studio, *asked) == [True, False, False, False, True, False]
+    for one, allowed in zip(resources, (True, False, False, False, True, False), strict=True):
+        told = await explained_to_owner(studio, project_id=PROJECT, resource=one)
+        kinds = [lack["kind"] for lack in told["missing"]]
+        assert (told["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
+        found = await members(studio, project_id=PROJECT, resource=one)
+        assert found == ([VISITOR] if allowed else [])
+
+
+async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) -> None:
+    admin = await administrator(studio)
+    await put_roles(studio, giving("moderator"))
+    await hold(studio, VISITOR, {P: ["moderator"]})
+    made = await studio.ok(
+        "application", {"action": "save", "data": {"name": "Tools", "project_id": PROJECT}}, admin.headers
+    )
+    number = made["data"]["application_id"]
+    ask = {**KICK, "project_id": PROJECT, "resource": {"kind": "applications", "id": number}}
+
+    async def allowed_after(action: str, **fields: object) -> bool:
+        body = {"action": action, "data": {"application_id": number, **fields}}
+        await studio.ok("application", body, admin.headers)
+        return (await checked(studio, ask)) == [True]
+
+    assert await allowed_after("get")
+    assert not await allowed_after("save", project_id=None)
+    assert await allowed_after("save", project_id=PROJECT)
+    assert not await allowed_after("delete")
 
 
 async def test_a_check_sees_no_address(studio: Studio) -> None:

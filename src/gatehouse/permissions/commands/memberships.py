@@ -13,7 +13,6 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.finding import project_named
 from gatehouse.permissions.commands.projects import ProjectRemoved
-from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar
@@ -28,7 +27,6 @@ from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.guard import About, Operation, require
 from gatehouse.permissions.store import (
-    ApplicationStore,
     Change,
     Edited,
     MembershipChange,
@@ -57,13 +55,11 @@ class Memberships:
         *,
         projects: ProjectStore,
         records: UserRecordStore,
-        applications: ApplicationStore,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._projects = projects
         self._records = records
-        self._applications = applications
         self._recorder = recorder
         self._clock = clock
 
@@ -81,7 +77,6 @@ class Memberships:
             raise Malformed("data.user_id: people are saved by `users`")
         project_id = seen.project.project_id
         wanted = {} if draft.users is UNSET else self._users(draft.users, project_id)
-        await self._refuse_unknown_resources(seen, wanted)
         granter = Granter(rights=actor.rights, model=central, now=self._clock.now())
         record = self._recorder.record(
             Event.MEMBERSHIP_SAVED,
@@ -110,14 +105,6 @@ class Memberships:
         except UserNotFound:  # 404 is for those who may read anyone's record (R6)
             raise Malformed("data.users: one of them is no user") from None
         return document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
-
-    async def _refuse_unknown_resources(
-        self, seen: ProjectModel, wanted: Mapping[str, Mapping[Scope, Holdings]]
-    ) -> None:
-        members = await self._records.records_in_project(CENTRAL_ID, seen.project.project_id) if wanted else ()
-        before = {one.user_id: one.scopes for one in members}
-        for user_id, scopes in wanted.items():
-            await refuse_unknown_resources(seen, before.get(user_id, {}), scopes, self._applications)
 
     def _users(self, given: Mapping[str, object], project_id: str) -> Mapping[str, Mapping[Scope, Holdings]]:
         if len(given) > USERS_AT_ONCE:

@@ -15,7 +15,6 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.callers.service_jwts import DAY, DAYS_MOST, JTI_BYTES
 from gatehouse.permissions.commands.finding import live_project, project_named
-from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
@@ -31,7 +30,6 @@ from gatehouse.permissions.rights.granting import PROJECT_OWNER, Granter
 from gatehouse.permissions.rights.guard import About, Operation, require, require_in_person
 from gatehouse.permissions.rights.rights import CAN_MANAGE_PROJECT
 from gatehouse.permissions.store import (
-    ApplicationStore,
     PermissionStore,
     ProjectStore,
     ServiceAccountStore,
@@ -86,7 +84,6 @@ class ServiceAccounts:
         store: ServiceAccountStore,
         people: PermissionStore,
         projects: ProjectStore,
-        applications: ApplicationStore,
         records: UserRecordStore,
         signer: Signer,
         recorder: Recorder,
@@ -97,7 +94,6 @@ class ServiceAccounts:
         self._store = store
         self._people = people
         self._projects = projects
-        self._applications = applications
         self._records = records
         self._signer = signer
         self._recorder = recorder
@@ -182,7 +178,6 @@ class ServiceAccounts:
         scopes = read_scopes(draft, account.project_id, expired=self._makers_end(actor, project))
         refuse_owner(scopes)
         blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
-        await refuse_unknown_resources(project, blank.scopes, scopes, self._applications)
         record = replace(blank, scopes=scopes)
         Granter(rights=actor.rights, model=central, now=self._clock.now()).refuse_change(blank, record)
         return record

@@ -12,7 +12,6 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.applications import ApplicationRemoved
 from gatehouse.permissions.commands.finding import live_project
-from gatehouse.permissions.commands.resources import refuse_unknown_resources
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.fields import given_or
@@ -27,7 +26,6 @@ from gatehouse.permissions.rights.granting import Granter, changed_entries, refu
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require
 from gatehouse.permissions.rights.secret_data import Part
 from gatehouse.permissions.store import (
-    ApplicationStore,
     Edited,
     PermissionStore,
     ProjectStore,
@@ -82,14 +80,12 @@ class UserSchemas:
         store: UserRecordStore,
         people: PermissionStore,
         projects: ProjectStore,
-        applications: ApplicationStore,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._store = store
         self._people = people
         self._projects = projects
-        self._applications = applications
         self._recorder = recorder
         self._clock = clock
 
@@ -167,7 +163,6 @@ class UserSchemas:
             require(actor.rights, Operation.MEMBERSHIP_SAVE, About(project_id=project.project.project_id))
             refuse_unrelated(model, project.project.project_id)
             moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}
-            await refuse_unknown_resources(project, before.scopes, moved, self._applications)
             if resolved.keys() & moved.keys():
                 raise Malformed(f"data.private_data.{PROJECT_ACCESS}: {name} names a project that is there already")
             resolved |= moved

@@ -15,7 +15,6 @@ from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, St
 from gatehouse.permissions.model.project import GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import Entry, Rule
-from gatehouse.permissions.model.scope import Scope
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -123,10 +122,6 @@ class CompiledStructure:
     def project(self, project_id: str) -> CompiledProject | None:
         model = self._structure.projects.get(project_id)
         return None if model is None else _projects.of(model)
-
-    def connects(self, service: Scope) -> bool:
-        project = self.project(service.project_id)
-        return project is not None and int(service.resource_id) in project.model.project.settings.services
 
     def connecting(self, application_id: int) -> Matcher[str]:
         """Ids of the projects in which somebody may be given roles of the application."""

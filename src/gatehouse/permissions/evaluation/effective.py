@@ -19,15 +19,14 @@ from gatehouse.permissions.evaluation.gathering import (
     is_removed,
     situation,
 )
-from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.evaluation.places import asked_places, counting
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.rule import ENDLESS, Rule, Section
+from gatehouse.permissions.model.rule import ENDLESS, Rule
 from gatehouse.permissions.model.scope import ROOT, Scope
 
 Spoken: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
 
 FOREVER: Final = sys.maxsize
-CAN_ADMINISTER: Final = Rule(Section.PRIVATE, "can_administer")
 REMEMBERED_MOST: Final = 64  # lists of one person: few shapes, few projects asked for
 
 
@@ -167,15 +166,12 @@ class Effective:
         return any(rule in self.rules(place).held for place in self.counting(scope, rule))
 
     def counting(self, scope: Scope, rule: Rule) -> Iterator[Scope]:
-        """Where a rule has to be held to count in a scope: there, or in the project around it.
+        return counting(self.application_id, scope, rule)
 
-        At the root it counts nowhere below, but for can_administer (R5).
-        """
-        yield scope
-        if scope.kind is not None:
-            yield scope.project
-        if self.application_id == CENTRAL_ID and not scope.is_root and rule == CAN_ADMINISTER:
-            yield ROOT
+    def holding(self, structure: Structure, scope: Scope, rule: Rule) -> Iterator[Scope]:
+        """Where he holds a rule that is asked about in a scope."""
+        places = asked_places(structure, self.application_id, scope, rule)
+        return (place for place in places if rule in self.rules(place).held)
 
     def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
         """The earliest end that a list made now tells of, of any role or entry in these scopes, 0 for none."""

@@ -25,7 +25,7 @@ from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import ENDLESS, End, Entry, Rule, Section
-from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
+from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings
 
 
@@ -156,17 +156,13 @@ def situation(
         now=now,
         address=address,
         handles=handles_of(facts),
-        holdings={} if record is None else connected(record.scopes, compiled),
+        holdings={} if record is None else present(record.scopes, structure),
     )
 
 
-def connected(scopes: Mapping[Scope, Holdings], structure: CompiledStructure) -> Mapping[Scope, Holdings]:
-    """Without those on a service that the project does not connect: they count while they could be given (R5)."""
-    return {
-        scope: held
-        for scope, held in scopes.items()
-        if scope.kind is not ResourceKind.SERVICE or structure.connects(scope)
-    }
+def present(scopes: Mapping[Scope, Holdings], structure: Structure) -> Mapping[Scope, Holdings]:
+    """Without those on what the project does not have: they count while they could be given (R5)."""
+    return {scope: held for scope, held in scopes.items() if structure.has(scope)}
 
 
 def is_removed(model: ApplicationModel, facts: Facts) -> bool:

@@ -29,6 +29,7 @@ class Lack(StrEnum):
     APPLICATION_REMOVED = "application_removed"
     PROJECT_UNKNOWN = Barrier.PROJECT_UNKNOWN.value
     PROJECT_REMOVED = Barrier.PROJECT_REMOVED.value
+    RESOURCE_UNKNOWN = "resource_unknown"  # the project has no such application, service or group
     IN_DISALLOWED_GROUP = Barrier.IN_DISALLOWED_GROUP.value
     IN_NO_ALLOWED_GROUP = Barrier.IN_NO_ALLOWED_GROUP.value
     DOMAIN_NOT_ALLOWED = Barrier.DOMAIN_NOT_ALLOWED.value

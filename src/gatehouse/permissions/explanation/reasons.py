@@ -10,6 +10,7 @@ from typing import Final
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
 from gatehouse.permissions.evaluation.gathering import Situation, is_removed, situation
+from gatehouse.permissions.evaluation.places import asked_places
 from gatehouse.permissions.explanation.contributions import Contribution, contributions
 from gatehouse.permissions.explanation.missing import Lack, Missing, Search
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
@@ -47,8 +48,10 @@ def explain(
     """`holders`: how many users each role has, by key, for telling whether it is full."""
     effective = evaluate(model, facts, structure, now=now, address=address)
     this = situation(model, facts, structure, now=now, address=address)
-    places = () if is_removed(model, facts) else tuple(effective.counting(scope, rule))
-    allowed = effective.allows(scope, rule)
+    removed = is_removed(model, facts)
+    places = () if removed else asked_places(structure, effective.application_id, scope, rule)
+    unfound = _unfound(structure, scope, removed=removed)
+    allowed = any(effective.holding(structure, scope, rule))
     return Explanation(
         application_id=effective.application_id,
         user_id=facts.subject.user_id,
@@ -58,7 +61,7 @@ def explain(
         in_schema=rule in this.model.known,
         left=_left(effective, places, rule, now),
         contributions=tuple(_voices(effective, this, places, rule, allowed=allowed)),
-        missing=() if allowed else tuple(_missing(effective, scope, Search(this, rule, holders), places)),
+        missing=() if allowed else (*unfound, *_missing(effective, Search(this, rule, holders), places)),
     )
 
 
@@ -73,9 +76,15 @@ def _voices(
             yield replace(one, decides=False) if outvoted else one
 
 
-def _missing(effective: Effective, scope: Scope, search: Search, places: Sequence[Scope]) -> Iterator[Missing]:
-    if not places:
+def _unfound(structure: Structure, scope: Scope, *, removed: bool) -> Iterator[Missing]:
+    """What is asked about and is not there."""
+    if removed:
         yield Missing(kind=Lack.APPLICATION_REMOVED, scope=scope)
+    elif not structure.has(scope):
+        yield Missing(kind=Lack.RESOURCE_UNKNOWN, scope=scope)
+
+
+def _missing(effective: Effective, search: Search, places: Sequence[Scope]) -> Iterator[Missing]:
     yield from search.missing(places, MISSING_MOST)
     for other in effective.scopes:
         if search.rule in effective.rules(other):

@@ -96,6 +96,7 @@ SENTENCES: Final[Mapping[Lack, Callable[[Missing], str]]] = {
     Lack.APPLICATION_REMOVED: lambda _: "The application was removed: nothing is held in it.",
     Lack.PROJECT_UNKNOWN: lambda one: f"There is no project {one.scope.project_id}.",
     Lack.PROJECT_REMOVED: lambda one: f"The project {one.scope.project_id} was removed: nothing is held in it.",
+    Lack.RESOURCE_UNKNOWN: lambda one: f"Nothing counts {where(one.scope)}: the project has none with this id.",
     Lack.IN_DISALLOWED_GROUP: lambda one: (
         f"The project {one.scope.project_id} disallows members of {_groups(one.groups)}, and the user is one."
     ),

@@ -15,6 +15,7 @@ from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.scope import ResourceKind, Scope
 from gatehouse.permissions.model.service_account import ServiceAccount
 from gatehouse.permissions.model.user_record import UserRecord
 
@@ -71,6 +72,19 @@ class ApplicationModel:
 class ProjectModel:
     project: Project
     groups: Mapping[str, Group]  # all of its groups, by id; their `users` are left out: Facts.groups tells
+    applications: frozenset[int] = frozenset()  # ids of its own, without those that are removed
+
+    def has(self, scope: Scope) -> bool:
+        """Whether this is the project itself or a resource of it; on anything else nothing in it counts (R5)."""
+        match scope.kind:
+            case None:
+                return True
+            case ResourceKind.APPLICATION:
+                return int(scope.resource_id) in self.applications
+            case ResourceKind.SERVICE:
+                return int(scope.resource_id) in self.project.settings.services
+            case ResourceKind.GROUP:
+                return scope.resource_id in self.groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +94,8 @@ class Structure:
     version: int
     projects: Mapping[str, ProjectModel]
     connecting: Mapping[int, tuple[str, ...]]  # application -> ids of the live projects that grant roles of it
+
+    def has(self, scope: Scope) -> bool:
+        """False of a resource that its project does not have. Nothing is held in a project not told of here."""
+        model = self.projects.get(scope.project_id)
+        return model is None or model.has(scope)

@@ -12,7 +12,6 @@ from gatehouse.permissions.documents.fields import shown
 from gatehouse.permissions.documents.records import RESOURCE_IDS
 from gatehouse.permissions.documents.trees import DEEPEST, RESERVED, SEGMENT
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.effective import Effective
 from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.rule import Rule, Section
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
@@ -90,8 +89,3 @@ def read_scope(project: str | None, resource: ResourceDraft | None, place: str) 
         raise Malformed(f"{place}.resource.kind: one of {', '.join(ResourceKind)}")
     kind = ResourceKind(resource.kind)
     return AskedScope(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))
-
-
-def counting(application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
-    """Where the rule has to be held to count in the scope."""
-    return tuple(Effective(application_id, {}).counting(scope, rule))

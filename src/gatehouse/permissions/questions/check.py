@@ -12,7 +12,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.effective import Effective
+from gatehouse.permissions.evaluation.places import asked_places
 from gatehouse.permissions.evaluation.reading import Case, Reading
+from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.asked import AskedRule, AskedScope, ResourceDraft, read_rule, read_scope
 from gatehouse.permissions.questions.sight import Sights
@@ -62,17 +64,24 @@ class Checks:
 
 
 def decided(case: Case, held: Effective, questions: Sequence[Question], now: int) -> Checked:
-    scopes = [one.scope.resolved(case.structure) for one in questions]
-    pairs = list(zip(questions, scopes, strict=True))
+    structure = case.structure
+    pairs = [(one, one.scope.resolved(structure)) for one in questions]
     return Checked(
         user_id=case.facts.subject.user_id,
-        allowed=tuple(any(held.allows(scope, rule) for rule in one.rule.rules) for one, scope in pairs),
-        expired=earliest(held, pairs, now),
+        allowed=tuple(
+            any(any(held.holding(structure, scope, rule)) for rule in one.rule.rules) for one, scope in pairs
+        ),
+        expired=earliest(held, structure, pairs, now),
     )
 
 
-def earliest(held: Effective, pairs: Sequence[tuple[Question, Scope]], now: int) -> int:
-    places = {place for one, scope in pairs for rule in one.rule.rules for place in held.counting(scope, rule)}
+def earliest(held: Effective, structure: Structure, pairs: Sequence[tuple[Question, Scope]], now: int) -> int:
+    places = {
+        place
+        for one, scope in pairs
+        for rule in one.rule.rules
+        for place in asked_places(structure, held.application_id, scope, rule)
+    }
     ends = (held.first_end(now, [place]) for place in places)
     return min((end for end in ends if end), default=0)
 

@@ -26,7 +26,7 @@ ABOUT_ROLES: Final = THROUGH_GROUPS | {
     Lack.ROLE_FULL,
 }
 ENOUGH: Final = frozenset(  # then nobody asks for roles
-    {Lack.APPLICATION_REMOVED, Lack.PROJECT_UNKNOWN, Lack.PROJECT_REMOVED, Lack.SAID_NO}
+    {Lack.APPLICATION_REMOVED, Lack.PROJECT_UNKNOWN, Lack.PROJECT_REMOVED, Lack.RESOURCE_UNKNOWN, Lack.SAID_NO}
 )
 
 
@@ -70,6 +70,8 @@ class Discretion:
         sees_project = self._sees_project(one.scope)
         if one.kind in BARRIERS:
             return one if sees_project else Missing(kind=Lack.PROJECT_CLOSED, scope=one.scope)
+        if one.kind is Lack.RESOURCE_UNKNOWN and not sees_project:  # he might try out what it has
+            return None
         shown = one if sees_project else replace(one, groups=())
         return self._about_role(shown, sees_project=sees_project) if one.kind in ABOUT_ROLES else shown
 

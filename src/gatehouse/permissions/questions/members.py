@@ -21,12 +21,13 @@ from gatehouse.permissions.evaluation.gathering import (
     is_removed,
     situation,
 )
+from gatehouse.permissions.evaluation.places import asked_places
 from gatehouse.permissions.explanation.contributions import Membership, contributions, membership
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.rule import End, Rule
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, counting, read_rule, read_scope
+from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, read_rule, read_scope
 from gatehouse.permissions.questions.candidates import holding_role, holding_rule, joined
 from gatehouse.permissions.store import CrowdStore, ProjectStore
 
@@ -162,7 +163,8 @@ def candidates(outline: Outline, wanted: Wanted) -> Candidates:
         return holding_role(outline, wanted.scope, wanted.role)
     application_id = outline.model.application.application_id
     first, *others = (
-        holding_rule(outline, counting(application_id, wanted.scope, rule), rule) for rule in wanted.rule.rules
+        holding_rule(outline, asked_places(outline.structure, application_id, wanted.scope, rule), rule)
+        for rule in wanted.rule.rules
     )
     for other in others:
         first = joined(first, other)
@@ -181,8 +183,7 @@ def having_rule(outline: Outline, facts: Facts, wanted: Wanted, now: int) -> Mem
     places = [
         (place, rule)
         for rule in (wanted.rule.rules if wanted.rule else ())
-        for place in held.counting(wanted.scope, rule)
-        if rule in held.rules(place)
+        for place in held.holding(outline.structure, wanted.scope, rule)
     ]
     if not places:
         return None

@@ -206,7 +206,6 @@ class Rehearsals:
             store=stage.user_records,
             people=self._people,
             projects=stage.projects,
-            applications=stage.applications,
             recorder=self._recorder,
             clock=self._clock,
         )
@@ -218,7 +217,6 @@ class Rehearsals:
         return Memberships(
             projects=stage.projects,
             records=stage.user_records,
-            applications=stage.applications,
             recorder=self._recorder,
             clock=self._clock,
         )

@@ -4,20 +4,20 @@ Candidates are found by index, a page at a time, as `members` does it for one ru
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.evaluation.effective import Effective, evaluate
+from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.evaluation.gathering import SourceKind, situation
+from gatehouse.permissions.evaluation.places import asked_places
 from gatehouse.permissions.evaluation.reading import state_of
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.asked import counting
 from gatehouse.permissions.questions.candidates import holding_rule, joined, nobody
 from gatehouse.permissions.questions.members import ways_to_rule
 from gatehouse.permissions.store import CrowdStore
@@ -112,7 +112,8 @@ def candidates(outline: Outline, ask: MatrixAsk) -> Candidates:
         return replace(found, user_ids=ask.people)
     application_id = outline.model.application.application_id
     for rule in ask.rules:
-        found = joined(found, holding_rule(outline, counting(application_id, ask.scope, rule), rule))
+        places = asked_places(outline.structure, application_id, ask.scope, rule)
+        found = joined(found, holding_rule(outline, places, rule))
     return found
 
 
@@ -123,7 +124,7 @@ def rows_among(crowd: Crowd, ask: MatrixAsk, now: int) -> list[PersonRow]:
 
 def row_of(outline: Outline, facts: Facts, ask: MatrixAsk, now: int) -> PersonRow:
     held = evaluate(outline.model, facts, outline.structure, now=now, address=None)
-    places = {rule: list(held_in(held, ask.scope, rule)) for rule in ask.rules}
+    places = {rule: list(held.holding(outline.structure, ask.scope, rule)) for rule in ask.rules}
     this = situation(outline.model, facts, outline.structure, now=now, address=None)
     cells = {}
     for rule, where in places.items():
@@ -132,7 +133,3 @@ def row_of(outline: Outline, facts: Facts, ask: MatrixAsk, now: int) -> PersonRo
             kinds = frozenset(way.kind for place in where for way in ways_to_rule(this, place, rule))
             cells[rule] = Cell(until=0 if 0 in lefts else now + max(lefts), kinds=kinds)
     return PersonRow(user_id=facts.subject.user_id, cells=cells)
-
-
-def held_in(held: Effective, scope: Scope, rule: Rule) -> Iterator[Scope]:
-    return (place for place in held.counting(scope, rule) if rule in held.rules(place))

@@ -22,6 +22,7 @@ from gatehouse.storage.permissions.record_checks import holders_of, role_holders
 from gatehouse.storage.permissions.records import give, take_from_all
 from gatehouse.storage.permissions.schema_versions import forget_versions
 from gatehouse.storage.permissions.schemas import edit_schema, insert_schema
+from gatehouse.storage.permissions.structure_version import change_structure, hold_structure_alone
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb
 from gatehouse.storage.tables.applications import application_ids, application_keys, applications
@@ -86,6 +87,7 @@ def applications_in(project_ids: Collection[str]) -> Verb[Sequence[Application]]
 
 
 def create_application(new: Callable[[int], tuple[NewApplication, Sequence[Record]]]) -> Verb[Application]:
+    yield from hold_structure_alone()
     made, entries = new((yield from reserve_next_id()))
     yield from add_application(made)
     for entry in entries:
@@ -94,9 +96,14 @@ def create_application(new: Callable[[int], tuple[NewApplication, Sequence[Recor
 
 
 def add_application(new: NewApplication) -> Verb[None]:
-    """Part of verbs that make applications; the id is reserved already. Raises NameTaken, ProjectNotFound."""
-    if new.application.project_id is not None and not (yield HOLD_PROJECT(of=new.application.project_id)):
-        raise ProjectNotFound
+    """Part of verbs that make applications; they hold the structure, and the id is reserved already.
+
+    Raises NameTaken, ProjectNotFound.
+    """
+    if new.application.project_id is not None:
+        yield from change_structure()
+        if not (yield HOLD_PROJECT(of=new.application.project_id)):
+            raise ProjectNotFound
     yield from insert_application(new.application, new.schema, new.roles)
     if new.creator is not None:
         yield from give([new.creator], new.application.created_at)
@@ -128,6 +135,7 @@ def insert_application(one: Application, schema: ApplicationSchema, its_roles: I
 
 
 def edit_application(application_id: int, change: Change[Application]) -> Verb[Application]:
+    yield from hold_structure_alone()
     if not (yield HOLD_APPLICATION(of=application_id)):
         raise ApplicationNotFound
     before = yield from application(application_id)
@@ -143,7 +151,7 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
     if after.service_key != before.service_key:
         yield DROP_SERVICE_KEY(of=application_id)
         yield from _put_service_key(after)
-    yield from _take_from_all(before, after)
+    yield from _leave_project(before, after)
     if after.removed and not before.removed:
         yield from forget_versions(application_id)
     for entry in edited.records:
@@ -151,10 +159,13 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
     return after
 
 
-def _take_from_all(before: Application, after: Application) -> Verb[None]:
-    """What was held on it in the project that it left; of a removed one also as a service (R5)."""
+def _leave_project(before: Application, after: Application) -> Verb[None]:
+    """Nobody keeps what was held on it in the project that it left; of a removed one not as a service either (R5)."""
     resource = str(after.application_id)
-    if before.project_id is not None and (after.removed or after.project_id != before.project_id):
+    if (after.project_id, after.removed) == (before.project_id, before.removed):
+        return
+    yield from change_structure()
+    if before.project_id is not None:
         yield from take_from_all(ResourceKind.APPLICATION, resource, [before.project_id])
     if after.removed:
         connected = yield from connecting(after.application_id)

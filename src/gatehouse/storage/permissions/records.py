@@ -10,9 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import Record
-from gatehouse.permissions.errors import (
-    ApplicationNotFound,
-)
+from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.store import Change, Edited
@@ -35,6 +33,8 @@ from gatehouse.storage.permissions.record_checks import (
     refuse_nobody,
     refuse_owning_service,
 )
+from gatehouse.storage.permissions.resources import refuse_foreign_resources
+from gatehouse.storage.permissions.structure_version import hold_structure
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
@@ -142,6 +142,7 @@ def edit_records(
 
     `founded`: keys of roles whose limit is not looked at, because they are as new as these holders of theirs.
     """
+    yield from hold_structure()
     if not (yield HOLD_SCHEMA(application=application_id)):
         raise ApplicationNotFound
     steps: list[Step] = []
@@ -153,6 +154,7 @@ def edit_records(
         yield from refuse_owning_service(step)
         steps.append(step)
         entries.extend(edited.records)
+    yield from refuse_foreign_resources(steps)
     yield from _write_checked(application_id, steps, now, founded)
     for entry in entries:
         yield from record(entry)

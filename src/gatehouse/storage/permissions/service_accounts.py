@@ -16,6 +16,7 @@ from gatehouse.storage.accounts import add_user
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.held import Cells, columns
 from gatehouse.storage.permissions.records import give
+from gatehouse.storage.permissions.structure_version import hold_structure
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb, document_of
@@ -72,6 +73,7 @@ def change(before: ServiceAccount, after: ServiceAccount, now: int) -> Verb[None
 
 
 def create(account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[Record]) -> Verb[None]:
+    yield from hold_structure()
     yield from add_user(
         User(
             user_id=account.user_id,

@@ -1,4 +1,4 @@
-"""The version of all projects and groups: what is kept in memory of them is kept under it (R5)."""
+"""The version of all projects with their applications and groups: what memory keeps of them is kept under it (R5)."""
 
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
@@ -9,6 +9,9 @@ from gatehouse.storage.tables.projects import permission_clock
 VERSION = func.coalesce(select(permission_clock.c.structure).where(permission_clock.c.only == 1).scalar_subquery(), 0)
 START = Statement(insert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
 READ = Statement(select(VERSION.label("structure")))
+_ROW = select(permission_clock.c.structure).where(permission_clock.c.only == 1)
+HOLD = Statement(_ROW.with_for_update(read=True))
+HOLD_ALONE = Statement(_ROW.with_for_update())
 TICK = Statement(
     insert(permission_clock)
     .values(only=1, structure=1)
@@ -23,6 +26,16 @@ def change_structure() -> Verb[None]:
     (is the title free, how many projects has he) is still so when they have written.
     """
     yield TICK()
+
+
+def hold_structure_alone() -> Verb[None]:
+    """First in every verb that may change which applications a project has, and ticks when it does."""
+    yield HOLD_ALONE()
+
+
+def hold_structure() -> Verb[None]:
+    """First in every verb that gives somebody something: what a project has it still has when that is given."""
+    yield HOLD()
 
 
 def version() -> Verb[int]:

@@ -1,4 +1,4 @@
-"""Reads projects and groups: rows of five tables become models."""
+"""Reads projects and groups: rows of six tables become models."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,6 +15,7 @@ from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.grants import SERVICE_COLUMNS, services_in
 from gatehouse.storage.permissions.held import Cells, columns
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
+from gatehouse.storage.tables.applications import applications
 from gatehouse.storage.tables.projects import group_members, groups, project_names, project_services, projects
 
 _GROUP_NAMES: Final = (
@@ -28,6 +29,9 @@ _ALIASES = select(RowsAsJson(project_names.c.position, project_names.c.name)).wh
 )
 _SERVICES = select(RowsAsJson(*SERVICE_COLUMNS)).where(project_services.c.project_id == projects.c.project_id)
 _GROUPS = select(RowsAsJson(*_GROUP_COLUMNS)).where(groups.c.project_id == projects.c.project_id)
+_APPLICATIONS = select(RowsAsJson(applications.c.application_id)).where(
+    applications.c.project_id == projects.c.project_id, applications.c.removed.is_(False)
+)
 _MEMBERS = (
     select(RowsAsJson(*_MEMBER_COLUMNS))
     .join(groups, groups.c.group_id == group_members.c.group_id)
@@ -38,6 +42,7 @@ _MODEL = select(
     _ALIASES.scalar_subquery().label("aliases"),
     _SERVICES.scalar_subquery().label("services"),
     _GROUPS.scalar_subquery().label("groups"),
+    _APPLICATIONS.scalar_subquery().label("applications"),
 )
 NAMED = select(project_names.c.project_id).where(project_names.c.name == bindparam("name")).scalar_subquery()
 PROJECT = Statement(
@@ -76,8 +81,14 @@ def structure(project_ids: Collection[str], application_ids: Collection[int]) ->
     for row in (yield CONNECTING(applications=sorted(application_ids))):
         connecting[row.application_id] += (row.project_id,)
     wanted = {*project_ids, *(project_id for ids in connecting.values() for project_id in ids)}
-    rows = (yield PROJECTS(ids=sorted(wanted))) if wanted else []
-    return Structure(version=version, projects={row.project_id: _model(row) for row in rows}, connecting=connecting)
+    found = (yield from projects_of(wanted)) if wanted else {}
+    return Structure(version=version, projects=found, connecting=connecting)
+
+
+def projects_of(project_ids: Collection[str]) -> Verb[Mapping[str, ProjectModel]]:
+    """Groups without the users they list."""
+    rows = yield PROJECTS(ids=sorted(project_ids))
+    return {row.project_id: _model(row) for row in rows}
 
 
 def project(project_id: str) -> Verb[ProjectModel]:
@@ -103,7 +114,9 @@ def group(group_id: str) -> Verb[Group]:
 
 def _model(row: Row, *, with_members: bool = False) -> ProjectModel:
     return ProjectModel(
-        project=_project(row), groups=groups_in(row.groups or (), (row.members or ()) if with_members else ())
+        project=_project(row),
+        groups=groups_in(row.groups or (), (row.members or ()) if with_members else ()),
+        applications=frozenset(application_id for (application_id,) in row.applications or ()),
     )
 
 

@@ -75,7 +75,7 @@ def read_file(file: Path) -> tuple[Asked, ...]:
 
 async def carry_out(house: House, asked: tuple[Asked, ...], terms: Terms, *, dry_run: bool) -> Plan:
     provisioning = provisioning_of(house)
-    return await (provisioning.plan(asked, terms) if dry_run else provisioning.apply(asked, terms, operator()))
+    return await (provisioning.rehearse if dry_run else provisioning.apply)(asked, terms, operator())
 
 
 class SecretFile:

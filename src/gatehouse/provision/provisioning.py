@@ -71,19 +71,26 @@ class Provisioning:
         self._recorder = recorder
         self._clock = clock
 
+    async def rehearse(self, asked: Sequence[Asked], terms: Terms, origin: Origin) -> Plan:
+        """What applying would change: it is carried out and undone, so that what would be refused is refused here."""
+        return await self._settled(asked, terms, origin, self._store.undone())
+
+    async def apply(self, asked: Sequence[Asked], terms: Terms, origin: Origin) -> Plan:
+        """Make it so, all or nothing, and return what was changed; safe beside a running service."""
+        return await self._settled(asked, terms, origin, self._store)
+
     async def plan(self, asked: Sequence[Asked], terms: Terms) -> Plan:
-        """What applying would change. Raises Unfit with all that is wrong."""
+        """What is to be changed. Raises Unfit with all that is wrong with the file."""
         scopes = (one.section.scope(one.entries, prune=terms.prune) for one in asked)
         state = await self._store.state(reduce(or_, scopes, Scope()), self._clock.now())
         file = File({one.section.name: one.entries for one in asked})
         return (await planned(file, state, self._tools(file), terms))[0]
 
-    async def apply(self, asked: Sequence[Asked], terms: Terms, origin: Origin) -> Plan:
-        """Make it so, all or nothing, and return what was changed; safe beside a running service."""
+    async def _settled(self, asked: Sequence[Asked], terms: Terms, origin: Origin, store: ProvisionStore) -> Plan:
         for _ in range(ATTEMPTS):
             plan = await self.plan(asked, terms)
             try:
-                await self._carry_out(plan.changes, origin)
+                await self._carry_out(plan.changes, origin, store)
             except (Conflict, NotFound) as conflict:  # the state the plan was made from is gone: look again
                 reason: GatehouseError = conflict
             else:
@@ -98,14 +105,14 @@ class Provisioning:
         tools = self._tools(File())
         return {section.name: section.documents(state, tools, secrets=secrets) for section in SECTIONS}
 
-    async def _carry_out(self, changes: Sequence[Change], origin: Origin) -> None:
+    async def _carry_out(self, changes: Sequence[Change], origin: Origin, store: ProvisionStore) -> None:
         if not changes:
             return
         makes_administrator = any(
             isinstance(change.act, AddUser | ChangeUser) and change.act.administrator for change in changes
         )
         closed = self._recorder.record(Event.SETUP_CLOSED, origin, subject=INSTALLATION)
-        await self._store.carry_out(
+        await store.carry_out(
             [act for change in changes for act in change.acts],
             self._records(changes, origin),
             setup_closed=closed if makes_administrator else None,

@@ -11,6 +11,9 @@ class ProvisionStore(Protocol):
     async def state(self, scope: Scope, now: int) -> State:
         """What is stored, as of one moment."""
 
+    def undone(self) -> "ProvisionStore":
+        """The same, in which nothing is kept: what is carried out is refused or else undone."""
+
     async def carry_out(
         self, acts: Sequence[Act], records: Sequence[Record], *, setup_closed: Record | None, now: int
     ) -> None:

@@ -42,6 +42,7 @@ from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import roles
 from gatehouse.storage.tables.user_records import role_assignments
+from gatehouse.storage.undoing import UndoingRunner
 
 LEAVES_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient)  # what projects and groups are not part of
 
@@ -140,3 +141,10 @@ def give_role(user: User, *, holds: bool) -> Verb[None]:
 class ProvisionStorage(Stored):
     state = survey(state)
     carry_out = act(carry_out)
+
+    def undone(self) -> "ProvisionStorage":
+        return ProvisionStorage(UndoingRunner(self.runner, nothing))
+
+
+def nothing() -> Verb[None]:
+    yield from ()

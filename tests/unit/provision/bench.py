@@ -54,6 +54,9 @@ class ProvisionsInMemory:
         self.scopes.append(scope)
         return self.kept
 
+    def undone(self) -> "ProvisionsInMemory":
+        return ProvisionsInMemory(self.kept)
+
     async def carry_out(
         self, acts: Sequence[Act], records: Sequence[Record], *, setup_closed: Record | None, now: int
     ) -> None:

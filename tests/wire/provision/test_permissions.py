@@ -113,10 +113,11 @@ def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_m
     one_more = {"application_id": 50001, "users": {"1003": {"roles": ["mod"]}}}
     file.write_text(yaml.safe_dump({"users": people(1003), "applications": [one_more]}))
     for installation in (gatehouse, elsewhere):
-        assert installation.refused("apply", file).splitlines() == [
-            "The file cannot be applied.",
-            "  application 50001: user_limit of the role mod is 1, no seat for user 1003",
-        ]
+        for words in (("apply", file, "--dry-run"), ("apply", file)):  # a plan foresees what would be refused
+            assert installation.refused(*words).splitlines() == [
+                "The file cannot be applied.",
+                "  application 50001: user_limit of the role mod is 1, no seat for user 1003",
+            ]
 
 
 LEFT_OVER = """\

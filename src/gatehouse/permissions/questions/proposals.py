@@ -18,7 +18,6 @@ from gatehouse.permissions.documents.ends import LATEST
 from gatehouse.permissions.errors import GroupNotFound, Malformed, ProjectNotFound
 from gatehouse.permissions.model.crowd import Rehearsed
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.scope import Scope, group_scope
 from gatehouse.permissions.questions.asked import about_whom
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.store import GroupStore, PermissionStore, ProjectStore, Rehearsal, RehearsalStore
@@ -91,7 +90,6 @@ class Reach:
 
     project_id: str = ""
     user_ids: frozenset[str] = frozenset()
-    removed_scope: Scope | None = None  # goes with a group: nothing is held on it afterwards
 
     @property
     def projects(self) -> frozenset[str]:
@@ -130,8 +128,8 @@ class Rehearsals:
             case MembershipProposal(data=data):
                 named = frozenset(() if data.users is UNSET else data.users)
                 return Reach(project_id=await self._project_id(data.id), user_ids=named)
-            case GroupProposal(group_id=group_id, action=action):
-                return Reach() if group_id is None else await self._of_group(group_id, gone=action == "delete")
+            case GroupProposal(group_id=group_id):
+                return Reach() if group_id is None else await self._of_group(group_id)
             case GroupAccessProposal(group_id=group_id, data=data):
                 listed = data.users if isinstance(data.users, list) else []
                 return await self._of_group(group_id, *(one for one in listed if isinstance(one, str)))
@@ -227,13 +225,9 @@ class Rehearsals:
         except ProjectNotFound:
             return ""
 
-    async def _of_group(self, group_id: str, *listed: str, gone: bool = False) -> Reach:
+    async def _of_group(self, group_id: str, *listed: str) -> Reach:
         try:
             group = await self._groups.group(group_id)
         except GroupNotFound:
             return Reach()
-        return Reach(
-            project_id=group.project_id,
-            user_ids=frozenset({*group.users, *listed}),
-            removed_scope=group_scope(group.project_id, group_id) if gone else None,
-        )
+        return Reach(project_id=group.project_id, user_ids=frozenset({*group.users, *listed}))

@@ -16,7 +16,6 @@ from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, PROJECT_ACC
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
 from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.candidates import in_project, joined, nobody, touched_by_roles
 from gatehouse.permissions.questions.proposals import AnyProposal, Proposer, Reach, Rehearsals
 from gatehouse.permissions.store import CrowdStore
@@ -76,7 +75,7 @@ class Simulation:
             crowd = await self._crowds.crowd(among, reach.projects, after=forecast.after, limit=PAGE)
             if crowd.outline.versions != before.versions:
                 return None
-            found = await asyncio.to_thread(effects, crowd, rehearsed, reach, self._clock.now())
+            found = await asyncio.to_thread(effects, crowd, rehearsed, self._clock.now())
             room = limit - len(forecast.effects)
             forecast.effects += found[:room]
             forecast.examined += len(crowd.people)
@@ -114,14 +113,14 @@ def as_it_counts(role: Role | None) -> Role | None:
     return None if role is None else replace(role, version=0, description="", user_limit=0)
 
 
-def effects(crowd: Crowd, rehearsed: Rehearsed, reach: Reach, now: int) -> list[Effect]:
+def effects(crowd: Crowd, rehearsed: Rehearsed, now: int) -> list[Effect]:
     structure = overlaid(crowd.outline.structure, rehearsed.outline.structure)
     after = crowd.outline if is_same(crowd.outline, rehearsed.outline) else rehearsed.outline  # compiled once
     found = (
         effect(
             facts.subject.user_id,
             evaluate(crowd.outline.model, facts, crowd.outline.structure, now=now, address=None),
-            evaluate(after.model, facts_after(facts, rehearsed, reach), structure, now=now, address=None),
+            evaluate(after.model, facts_after(facts, rehearsed), structure, now=now, address=None),
             now,
         )
         for facts in crowd.people
@@ -174,17 +173,6 @@ def overlaid(before: Structure, after: Structure) -> Structure:
     )
 
 
-def facts_after(facts: Facts, rehearsed: Rehearsed, reach: Reach) -> Facts:
-    """What is taken from everyone with a role is not: the role is gone from the model, which comes to the same."""
-    found = rehearsed.people.get(facts.subject.user_id, facts)
-    return found if reach.removed_scope is None else without(found, reach.removed_scope)
-
-
-def without(facts: Facts, scope: Scope) -> Facts:
-    return replace(
-        facts,
-        records={
-            number: replace(record, scopes={place: held for place, held in record.scopes.items() if place != scope})
-            for number, record in facts.records.items()
-        },
-    )
+def facts_after(facts: Facts, rehearsed: Rehearsed) -> Facts:
+    """What goes from everyone with a role or group is still in it: the models lack it, which comes to the same."""
+    return rehearsed.people.get(facts.subject.user_id, facts)

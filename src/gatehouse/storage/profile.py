@@ -219,9 +219,9 @@ def prove_again(digest: bytes, fresh: bytes, auth: Auth, entry: Record, now: int
 
 
 def erase(user_id: str, entry: Record, *, even_last_administrator: bool, now: int) -> Verb[None]:
+    yield from change_structure()
     if not even_last_administrator:
         yield from refuse_last_administrator(user_id, now)
-    yield from change_structure()
     if not (yield DROP_ACCOUNT(of=user_id)):
         raise UserNotFound
     yield from drop_belongings(user_id, now)

@@ -19,6 +19,7 @@ from gatehouse.storage.permissions.grants import strip_roles
 from gatehouse.storage.permissions.held import Cells
 from gatehouse.storage.permissions.records import touch_record
 from gatehouse.storage.permissions.schema_versions import keep_version
+from gatehouse.storage.permissions.structure_version import hold_structure_alone
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
 from gatehouse.storage.tables.applications import application_schemas, applications, roles
 from gatehouse.storage.tables.user_records import role_assignments
@@ -108,6 +109,7 @@ def all_models() -> Verb[Mapping[int, ApplicationModel]]:
 
 def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor: str = "") -> Verb[ApplicationModel]:
     """`actor`: who is named as the one who saved where the change has no record of its own."""
+    yield from hold_structure_alone()
     if not (yield HOLD_SCHEMA_ALONE(of=application_id)):
         raise ApplicationNotFound
     before = (yield from application_models([application_id]))[application_id]

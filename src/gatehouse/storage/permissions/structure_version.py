@@ -29,12 +29,15 @@ def change_structure() -> Verb[None]:
 
 
 def hold_structure_alone() -> Verb[None]:
-    """First in every verb that may change which applications a project has, and ticks when it does."""
+    """First in every verb that may come to change it, by an application that moves or a role that ends."""
     yield HOLD_ALONE()
 
 
 def hold_structure() -> Verb[None]:
-    """First in every verb that gives somebody something: what a project has it still has when that is given."""
+    """First in every verb that gives somebody something: what a project has it still has when that is given.
+
+    The row is the first that any verb holds, so that nobody who has others waits for it.
+    """
     yield HOLD()
 
 

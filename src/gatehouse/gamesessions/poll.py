@@ -15,7 +15,7 @@ from gatehouse.gamesessions.model import GSID, HOLD, GameSession, PollMark, Stag
 from gatehouse.gamesessions.pace import Comer, Pace
 from gatehouse.gamesessions.ports import Line
 from gatehouse.gamesessions.proof import Presented, fault, is_by_address
-from gatehouse.gamesessions.pulse import Pulse
+from gatehouse.gamesessions.pulse import LATE, Pulse
 from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.result import Results
 from gatehouse.gamesessions.store import GameSessionStore
@@ -130,12 +130,13 @@ class Polls:
         """Number it after all the others; the session as that leaves it.
 
         A node numbers by itself while it is the holder, and what it has numbered counts only so long: whoever finds
-        another holder becomes it first, and so is the newest, whatever is not stored yet over there (R4).
+        another holder becomes it first, and so is the newest, whatever is not stored yet over there (R4). A session
+        that would be over before the pulse has written of its poll does not wait for it either.
         """
         gsid, now = session.gsid, self._clock.now()
         number = max(session.polls, unwritten, self._pulse.newest(gsid), self._waiters.newest(gsid)) + 1
         mark = PollMark(gsid=gsid, number=number, polled_at=now, ends_at=session.end_after_poll(now))
-        if session.holder == self._node:
+        if session.holder == self._node and session.lasts(now + LATE):
             self._pulse.polled(mark)
         else:
             number = await self._store.claim(mark, self._node, tell=session.may_be_held(now))

@@ -255,6 +255,25 @@ async def test_gs_15_without_a_poll_it_ends_after_two_minutes(service: Service) 
     assert (await polling).json()["status"] == "RETRY"
 
 
+async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_times_of_polls_are_written(
+    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def under_way() -> None:
+        pass
+
+    game = await register(service)
+    await service.clock.advance(119)
+    monkeypatch.setattr(service.game.pulse, "flush", under_way)
+    polling = game.polling()
+    await held(service)
+    await service.clock.advance(1)
+    newer = game.polling()
+    assert (await polling).json()["status"] == "RETRY"
+    await held(service)
+    await approve(game, anna)
+    assert (await newer).json()["status"] == "OK"
+
+
 async def test_gs_15_a_poll_that_was_refused_extends_nothing(service: Service) -> None:
     game = await register(service)
     await service.clock.advance(100)

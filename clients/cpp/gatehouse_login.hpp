@@ -73,8 +73,8 @@ struct Options {
     std::function<void(const Session&)> show;             // instead of opening the browser
     std::function<void(const std::string&)> on_state;     // waiting, opened, signing_in, confirmed, cancelled
     std::shared_ptr<std::atomic<bool>> cancel;            // set it to true from any thread
-    std::chrono::milliseconds poll_timeout{40'000};
-    std::chrono::milliseconds patience{60'000};           // without any answer until the service is unreachable
+    std::chrono::milliseconds poll_timeout{40'000};       // a poll is held for up to 30 seconds
+    std::chrono::milliseconds patience{90'000};           // without a whole answer until the service is unreachable
 };
 
 namespace detail {
@@ -84,6 +84,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t longest_answer = 1 << 20;
 constexpr milliseconds short_timeout{15'000};    // for everything that is not held
+constexpr milliseconds least_timeout{1'000};     // what comes at the end of all patience is still a try
 constexpr milliseconds session_lives{1'200'000};  // no session of the service gets older
 constexpr milliseconds cancel_seen_within{100};
 constexpr long longest_pause = 90;  // seconds: an unpolled session ends after 120, a longer Retry-After is an end
@@ -381,24 +382,26 @@ public:
     }
 
     Result wait(const Session& session) {
-        const auto started = Clock::now();
-        auto answered = started;
-        long pause = 1;
+        const auto started = answered_ = Clock::now();
+        milliseconds pause{1'000};
         while (Clock::now() - started < session_lives) {
             const std::string asked = "{\"gsid\":" + quoted(session.gsid) + ",\"states\":\"1\"}";
             const Answer answer = send("getGsidResult", asked, session.location, options_.poll_timeout, true);
             long seconds = -1;  // nobody answered
             if (auto result = judge(answer, seconds)) return *result;
+            milliseconds before_next{1'000 * seconds};
             if (seconds >= 0) {
-                answered = Clock::now();
-                pause = 1;
-            } else if (Clock::now() - answered > options_.patience) {
+                answered_ = Clock::now();
+                pause = milliseconds{1'000};
+            } else if (patience_left() <= milliseconds{0}) {
                 return unreachable(answer);
+            } else if (answer.timed_out) {
+                before_next = milliseconds{0};
             } else {
-                seconds = pause;
-                pause = std::min(2 * pause, 8L);
+                before_next = std::min(pause, patience_left());
+                pause = std::min(2 * pause, milliseconds{8'000});
             }
-            if (!rest(seconds)) return cancelled();
+            if (!rest(before_next)) return cancelled();
         }
         return unreachable({});
     }
@@ -435,10 +438,6 @@ private:
     std::optional<Result> judge(const Answer& answer, long& seconds) {
         const std::string status = text_of(answer.members, "status");
         if (answer.cancelled) return cancelled();
-        if (answer.timed_out) {
-            seconds = 0;
-            return std::nullopt;
-        }
         if (answer.http == 429) {
             seconds = seconds_of(answer.retry_after, 60);
             return seconds > longest_pause ? std::optional{refused(answer)} : std::nullopt;
@@ -494,13 +493,17 @@ private:
     bool is_cancelled() const { return options_.cancel && options_.cancel->load(); }
 
     // False once the game has cancelled.
-    bool rest(long seconds) const {
-        const auto until = Clock::now() + std::chrono::seconds{seconds};
+    bool rest(milliseconds time) const {
+        const auto until = Clock::now() + time;
         while (!is_cancelled() && Clock::now() < until) {
             const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now()) + milliseconds{1};
             std::this_thread::sleep_for(std::min(left, cancel_seen_within));
         }
         return !is_cancelled();
+    }
+
+    milliseconds patience_left() const {
+        return std::chrono::duration_cast<milliseconds>(answered_ + options_.patience - Clock::now());
     }
 
     Answer send(const char* name, const std::string& body, const std::string& location, milliseconds timeout,
@@ -516,6 +519,7 @@ private:
         }
         const std::string address =
             base_ + "/proxy/api/gameSession/" + name + (location.empty() ? "" : "?location=" + location);
+        timeout = std::min(timeout, std::max(patience_left(), least_timeout));
         CURL* const curl = easy.get();
         curl_easy_setopt(curl, CURLOPT_URL, address.c_str());
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
@@ -565,6 +569,7 @@ private:
 
     std::string base_;
     const Options& options_;
+    Clock::time_point answered_ = Clock::now();
     std::string state_;
 };
 

@@ -84,10 +84,11 @@ public sealed class GatehouseOptions
     /// <summary>Hears of waiting, opened, signing_in, confirmed, cancelled.</summary>
     public Action<string> OnState { get; set; }
 
+    /// <summary>A poll is held for up to 30 seconds.</summary>
     public TimeSpan PollTimeout { get; set; } = TimeSpan.FromSeconds(40);
 
-    /// <summary>How long without any answer until the service counts as unreachable.</summary>
-    public TimeSpan Patience { get; set; } = TimeSpan.FromSeconds(60);
+    /// <summary>How long without a whole answer until the service counts as unreachable.</summary>
+    public TimeSpan Patience { get; set; } = TimeSpan.FromSeconds(90);
 }
 
 public static class GatehouseLogin
@@ -165,6 +166,7 @@ public static class GatehouseLogin
         private const int LongestAnswer = 1 << 20;
         private const int LongestPause = 90; // seconds: an unpolled session ends after 120
         private static readonly TimeSpan ShortTimeout = TimeSpan.FromSeconds(15); // for everything that is not held
+        private static readonly TimeSpan LeastTimeout = TimeSpan.FromSeconds(1); // a last try is still a try
         private static readonly TimeSpan SessionLives = TimeSpan.FromMinutes(20);
         private static readonly Regex LocationValue = new Regex(@"[?&]location=([A-Za-z0-9._~%+/=-]{1,500})");
 
@@ -172,6 +174,7 @@ public static class GatehouseLogin
         private readonly GatehouseOptions options;
         private readonly CancellationToken cancel;
         private readonly HttpClient http;
+        private readonly Stopwatch silence = Stopwatch.StartNew();
         private string state = "";
 
         public Client(string baseUrl, GatehouseOptions options, CancellationToken cancel)
@@ -256,8 +259,8 @@ public static class GatehouseLogin
         {
             string body = Json.Write(new Dictionary<string, object> { { "gsid", session.Gsid }, { "states", "1" } });
             Stopwatch life = Stopwatch.StartNew();
-            Stopwatch silence = Stopwatch.StartNew();
-            int pause = 1;
+            silence.Restart();
+            TimeSpan pause = TimeSpan.FromSeconds(1);
             while (life.Elapsed < SessionLives)
             {
                 Answer answer = await Send("getGsidResult", body, session.Location, options.PollTimeout, cancel);
@@ -267,21 +270,22 @@ public static class GatehouseLogin
                     return result;
                 }
                 int? seconds = Pause(answer);
+                TimeSpan beforeNext = TimeSpan.FromSeconds(seconds ?? 0);
                 if (seconds != null)
                 {
                     silence.Restart();
-                    pause = 1;
+                    pause = TimeSpan.FromSeconds(1);
                 }
-                else if (silence.Elapsed > options.Patience)
+                else if (PatienceLeft() <= TimeSpan.Zero)
                 {
                     return Unreachable(answer);
                 }
-                else
+                else if (!answer.TimedOut)
                 {
-                    seconds = pause;
-                    pause = Math.Min(2 * pause, 8);
+                    beforeNext = Shorter(pause, PatienceLeft());
+                    pause = Shorter(pause + pause, TimeSpan.FromSeconds(8));
                 }
-                if (!await Rest(seconds.Value))
+                if (!await Rest(beforeNext))
                 {
                     return Cancelled();
                 }
@@ -339,10 +343,6 @@ public static class GatehouseLogin
         /// <summary>Seconds until the next poll; null when nobody answered.</summary>
         private int? Pause(Answer answer)
         {
-            if (answer.TimedOut)
-            {
-                return 0;
-            }
             if (answer.Http == 429)
             {
                 return Seconds(answer.RetryAfter, 60);
@@ -402,17 +402,28 @@ public static class GatehouseLogin
         }
 
         /// <summary>False once the game has cancelled.</summary>
-        private async Task<bool> Rest(int seconds)
+        private async Task<bool> Rest(TimeSpan time)
         {
             try
             {
-                await Task.Delay(TimeSpan.FromSeconds(seconds), cancel);
+                await Task.Delay(time, cancel);
                 return true;
             }
             catch (OperationCanceledException)
             {
                 return false;
             }
+        }
+
+        private TimeSpan PatienceLeft()
+        {
+            TimeSpan left = options.Patience - silence.Elapsed;
+            return left > TimeSpan.Zero ? left : TimeSpan.Zero;
+        }
+
+        private static TimeSpan Shorter(TimeSpan one, TimeSpan other)
+        {
+            return one < other ? one : other;
         }
 
         private async Task<Answer> Send(
@@ -423,7 +434,8 @@ public static class GatehouseLogin
             using (CancellationTokenSource limit = CancellationTokenSource.CreateLinkedTokenSource(cancellation))
             using (var content = new StringContent(body, Encoding.UTF8, "application/json"))
             {
-                limit.CancelAfter(timeout);
+                TimeSpan left = PatienceLeft();
+                limit.CancelAfter(Shorter(timeout, left > LeastTimeout ? left : LeastTimeout));
                 try
                 {
                     using (HttpResponseMessage response = await http.PostAsync(address, content, limit.Token))

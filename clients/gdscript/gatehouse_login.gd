@@ -29,6 +29,7 @@ signal _woken(answer)
 const GAME_SESSION = "/proxy/api/gameSession/"
 const LONGEST_ANSWER = 1048576  # bytes
 const SHORT_TIMEOUT = 15  # seconds for everything that is not held
+const LEAST_TIMEOUT = 1  # seconds: what comes at the end of all patience is still a try
 const SESSION_LIVES = 1200  # seconds; no session of the service gets older
 const LONGEST_PAUSE = 90  # seconds: an unpolled session ends after 120, so a longer Retry-After is an end
 const MARGIN = 0.05  # seconds: timers may be a frame early, polls may not
@@ -39,13 +40,16 @@ const LOCATION = "[?&]location=([A-Za-z0-9._~%+/=-]{1,500})"
 var _busy = false
 var _cancelled = false
 var _state = ""
+var _patience = 0  # seconds
+var _answered = 0  # milliseconds
 var _base = ""
 var _http = null
 var _timer = null
 
 
 # Options, all of them optional: app_id, factor, code, qr, more (further fields of getGsid), open_browser (true: false
-# leaves it to whoever hears link_ready), poll_timeout and patience (seconds).
+# leaves it to whoever hears link_ready), poll_timeout (40 seconds; a poll is held for up to 30) and patience (90 seconds
+# without a whole answer until the service counts as unreachable).
 func sign_in(base_url, options = {}):
 	if _busy or not _is_address(base_url, false):
 		call_deferred("emit_signal", "finished", _result("invalid", "base_url must be https, or http on this machine"))
@@ -53,6 +57,8 @@ func sign_in(base_url, options = {}):
 	_busy = true
 	_cancelled = false
 	_state = ""
+	_patience = options.get("patience", 90)
+	_answered = OS.get_ticks_msec()
 	_base = base_url.rstrip("/")
 	_prepare()
 	var result = _run(options)
@@ -118,7 +124,7 @@ func _run(options):
 
 func _wait(gsid, location, options):
 	var started = OS.get_ticks_msec()
-	var answered = started
+	_answered = started
 	var backoff = 1
 	while OS.get_ticks_msec() - started < 1000 * SESSION_LIVES:
 		var asked = {"gsid": gsid, "states": "1"}
@@ -130,12 +136,14 @@ func _wait(gsid, location, options):
 			return result
 		var seconds = _pause(answer)
 		if seconds >= 0:
-			answered = OS.get_ticks_msec()
+			_answered = OS.get_ticks_msec()
 			backoff = 1
-		elif OS.get_ticks_msec() - answered > 1000 * options.get("patience", 60):
+		elif _patience_left() <= 0:
 			return _unreachable(answer)
+		elif answer.timed_out:
+			seconds = 0
 		else:
-			seconds = backoff
+			seconds = min(backoff, _patience_left())
 			backoff = min(2 * backoff, 8)
 		if seconds > 0:
 			_timer.start(seconds + MARGIN)
@@ -185,8 +193,6 @@ func _ending(answer):
 
 # Seconds until the next poll; -1 when nobody answered.
 func _pause(answer):
-	if answer.timed_out:
-		return 0
 	if answer.http == 429:
 		return int(answer.retry_after) if answer.retry_after.is_valid_integer() else 60
 	if answer.http != 200 or _text(answer.body, "status") != "RETRY":
@@ -209,11 +215,16 @@ func _tell(state):
 		emit_signal("state_changed", state)
 
 
+# Seconds.
+func _patience_left():
+	return _patience - (OS.get_ticks_msec() - _answered) / 1000.0
+
+
 # The answer, or null once the game has cancelled.
 func _send(name, asked, location, timeout):
 	var url = _base + GAME_SESSION + name + ("" if location == "" else "?location=" + location)
 	var headers = ["Content-Type: application/json", "User-Agent: gatehouse-login/1 (Godot)"]
-	_http.timeout = timeout
+	_http.timeout = int(ceil(min(timeout, max(_patience_left(), LEAST_TIMEOUT))))  # 3.2 knows whole seconds only
 	if _http.request(url, headers, true, HTTPClient.METHOD_POST, to_json(asked)) != OK:
 		call_deferred("emit_signal", "_woken", _answer())
 	var answer = yield(self, "_woken")

@@ -37,6 +37,7 @@ ADDRESS = re.compile(
 LOCATION = re.compile(r"[?&]location=([A-Za-z0-9._~%+/=-]{1,500})")
 LONGEST_ANSWER = 1 << 20  # bytes
 SHORT_TIMEOUT = 15.0  # seconds for everything that is not held
+LEAST_TIMEOUT = 1.0  # seconds: what comes at the end of all patience is still a try
 SESSION_LIVES = 1200.0  # seconds; no session of the service gets older
 LONGEST_PAUSE = 90.0  # seconds: an unpolled session ends after 120, so a longer Retry-After is an end
 CANCEL_SEEN_WITHIN = 0.1  # seconds
@@ -83,10 +84,10 @@ def sign_in(
     show: Callable[[Session], Any] | None = None,  # instead of opening the browser
     on_state: Callable[[str], Any] | None = None,  # waiting, opened, signing_in, confirmed, cancelled
     cancel: threading.Event | None = None,
-    poll_timeout: float = 40.0,
-    patience: float = 60.0,  # seconds without any answer until the service counts as unreachable
+    poll_timeout: float = 40.0,  # seconds; a poll is held for up to 30
+    patience: float = 90.0,  # seconds without a whole answer until the service counts as unreachable
 ) -> Result:
-    client = _Client(base_url, on_state or (lambda _: None), cancel or threading.Event())
+    client = _Client(base_url, on_state or (lambda _: None), cancel or threading.Event(), patience)
     wanted = {"factor": factor, "code": "1" if code else "", "qr": "1" if qr else ""}
     asked = {name: value for name, value in wanted.items() if value}
     session = client.register({"app_id": app_id, **asked, **(more or {})})
@@ -95,7 +96,7 @@ def sign_in(
     try:
         (show or (lambda shown: open_browser(shown.url)))(session)
         client.tell("waiting")
-        result = client.wait(session, poll_timeout, patience)
+        result = client.wait(session, poll_timeout)
     except BaseException:  # what the game raised ends the session too
         client.close(session, "Error")
         raise
@@ -137,13 +138,17 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Client:
-    def __init__(self, base_url: str, on_state: Callable[[str], Any], cancel: threading.Event) -> None:
+    def __init__(
+        self, base_url: str, on_state: Callable[[str], Any], cancel: threading.Event, patience: float
+    ) -> None:
         address = ADDRESS.fullmatch(base_url)
         if address is None or address["query"] is not None:
             raise ValueError("base_url must be https, or http on this machine")
         self._base = base_url.rstrip("/")
         self._on_state = on_state
         self._cancel = cancel
+        self._patience = patience
+        self._answered = time.monotonic()
         self._state = ""
         handlers = [_NoRedirects(), urllib.request.HTTPSHandler(context=ssl.create_default_context())]
         if base_url.startswith("http:"):
@@ -163,8 +168,8 @@ class _Client:
             return Result("refused", error=_text(body, "error"))
         return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
 
-    def wait(self, session: Session, poll_timeout: float, patience: float) -> Result:
-        started = answered = time.monotonic()
+    def wait(self, session: Session, poll_timeout: float) -> Result:
+        started = self._answered = time.monotonic()
         pause = 1.0
         while time.monotonic() - started < SESSION_LIVES:
             answer = self._ask("getGsidResult", {"gsid": session.gsid, "states": "1"}, poll_timeout, session.location)
@@ -174,18 +179,20 @@ class _Client:
             if result is not None:
                 return result
             if wait is not None:
-                answered, pause = time.monotonic(), 1.0
-            elif time.monotonic() - answered > patience:
+                self._answered, pause = time.monotonic(), 1.0
+            elif self._patience_left() <= 0:
                 return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
+            elif answer.timed_out:
+                wait = 0.0
             else:
-                wait, pause = pause, min(2 * pause, 8.0)
+                wait, pause = min(pause, self._patience_left()), min(2 * pause, 8.0)
             if self._cancel.wait(wait):
                 return Result("cancelled")
         return Result("unreachable", error="the session is too old")
 
     def close(self, session: Session, status: str) -> None:
         closing = {"gsid": session.gsid, "status": status}
-        self._send("closeGsid", closing, SHORT_TIMEOUT, session.location)
+        self._ask("closeGsid", closing, SHORT_TIMEOUT, session.location, cancel=threading.Event())
 
     def tell(self, state: str) -> None:
         if state and state != self._state:
@@ -195,8 +202,6 @@ class _Client:
     def _judge(self, answer: _Answer) -> tuple[float | None, Result | None]:
         """How long to wait before the next poll (None: nobody answered), or the end."""
         body, status = answer.body, answer.body.get("status")
-        if answer.timed_out:
-            return 0.0, None
         if answer.status == 429:  # noqa: PLR2004
             wait = float(answer.retry_after) if answer.retry_after.isdigit() else 60.0
             ended = Result("refused", error=_text(body, "error")) if wait > LONGEST_PAUSE else None
@@ -219,14 +224,33 @@ class _Client:
         self.tell("confirmed")
         return Result("ok", **{name: _text(body, name) for name in ("user_id", "nick", "jwt", "token")}, data=body)
 
-    def _ask(self, name: str, body: dict[str, Any], timeout: float, location: str = "") -> _Answer | None:
-        """The answer, or None once the game has cancelled: a held poll is then left to itself."""
+    def _patience_left(self) -> float:
+        return self._answered + self._patience - time.monotonic()
+
+    def _ask(
+        self,
+        name: str,
+        body: dict[str, Any],
+        timeout: float,
+        location: str = "",
+        *,
+        cancel: threading.Event | None = None,
+    ) -> _Answer | None:
+        """The answer, or None once the game has cancelled: a held poll is then left to itself.
+
+        So is an answer that comes byte by byte: the limits of a socket begin anew with each of them.
+        """
+        cancel = cancel or self._cancel
+        timeout = min(timeout, max(self._patience_left(), LEAST_TIMEOUT))
+        ends = time.monotonic() + timeout
         answers: list[_Answer] = []
         asking = threading.Thread(
             target=lambda: answers.append(self._send(name, body, timeout, location)), daemon=True
         )
         asking.start()
-        while asking.is_alive() and not self._cancel.is_set():
+        while asking.is_alive() and not cancel.is_set():
+            if time.monotonic() >= ends:
+                return _Answer(0, {}, timed_out=True, trouble="TimeoutError")
             asking.join(CANCEL_SEEN_WITHIN)
         return answers[0] if answers else None
 

@@ -47,8 +47,9 @@ export interface Options {
   readonly show?: (session: Session) => unknown;
   readonly onState?: (state: State) => unknown;
   readonly signal?: AbortSignal;
+  /** A poll is held for up to 30 seconds. */
   readonly pollTimeoutMs?: number;
-  /** How long without any answer until the service counts as unreachable. */
+  /** How long without a whole answer until the service counts as unreachable. */
   readonly patienceMs?: number;
 }
 
@@ -67,6 +68,7 @@ const ADDRESS =
   /^(?:https:\/\/(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])|http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?(?:\/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9._~%&=+/-]*)?$/;
 const LOCATION = /[?&]location=([A-Za-z0-9._~%+/=-]{1,500})/;
 const SHORT_TIMEOUT = 15_000; // for everything that is not held
+const LEAST_TIMEOUT = 1_000; // what comes at the end of all patience is still a try
 const SESSION_LIVES = 1_200_000; // no session of the service gets older
 const LONGEST_PAUSE = 90; // seconds: an unpolled session ends after 120, so a longer Retry-After is an end
 const MARGIN = 20; // milliseconds: timers may be early, polls may not
@@ -114,6 +116,7 @@ export function openBrowser(url: string): boolean {
 class Client {
   private readonly base: string;
   private readonly options: Options;
+  private answered = performance.now();
   private state = "";
 
   constructor(baseUrl: string, options: Options) {
@@ -138,9 +141,8 @@ class Client {
   }
 
   async wait(gsid: string, location: string): Promise<Result> {
-    const { pollTimeoutMs = 40_000, patienceMs = 60_000, signal } = this.options;
-    const started = performance.now();
-    let answered = started;
+    const { pollTimeoutMs = 40_000, signal } = this.options;
+    const started = (this.answered = performance.now());
     let backoff = 1;
     while (performance.now() - started < SESSION_LIVES) {
       const answer = await this.send("getGsidResult", { gsid, states: "1" }, location, pollTimeoutMs, signal);
@@ -149,12 +151,14 @@ class Client {
       if (result !== null) return result;
       let seconds = pause(answer);
       if (seconds !== null) {
-        answered = performance.now();
+        this.answered = performance.now();
         backoff = 1;
-      } else if (performance.now() - answered > patienceMs) {
+      } else if (this.patienceLeft() <= 0) {
         return unreachable(answer);
+      } else if (answer.timedOut) {
+        seconds = 0;
       } else {
-        seconds = backoff;
+        seconds = Math.min(backoff, this.patienceLeft() / 1_000);
         backoff = Math.min(2 * backoff, 8);
       }
       if (!(await rest(seconds, signal))) return { outcome: "cancelled" };
@@ -168,6 +172,10 @@ class Client {
     this.options.onState?.(state as State);
   }
 
+  private patienceLeft(): number {
+    return this.answered + (this.options.patienceMs ?? 90_000) - performance.now();
+  }
+
   async send(
     name: string,
     body: object,
@@ -176,7 +184,7 @@ class Client {
     signal?: AbortSignal,
   ): Promise<Answer> {
     const limit = new AbortController();
-    const timer = setTimeout(() => limit.abort(), timeout);
+    const timer = setTimeout(() => limit.abort(), Math.min(timeout, Math.max(this.patienceLeft(), LEAST_TIMEOUT)));
     const cancel = () => limit.abort();
     signal?.addEventListener("abort", cancel);
     if (signal?.aborted) limit.abort();
@@ -273,7 +281,6 @@ function ending(answer: Answer): Result | null {
 
 /** Seconds until the next poll; null when nobody answered. */
 function pause(answer: Answer): number | null {
-  if (answer.timedOut) return 0;
   if (answer.http === 429) return /^[0-9]{1,7}$/.test(answer.retryAfter) ? Number(answer.retryAfter) : 60;
   if (answer.http !== 200 || text(answer, "status") !== "RETRY") return null;
   const delay = answer.body["delay"];

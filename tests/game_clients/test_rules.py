@@ -2,6 +2,7 @@
 
 import json
 import ssl
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -47,6 +48,12 @@ NOT_SECURE = [
     "localhost",
 ]
 HELD = Reply(held=True)
+UNFINISHED = {
+    "silent": HELD,
+    "without a body": Reply(body={**SIGNED_IN, "gsid": GSID}, stalls=True),
+    "dripping": Reply(body={**SIGNED_IN, "gsid": GSID}, drips=True),
+}
+PATIENCE_OVER = 9.0  # seconds with a patience of two, on a busy machine; without it no client gives up so soon
 
 
 def test_a_client_polls_as_the_rules_say(game: Game) -> None:
@@ -143,6 +150,32 @@ def test_a_service_that_is_not_there_is_unreachable(game: Game) -> None:
     with responding() as service:
         pass
     assert game.play(service.address)["outcome"] == "unreachable"
+
+
+@pytest.mark.parametrize("unfinished", UNFINISHED)
+def test_patience_ends_the_wait_for_an_answer_that_never_comes_to_its_end(game: Game, unfinished: str) -> None:
+    reply = UNFINISHED[unfinished]
+    with (
+        responding(registered=[reply]) as begins_so,
+        responding(reply, closed=reply) as goes_on_so,
+        responding(error("the last one")) as last,
+    ):
+        services = (begins_so, goes_on_so, last)
+        told = game.play(",".join(service.address for service in services), "patience=2")
+        began = [service.asked[0].at for service in services]
+    assert told["outcome"].split() == ["unreachable", "unreachable", "refused"]
+    assert max(later - sooner for sooner, later in pairwise(began)) < PATIENCE_OVER
+    assert goes_on_so.closings == [{"gsid": GSID, "status": "Error"}]
+
+
+def test_patience_ends_the_wait_for_a_service_that_is_gone(game: Game) -> None:
+    with responding(HELD) as service:
+        playing = game.start(service.address, "patience=2")
+        service.wait_for("getGsidResult")
+    with playing:
+        began = time.monotonic()
+        assert told_by(playing)["outcome"] == "unreachable"
+        assert time.monotonic() - began < PATIENCE_OVER
 
 
 def test_a_client_follows_no_redirect(game: Game) -> None:

@@ -161,6 +161,16 @@ async def test_the_last_page_follows_what_the_game_says(
     await expect(page.get_by_role("heading", name=says)).to_be_visible()
 
 
+async def test_the_last_page_follows_a_game_that_changes_its_mind(service: Service, page: Page) -> None:
+    game = await register(service)
+    await open_link(page, game)
+    await page.get_by_role("button", name=YES).click()
+    assert (await game.poll()).json()["status"] == "OK"
+    for closing, says in (("Success", "You are in"), ("Error", "The game says it did not work")) * 2:
+        await game.close(closing)
+        await expect(page.get_by_role("heading", name=says)).to_be_visible()
+
+
 async def test_without_javascript_a_link_tells_what_the_game_says(service: Service, plain: Page) -> None:
     game = await register(service)
     await open_link(plain, game)

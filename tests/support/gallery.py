@@ -272,7 +272,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         is_waited_for=False,
     ),
     **{f"game-{end.value.replace('_', '-')}": sso.GameEndContext(end=end) for end in GameEnd},
-    "game-followed": sso.GameEndContext(end=GameEnd.CONFIRMED, gsid="confirmed"),
+    "game-followed": sso.GameEndContext(end=GameEnd.CONFIRMED, gsid="confirmed", until="cancelled Success Error"),
     "game-denied": sso.GameDeniedContext(application="Sky Raiders", login=ANNA, ask="Mind Games"),
     "game-denied-explained": sso.GameDeniedContext(application="Sky Raiders", login=ANNA, why=WHY_DENIED),
     "game-denied-unnamed": sso.GameDeniedContext(login=LONG_LOGIN),

@@ -1,6 +1,8 @@
 """A poll: held until somebody has answered in the browser, and answered once (interface §3, §4.3, R4)."""
 
+import asyncio
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,15 +15,17 @@ from gatehouse.gamesessions.model import GSID, HOLD, GameSession, PollMark, Stag
 from gatehouse.gamesessions.pace import Comer, Pace
 from gatehouse.gamesessions.ports import Line
 from gatehouse.gamesessions.proof import Presented, fault, is_by_address
-from gatehouse.gamesessions.pulse import Pulse
+from gatehouse.gamesessions.pulse import LATE, Pulse
 from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.result import Results
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiter, Waiters, Woken
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import Unavailable
 
 SPREAD: Final = 0.5  # seconds by which polls that began together end apart: no herd comes back at once
+LAST_LOOK: Final = 5.0  # seconds for a database that says nothing; ten thousand polls that end at once need two
 TOLD_MOST: Final = 100_000  # sessions of which is known what their game last heard
 
 OK: Final = "OK"
@@ -126,12 +130,13 @@ class Polls:
         """Number it after all the others; the session as that leaves it.
 
         A node numbers by itself while it is the holder, and what it has numbered counts only so long: whoever finds
-        another holder becomes it first, and so is the newest, whatever is not stored yet over there (R4).
+        another holder becomes it first, and so is the newest, whatever is not stored yet over there (R4). A session
+        that would be over before the pulse has written of its poll does not wait for it either.
         """
         gsid, now = session.gsid, self._clock.now()
         number = max(session.polls, unwritten, self._pulse.newest(gsid), self._waiters.newest(gsid)) + 1
         mark = PollMark(gsid=gsid, number=number, polled_at=now, ends_at=session.end_after_poll(now))
-        if session.holder == self._node:
+        if session.holder == self._node and session.lasts(now + LATE):
             self._pulse.polled(mark)
         else:
             number = await self._store.claim(mark, self._node, tell=session.may_be_held(now))
@@ -156,7 +161,7 @@ class Polls:
         if why is Woken.LEFT:
             raise ClientGone
         if why in (Woken.DISPLACED, Woken.STOPPING):
-            return self._retry(poll.session)
+            return await self._let_go(poll)
         found = await self._store.find(poll.session.gsid, self._clock.now())
         if found is None:
             return await self._over(poll)
@@ -164,12 +169,22 @@ class Polls:
         answer = await self._answer(poll)
         return answer or (self._retry(found) if why is Woken.TIME_OUT else None)
 
+    async def _let_go(self, poll: Poll) -> PollAnswer:
+        """It may wait no longer, and is told of the session as it is now.
+
+        A database that is away keeps nobody, and no stop, from an answer: what is known has to do (checklist OP-07).
+        """
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(LAST_LOOK):
+                poll.session = await self._store.find(poll.session.gsid, self._clock.now()) or poll.session
+        return self._ended_or_retry(poll.session)
+
     async def _answer(self, poll: Poll) -> PollAnswer | None:
         """What there is to say now; None to go on waiting."""
         session = poll.session
         match session.state:
             case State.FAILED:
-                return PollAnswer(status=ERROR, session=session, error=session.failure)
+                return self._ended_or_retry(session)
             case state if state is State.DELIVERED or not self._turn(poll).is_newest(session):
                 return self._retry(session)  # another has the answer, or came later, here or at another node
             case State.CONFIRMED:
@@ -192,7 +207,7 @@ class Polls:
         if not poll.line.is_open():
             raise ClientGone
         if poll.waiter.number < max(self._waiters.newest(session.gsid), self._pulse.newest(session.gsid)):
-            return self._retry(session)  # a newer poll came while this was made ready
+            return await self._let_go(poll)  # a newer poll came while this was made ready
         now = self._clock.now()
         if await self._store.take(session.gsid, self._turn(poll), now, prepared.kept, prepared.entry):
             return PollAnswer(status=OK, session=session, data=prepared.data)
@@ -205,9 +220,7 @@ class Polls:
         poll.session = found
         if found.state is State.CONFIRMED and self._turn(poll).is_newest(found):
             return await self._failed(poll, "the account was changed after the confirmation")
-        if found.state is State.FAILED:
-            return PollAnswer(status=ERROR, session=found, error=found.failure)
-        return self._retry(found)  # a newer poll has it, or will
+        return self._ended_or_retry(found)  # a newer poll has it, or will
 
     def _turn(self, poll: Poll) -> Turn:
         return Turn(number=poll.waiter.number, node=self._node)
@@ -224,6 +237,11 @@ class Polls:
         """The ceiling was reached while it was held."""
         violation = await self._records.violation(poll.session.gsid, poll.origin, "the session's time is over")
         return PollAnswer(status=ERROR, session=poll.session, error=violation.record_id)
+
+    def _ended_or_retry(self, session: GameSession) -> PollAnswer:
+        if session.state is State.FAILED:
+            return PollAnswer(status=ERROR, session=session, error=session.failure)
+        return self._retry(session)
 
     def _retry(self, session: GameSession) -> PollAnswer:
         self._pace.retried(session.gsid, self._delay)

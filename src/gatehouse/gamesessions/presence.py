@@ -11,7 +11,7 @@ from gatehouse.audit.model import Origin
 from gatehouse.gamesessions.attendance import Attendance, Ending, Seat, SessionFailed
 from gatehouse.gamesessions.model import GameSession, Stage, State
 from gatehouse.gamesessions.proof import Presented, socket_fault
-from gatehouse.gamesessions.pulse import Pulse
+from gatehouse.gamesessions.pulse import LATE, Pulse
 from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiters
@@ -22,7 +22,6 @@ from gatehouse.kernel.rounds import Rounds
 HEARTBEAT: Final = 5.0  # seconds (interface §6)
 STEPS: Final = 5
 GRACE: Final = 2.0  # seconds in which a client may come back before anything is cancelled (R4)
-MARKS_LATE: Final = 2  # seconds by which the stored end of a session may lag behind an accepted poll (pulse.py)
 LOOKS: Final = 16  # sessions looked at side by side, when notices were missed
 COME_BACK: Final = 5  # seconds
 
@@ -162,7 +161,7 @@ class Presence:
     def _beat(self, attendance: Attendance) -> None:
         if not attendance.seats():
             return
-        if self._clock.now() >= attendance.ends_at + MARKS_LATE:
+        if self._clock.now() >= attendance.ends_at + LATE:
             self.look(attendance.gsid)
         else:
             self._pulse.seen(attendance.gsid)

@@ -12,6 +12,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError
 
 EVERY: Final = 1.0  # seconds
+LATE: Final = 2  # seconds by which the stored end of a session may lag behind an accepted poll
 TOGETHER: Final = 200  # polls in one transaction: nobody's answer waits long for such a one
 
 log = logging.getLogger("gatehouse.gamesessions")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from typing import Any, Final
 
 from tests.support.processes import LOOPBACK
@@ -16,6 +17,7 @@ GSID: Final = "9f1c2a54-6b1d-4d07-9a3e-2f4f0c0b7a11"
 LOCATION: Final = "kQ3v-_9xYt0PzLw2AbCdEf"
 PATIENCE: Final = 20.0  # seconds
 HOLDS: Final = 60.0  # seconds: longer than any game of the tests may take
+DRIP: Final = 0.3  # seconds between two bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,11 @@ class Reply:
     body: Mapping[str, Any] | bytes = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     held: bool = False  # until the test has ended
+    stalls: bool = False  # after the head: nothing more comes until the test has ended
+    drips: bool = False  # a byte now and then, and never all of them
+
+
+CLOSED: Final = Reply(body={"status": "OK"})
 
 
 def retry(delay: int, state: str = "waiting") -> Reply:
@@ -44,13 +51,14 @@ class Asked:
 
 
 class Responder:
-    """closeGsid is answered always; polls, and getGsid if told how, with the next reply; the last one stays."""
+    """Polls, and getGsid if told how, get the next reply; the last one stays. closeGsid always gets the same."""
 
-    def __init__(self, replies: Sequence[Reply], *, registered: Sequence[Reply] = ()) -> None:
+    def __init__(self, replies: Sequence[Reply], *, registered: Sequence[Reply] = (), closed: Reply = CLOSED) -> None:
         self.asked: list[Asked] = []
         self.address = ""
         self._replies = list(replies)
         self._registered = list(registered)
+        self._closed = closed
         self._changed = threading.Condition()
         self.ended = threading.Event()
 
@@ -79,7 +87,7 @@ class Responder:
             if asked.name == "getGsid":
                 return next_of(self._registered) if self._registered else self._registration()
             if asked.name == "closeGsid":
-                return Reply(body={"status": "OK"})
+                return self._closed
             return next_of(self._replies)
 
     def _registration(self) -> Reply:
@@ -117,12 +125,23 @@ def handler_for(responder: Responder) -> type[BaseHTTPRequestHandler]:
             for name, value in {"Content-Length": str(len(content)), "Connection": "close", **reply.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(content)
+            if reply.stalls or reply.drips:
+                drip(content if reply.drips else b"", self.wfile, responder.ended)
+            else:
+                self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
             """Silence."""
 
     return Handler
+
+
+def drip(content: bytes, into: BufferedIOBase, ended: threading.Event) -> None:
+    for byte in content[:-1]:
+        into.write(bytes([byte]))
+        if ended.wait(DRIP):
+            return
+    ended.wait(HOLDS)
 
 
 class Server(ThreadingHTTPServer):
@@ -135,9 +154,12 @@ class Server(ThreadingHTTPServer):
 
 @contextmanager
 def responding(
-    *replies: Reply, registered: Sequence[Reply] = (), tls: ssl.SSLContext | None = None
+    *replies: Reply,
+    registered: Sequence[Reply] = (),
+    closed: Reply = CLOSED,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[Responder]:
-    responder = Responder(replies or [retry(0)], registered=registered)
+    responder = Responder(replies or [retry(0)], registered=registered, closed=closed)
     with Server((LOOPBACK, 0), handler_for(responder)) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)

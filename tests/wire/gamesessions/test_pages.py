@@ -477,20 +477,22 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
 
 
 @pytest.mark.parametrize(
-    ("closing", "says"), [("Success", "You can close this tab."), ("Error", "The game says it did not work")]
+    ("closing", "says", "other"),
+    [("Success", "You can close this tab.", "Error"), ("Error", "The game says it did not work", "Success")],
 )
-async def test_the_last_page_tells_what_the_game_says(
-    service: Service, at_home: Visitor, closing: str, says: str
+async def test_the_last_page_tells_what_the_game_says_and_waits_for_another_word(
+    service: Service, at_home: Visitor, closing: str, says: str, other: str
 ) -> None:
     game = await register(service)
     await asked(at_home, game)
     page = await decide(at_home)
-    assert "data-game=" in page.text
+    assert 'data-until="cancelled Success Error"' in page.text
     assert (await game.poll()).json()["status"] == "OK"
-    await game.close(closing)
-    page = await at_home.get(f"/game/done?gsid={game.gsid}")
-    assert says in page.text
-    assert "data-game=" not in page.text
+    for word, is_said in ((closing, True), (other, False), (closing, True)):  # the last one counts (R4)
+        await game.close(word)
+        page = await at_home.get(f"/game/done?gsid={game.gsid}")
+        assert (says in page.text) == is_said
+        assert f'data-until="{other if is_said else closing}"' in page.text
 
 
 async def test_the_last_page_claims_nothing_about_a_session_that_was_not_confirmed(

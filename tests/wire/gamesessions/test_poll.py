@@ -11,6 +11,8 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
+from gatehouse.gamesessions.waiters import Waiter, Woken
+from gatehouse.kernel.errors import Unavailable
 from tests.support.builders import a_record
 from tests.support.game import RESULT, Game, approve, held, refusal, register, written
 from tests.support.oauth import claims_of
@@ -253,6 +255,25 @@ async def test_gs_15_without_a_poll_it_ends_after_two_minutes(service: Service) 
     assert (await polling).json()["status"] == "RETRY"
 
 
+async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_times_of_polls_are_written(
+    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def under_way() -> None:
+        pass
+
+    game = await register(service)
+    await service.clock.advance(119)
+    monkeypatch.setattr(service.game.pulse, "flush", under_way)
+    polling = game.polling()
+    await held(service)
+    await service.clock.advance(1)
+    newer = game.polling()
+    assert (await polling).json()["status"] == "RETRY"
+    await held(service)
+    await approve(game, anna)
+    assert (await newer).json()["status"] == "OK"
+
+
 async def test_gs_15_a_poll_that_was_refused_extends_nothing(service: Service) -> None:
     game = await register(service)
     await service.clock.advance(100)
@@ -335,6 +356,41 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
     assert {(await poll).json()["status"] for poll in polls} == {"RETRY"}
     assert (await games[0].poll()).json()["status"] == "RETRY"  # whoever still gets through is not held
     assert await service.house.storage.game_sessions.find(games[0].gsid, service.clock.now()) is not None
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
+    service: Service, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
+) -> None:
+    async def away(*_: object) -> None:
+        if is_silent:
+            await asyncio.Event().wait()
+        raise Unavailable
+
+    monkeypatch.setattr("gatehouse.gamesessions.poll.LAST_LOOK", 0.05)
+    games = [await register(service) for _ in range(3)]
+    polls = [game.polling() for game in games]
+    await held(service, 3)
+    monkeypatch.setattr(type(service.house.storage.game_sessions), "find", away)
+    service.stopping.begin()
+    told = [(await poll).json() for poll in polls]
+    assert [one["gsid"] for one in told] == [game.gsid for game in games]
+    assert {(one["status"], one["last_seen"], one["delay"]) for one in told} == {("RETRY", 0, 1)}
+
+
+@pytest.mark.parametrize("states", ["0", "1"])
+async def test_a_poll_that_is_answered_at_the_end_of_the_service_hears_of_an_end_that_came_before(
+    service: Service, monkeypatch: pytest.MonkeyPatch, states: str
+) -> None:
+    wake = Waiter.wake
+    game = await register(service)
+    polling = game.polling(states=states)
+    await held(service)
+    # The notice of the end is under way still.
+    monkeypatch.setattr(Waiter, "wake", lambda one, why: why is Woken.CHANGED or wake(one, why))
+    await game.close("Error")
+    service.stopping.begin()
+    assert (await polling).json() == (await game.poll(states=states)).json()
 
 
 async def test_r_16_holding_many_polls_is_not_many_writes(service: Service) -> None:

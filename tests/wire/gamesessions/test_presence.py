@@ -380,6 +380,42 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
     assert min(b - a for (a, _), (b, _) in zip(counted.written, counted.written[1:], strict=False)) >= 5
 
 
+async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: Service) -> None:
+    game = await register(service)
+    displaced = game.polling()
+    await held(service)
+    seen = await seen_for_a_while(game)
+    newer = game.polling()
+    told_to_it = (await displaced).json()
+    assert (told_to_it["status"], told_to_it["delay"]) == ("RETRY", 1)
+    assert (told_to_it["last_seen"], told_to_it["ts"]) == (seen, service.clock.now())
+    newer.cancel()
+
+
+async def test_op_07_a_poll_answered_at_the_end_of_the_service_tells_when_the_game_was_last_seen(
+    service: Service,
+) -> None:
+    game = await register(service)
+    polling = game.polling()
+    await held(service)
+    seen = await seen_for_a_while(game)
+    service.stopping.begin()
+    told_to_it = (await polling).json()
+    assert (told_to_it["status"], told_to_it["last_seen"]) == ("RETRY", seen)
+
+
+async def seen_for_a_while(game: Game) -> int:
+    """A socket comes, sends heartbeats, and goes; returns when it was last seen."""
+    async with socket_of(game) as socket:
+        await present(game.service, 1)
+        begin = game.service.clock.now()
+        for _ in range(7):
+            await game.service.clock.advance(1)
+            await in_step(socket)
+        await until_seen(game, begin + 5)
+        return (await row(game)).last_seen
+
+
 # -- how many ----------------------------------------------------------------------------------------------
 
 

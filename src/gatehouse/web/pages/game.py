@@ -37,6 +37,11 @@ BEGINNING: Final = "game"  # what is counted: sign-ins begun and kept until they
 NOT_FOUND: Final = 404
 NOT_NOW: Final = 503
 ENDS: Final = {Closing.SUCCESS.value: GameEnd.IN, Closing.ERROR.value: GameEnd.FAILED}
+UNTIL: Final = {  # the game has not spoken yet, or may say otherwise: its last word counts (R4, closeGsid)
+    GameEnd.CONFIRMED: "cancelled Success Error",
+    GameEnd.IN: "Error",
+    GameEnd.FAILED: "Success",
+}
 
 
 class GsidQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +116,7 @@ class GamePages:
         if session is not None and session.state is State.PENDING:
             return see_other(page(LINK, gsid))
         end = end_of(session)
-        return self._ended(request, end, gsid=gsid if end is GameEnd.CONFIRMED else "")
+        return self._ended(request, end, gsid=gsid, until=UNTIL.get(end, ""))
 
     async def cancelled(self, request: Request) -> Response:
         return self._ended(request, GameEnd.CANCELLED)
@@ -143,9 +148,10 @@ class GamePages:
         waiting = session.is_waited_for(self._clock.now())
         return json_answer(StateAnswer(state=session.stage.value, closed=session.closed, waiting=waiting))
 
-    def _ended(self, request: Request, end: GameEnd, *, gsid: str = "") -> Response:
+    def _ended(self, request: Request, end: GameEnd, *, gsid: str = "", until: str = "") -> Response:
         status = NOT_FOUND if end is GameEnd.OVER else None
-        return self._pages.show(request, GameEndContext(end=end, gsid=gsid), status=status)
+        followed = gsid if until else ""
+        return self._pages.show(request, GameEndContext(end=end, gsid=followed, until=until), status=status)
 
     def endpoints(self) -> list[Endpoint]:
         done = Endpoint(

@@ -64,6 +64,7 @@ class GameEndContext(PageContext):
 
     end: GameEnd
     gsid: str = ""  # while there is something to follow
+    until: str = ""  # the words of its state that change the page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

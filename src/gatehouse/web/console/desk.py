@@ -202,14 +202,12 @@ class ConsoleDesk:
             now=self._clock.now(),
             address=address_of(request),
         )
-        page = self._pages.show(
-            request, context, status=status, account_lang=guest.user.lang, around={"frame": frame}
-        )
+        page = self._pages.show(request, context, status=status, around={"frame": frame})
         return self._notes.forget(page) if frame.note else page
 
-    def words(self, request: Request, guest: Guest) -> Words:
+    def words(self, request: Request) -> Words:
         """The reader's language, for words that no template says."""
-        return self._pages.words_for(request, account_lang=guest.user.lang)
+        return self._pages.words_for(request)
 
     def done(self, address: str, note: str) -> Response:
         """On to another page of the console, which says once what was done; the words are `note.<note>`."""

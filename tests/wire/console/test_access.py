@@ -135,6 +135,27 @@ async def test_a_page_of_who_can_ends_where_the_next_begins(studio: Service, ins
     assert seen == [PIA, *people]
 
 
+async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the_next_and_all_of_them_in_the_file(
+    studio: Service, inside: Visitors
+) -> None:
+    rules = "".join(f"          r{n:02}: {{value: true, protected: false}}\n" for n in range(120))
+    await furnish(studio, STUDIO.replace("      private_data:\n", f"      private_data:\n        many:\n{rules}", 1))
+    ada = await inside(ADA)
+    pages, address = [], f"{WHO}&rules=many."
+    while address:
+        page = (await ada.get(address)).text
+        pages.append(re.findall(r'<th scope="col"><code>many\.(r[0-9]+)</code>', page))
+        following = re.search(r'href="\?([^"]*columns=[^"&]*)" rel="next"', page)
+        address = f"/console/access/who?{following[1].replace('&amp;', '&')}" if following else ""
+    assert [len(shown) for shown in pages] == [12] * 10
+    assert len({rule for shown in pages for rule in shown}) == 120
+    assert "Permissions 109 to 120 of 120" in page
+    assert 'rel="prev"' in page
+    assert "Permissions 109 to 120 of 120" in (await ada.get(f"{WHO}&rules=many.&columns=99")).text
+    file = csv.DictReader(io.StringIO((await ada.get(f"{WHO}&rules=many.&format=csv")).text))
+    assert len(file.fieldnames or ()) == 2 + 120
+
+
 async def test_a_change_is_simulated_counted_and_not_made(studio: Service, inside: Visitors) -> None:
     groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
     ada = await inside(ADA)

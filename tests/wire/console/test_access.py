@@ -90,6 +90,45 @@ async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_t
     assert f'<option value="{PIA}">Pia · pia@players.example</option>' in found
 
 
+async def test_projects_groups_and_resources_are_suggested_by_title_to_whoever_may_see_them(
+    studio: Service, inside: Visitors
+) -> None:
+    await furnish(studio, "projects: [{title: Chess Club}]\ngroups: [{project_id: chess_club, title: Testers}]")
+    groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
+    project, testers = f'<option value="{PROJECT}">Mind Games</option>', f'<option value="{groups["Testers"]}">'
+    asked = {
+        "projects?project_id=": (True, True, False),
+        "projects?project_id=GAMES": (True, True, False),
+        "projects?project_id=chess": (False, False, False),
+        "groups?group_id=test": (True, True, False),
+        f"groups?group_id=&project_id={PROJECT}": (True, True, False),
+        "groups?group_id=&project_id=chess_club": (False, False, False),
+        f"resources?kind=groups&resource_id=test&project_id={PROJECT}": (True, True, False),
+    }
+    people = [await inside(one) for one in (ADA, OLGA, PIA)]
+    for path, expected in asked.items():
+        offered = [(await one.get(f"/console/access/{path}")).text for one in people]
+        wanted = project if path.startswith("projects") else testers
+        assert tuple(wanted in text for text in offered) == expected, path
+        assert "<html" not in offered[0]
+        assert "chess_club" not in offered[1] + offered[2]  # Olga's and Pia's
+    ada, olga, _ = people
+    assert "Chess Club" in (await ada.get("/console/access/projects?project_id=chess")).text
+    shop = f'<option value="{SHOP}">Shop</option>'
+    for kind, is_offered in (("applications", True), ("services", True), ("", False)):
+        found = await olga.get(f"/console/access/resources?kind={kind}&resource_id=sho")
+        assert (shop in found.text) is is_offered
+
+
+async def test_the_beginnings_of_permissions_are_suggested_where_somebody_may_read_the_schema(
+    inside: Visitors,
+) -> None:
+    page = (await (await inside(ADA)).get(WHO)).text
+    offered = page.partition('<datalist id="beginnings">')[2].partition("</datalist>")[0]
+    for one in ("user.", "user.kick", "badge.gold"):
+        assert f'<option value="{one}">' in offered
+
+
 async def test_who_can_shows_each_cell_with_its_way_and_its_end(studio: Service, inside: Visitors) -> None:
     end = studio.clock.now() + 86_400
     cashier = holding(Assignment(role="cashier", end=End(expired=end)))

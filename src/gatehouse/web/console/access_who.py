@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.holding import prefix_of
 from gatehouse.admin.model.finding import FindingStore
 from gatehouse.admin.model.names import NamedApplication, NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST, Page
@@ -78,6 +79,7 @@ class WhoContext(PageContext):
     applications: Sequence[NamedApplication] = ()
     application: str = ""
     rules: Page[Rule] = NO_RULES
+    beginnings: Sequence[str] = ()  # of the rules there are
     rows: Sequence[WhoRow] = ()
     kept: str = ""  # the query of this page, without where it begins
     kept_filter: str = ""  # the same without the page of rules
@@ -149,6 +151,7 @@ class WhoScreens:
             blank,
             application=model.application.name,
             rules=page,
+            beginnings=beginnings(offered),
             rows=await self._rows(application_id, found.rows, ask),
             kept=kept(query, "columns") if page.number > 1 else kept(query),
             kept_filter=kept(query),
@@ -212,6 +215,12 @@ def chosen(offered: Sequence[Rule], text: str) -> Sequence[Rule]:
     if offered:
         return [rule for rule in offered if not wanted or begins(rule, wanted)]
     return [rule for part in wanted for rule in read_rule(part, "rules").rules]
+
+
+def beginnings(offered: Sequence[Rule]) -> Sequence[str]:
+    """The families first, which find many at once, then each rule."""
+    families = dict.fromkeys(f"{prefix_of(rule)}." for rule in offered if prefix_of(rule))
+    return [*families, *dict.fromkeys(rule.path for rule in offered)]
 
 
 def begins(rule: Rule, prefixes: Collection[str]) -> bool:

@@ -6,10 +6,11 @@ No more than explaining them to him one by one would tell: a group is named to w
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from gatehouse.admin.holding import HeldLine, HeldScope, RuleSource, held_scopes
 from gatehouse.admin.model.names import NamedApplication
+from gatehouse.admin.model.own_permissions import ConcernStore, Conditional
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
@@ -18,7 +19,7 @@ from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.evaluation.conditions import holds
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.model.condition import Condition, Subject
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.rights.guard import About, Operation, is_open
 
@@ -53,25 +54,6 @@ class OwnPermissions:
 
 
 NO_PERMISSIONS: Final = OwnPermissions()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditional:
-    """A role that its condition gives, or one that a group gets whose members are told by conditions."""
-
-    application: NamedApplication
-    conditions: tuple[Condition, ...]  # any of them is enough
-
-
-class ConcernStore(Protocol):
-    async def concerned(self, user_id: str, most: int) -> Sequence[NamedApplication]:
-        """The first applications by name that may give him something, application 1 last.
-
-        Something is written there about him or for a group that lists him, or they are connected to his account.
-        """
-
-    async def by_condition(self, most: int) -> Sequence[Conditional]:
-        """What is given to whoever meets a condition: so many by roles and so many by groups, by application."""
 
 
 class OwnOffice:

@@ -1,4 +1,4 @@
-"""Reads in which applications somebody may hold something (admin/own_permissions.py)."""
+"""Reads in which applications somebody may hold something (admin/model/own_permissions.py)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, s
 
 from gatehouse.accounts.model import CENTRAL
 from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.own_permissions import Conditional
+from gatehouse.admin.model.own_permissions import Conditional
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.storage.runner import Stored, look, survey

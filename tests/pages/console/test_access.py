@@ -26,6 +26,21 @@ async def violations(page: Page) -> Any:
     return await page.evaluate(RUN_AXE, EVERY_RULE)
 
 
+async def test_how_many_were_refused_leads_to_the_hours_and_to_what_else_was_refused(
+    service: Service, page: Page
+) -> None:
+    await furnish(service)
+    complaints = listen(page)
+    await come_in(service, page, ADA, "/console")
+    numbers = page.locator("#numbers table")
+    await expect(numbers).to_be_hidden()
+    await page.locator(".tiles div", has_text="Refused").get_by_role("link").click()
+    await expect(numbers).to_be_visible()
+    await page.get_by_role("link", name="What was refused").click()
+    await expect(page.get_by_role("heading", name="What was refused")).to_be_visible()
+    assert complaints == []
+
+
 async def test_projects_and_groups_are_suggested_in_the_fields_that_want_their_ids(
     service: Service, page: Page
 ) -> None:

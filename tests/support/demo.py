@@ -41,6 +41,7 @@ SCREENS: Final = {
     "simulate": "/console/access/simulate",
     "games": "/console/games",
     "activity": "/console/activity",
+    "refusals": "/console/activity/refusals",
     "settings": "/console/settings",
     "webhooks": "/console/settings/webhooks",
 }

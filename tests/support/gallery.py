@@ -373,7 +373,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         login=ANNA,
         ask=("Mind Games",),
         return_to="https://atlas.studio.example/cb?error=access_denied",
-        why=WHY_DENIED,
+        why=replace(WHY_DENIED, by="login_can", missing="login.can"),
     ),
     "access-denied-device": page.AccessDeniedContext(
         application="Sofa TV", login=ANNA, ask=("Mind Games",), on_device=True, why=WHY_DENIED
@@ -383,7 +383,6 @@ STATES: Final[Mapping[str, PageContext]] = {
         interaction=ASK,
         application="Sky Atlas",
         login=ANNA,
-        missing="public_data.login.can",
         ask=("Björn Ek", "atlas-admins@studio.example"),
         return_to="https://atlas.studio.example/cb?error=access_denied",
     ),

@@ -6,22 +6,26 @@ No more than explaining them to him one by one would tell: a group is named to w
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from gatehouse.admin.holding import HeldLine, HeldScope, RuleSource, held_scopes
 from gatehouse.admin.model.names import NamedApplication
+from gatehouse.admin.model.own_permissions import ConcernStore, Conditional
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.callers.standing import CallerKind
+from gatehouse.permissions.evaluation.conditions import holds
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.rights.guard import About, Operation, is_open
 
 APPLICATIONS_MOST: Final = 20
 PLACES_MOST: Final = 100
+CONDITIONS_MOST: Final = 1_000  # of roles, and of groups, that are looked at for whom they hold
 RULES_MOST: Final = 30  # that one reason names; the rest is counted
 
 
@@ -52,14 +56,6 @@ class OwnPermissions:
 NO_PERMISSIONS: Final = OwnPermissions()
 
 
-class ConcernStore(Protocol):
-    async def concerned(self, user_id: str, most: int) -> Sequence[NamedApplication]:
-        """The first applications by name that may give him something, application 1 last.
-
-        Something is written there about him or for a group that lists him, or they are connected to his account.
-        """
-
-
 class OwnOffice:
     def __init__(self, *, store: ConcernStore, desk: Desk, reading: Reading, clock: Clock) -> None:
         self._store = store
@@ -69,7 +65,13 @@ class OwnOffice:
 
     async def of(self, user_id: str, address: Address | None) -> OwnPermissions:
         """`address`: where he comes from, if that is proven; conditions may ask for it."""
-        named = await self._store.concerned(user_id, APPLICATIONS_MOST + 1)
+        person = await self._reading.facts(user_id, {CENTRAL_ID})
+        if person is None:
+            return NO_PERMISSIONS
+        written = await self._store.concerned(user_id, APPLICATIONS_MOST + 1)
+        conditional = await self._store.by_condition(CONDITIONS_MOST)
+        met = [one.application for one in conditional if _is_met(one, person.subject, address)]
+        named = sorted({*written, *met}, key=_central_last_by_name)[: APPLICATIONS_MOST + 1]
         facts = await self._reading.facts(user_id, {CENTRAL_ID, *(one.application_id for one in named)})
         if facts is None:
             return NO_PERMISSIONS
@@ -88,6 +90,14 @@ class OwnOffice:
             names_groups = is_open(visit.rights, Operation.PROJECT_GET, About(project_id=place.scope.project_id))
             reasons = tuple(_reasons(place, names_groups=names_groups))
             yield OwnPlace(application=one.name, scope=place.scope, project=place.project, reasons=reasons)
+
+
+def _is_met(conditional: Conditional, who: Subject, address: Address | None) -> bool:
+    return any(holds(one.test, who, address) for one in conditional.conditions)
+
+
+def _central_last_by_name(one: NamedApplication) -> tuple[bool, str, int]:
+    return one.application_id == CENTRAL_ID, one.name.lower(), one.application_id
 
 
 def _reasons(place: HeldScope, *, names_groups: bool) -> Iterator[Reason]:

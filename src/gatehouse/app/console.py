@@ -64,7 +64,7 @@ def console(
         *table_screens(house, desk),
         *access_screens(house, desk, them, rooms),
         *game_screens(house, desk, them).screens(),
-        *activity_screens(house, desk, rooms).screens(),
+        *activity_screens(house, desk, rooms),
         *webhook_screens(house, desk).screens(),
         *setting_screens(house, them, desk, rooms.readiness),
     ]

@@ -21,6 +21,7 @@ from gatehouse.web.console.choosing import Choosing
 from gatehouse.web.console.desk import ConsoleDesk
 from gatehouse.web.console.forecast import Foresight
 from gatehouse.web.console.games import GameScreens
+from gatehouse.web.console.refusals import RefusalScreens
 from gatehouse.web.console.screens import Screen
 
 
@@ -78,13 +79,16 @@ def game_screens(house: House, desk: ConsoleDesk, them: People) -> GameScreens:
     )
 
 
-def activity_screens(house: House, desk: ConsoleDesk, rooms: PermissionRooms) -> ActivityScreens:
+def activity_screens(house: House, desk: ConsoleDesk, rooms: PermissionRooms) -> list[Screen]:
     storage = house.storage
-    return ActivityScreens(
+    store = ActivityStorage(storage.runner)
+    log = ActivityScreens(
         log=seen_log(house, rooms.desk),
-        store=ActivityStorage(storage.runner),
+        store=store,
         names=NameStorage(storage.runner),
         finding=FindingStorage(storage.runner),
         desk=desk,
         mac_key=house.audit_key,
     )
+    refusals = RefusalScreens(store=store, desk=desk)
+    return [*refusals.screens(), *log.screens()]  # an address of the log may be any record's

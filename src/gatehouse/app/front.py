@@ -72,7 +72,11 @@ def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMP
     health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
     table += [look.endpoint(), *health.endpoints()]
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
-    errors = ErrorAnswers(render_error=pages.error, permissions_always_200=settings.permissions.always_200)
+    errors = ErrorAnswers(
+        render_error=pages.error,
+        recognise=browsers_of(house, them).read,
+        permissions_always_200=settings.permissions.always_200,
+    )
     limiter = Limiter(settings, house.clock)
     sockets = game_sockets(house, them.game, errors=errors, limiter=limiter, stopping=stopping)
     served: ASGIApp = application(table, limiter=limiter, errors=errors, more_routes=[sockets.route()])

@@ -148,7 +148,7 @@ def find(record_id: str) -> Verb[Record | Refusal | None]:
     if rows:
         return _record(rows[0])
     rows = yield REFUSAL_BY_ID(record_id=record_id)
-    return _refusal(rows[0]) if rows else None
+    return refusal_of(rows[0]) if rows else None
 
 
 def records_from(place: int, limit: int) -> Verb[Sequence[Record]]:
@@ -213,7 +213,7 @@ def _seal(row: Row) -> Seal:
     return Seal(**row._asdict())
 
 
-def _refusal(row: Row) -> Refusal:
+def refusal_of(row: Row) -> Refusal:
     fields = row._asdict()
     del fields["position"]
     return Refusal(**fields)

@@ -10,6 +10,7 @@ from typing import Final, TypeGuard
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from gatehouse.accounts.model import SignedIn, Strength
 from gatehouse.accounts.sessions import Sessions
@@ -23,6 +24,7 @@ SESSION: Final = "gh_session"
 DEVICE: Final = "gh_device"
 YEAR: Final = 365 * 86_400
 COOKIE_LONGEST: Final = 256
+READER_LANG: Final = "reader_lang"  # in the state of a request
 PURPOSES: Final = (b"sec-purpose", b"purpose", b"x-moz")
 
 
@@ -51,12 +53,15 @@ class Browsers:
     async def read(self, request: Request) -> Browser:
         cookies = self._cookies(request)
         session = cookies.get(SESSION)
+        signed_in = None if session is None else await self._sessions.find(session)
+        if signed_in is not None:
+            request.scope.setdefault("state", {})[READER_LANG] = signed_in.user.lang
         return Browser(
             name=cookies.get(BROWSER) or new_secret(),
             is_new=BROWSER not in cookies,
             session=session,
             device=cookies.get(DEVICE, ""),
-            signed_in=None if session is None else await self._sessions.find(session),
+            signed_in=signed_in,
             agent=request.headers.get("user-agent", ""),
         )
 
@@ -109,6 +114,11 @@ class Browsers:
 def is_full(signed_in: SignedIn | None) -> TypeGuard[SignedIn]:
     """Whether somebody is, and not by a short-lived token (R1)."""
     return signed_in is not None and signed_in.session.strength is Strength.FULL
+
+
+def reader_lang(scope: Scope) -> str:
+    """The language of the account that is signed in, as far as this request's browser was read."""
+    return str(scope.get("state", {}).get(READER_LANG, ""))
 
 
 def is_prefetch(request: Request) -> bool:

@@ -4,7 +4,7 @@ A room's error has a public half, which may be shown, and a private half, which 
 request id. What nobody foresaw is a 500 that says nothing but that id (checklist HT-14).
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import structlog
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
@@ -52,6 +52,13 @@ class UnsupportedMediaType(BadInput):
     """The body is of a kind this endpoint does not read: 415."""
 
     public = "The Content-Type is not supported here."
+
+
+Recognise = Callable[[Request], Awaitable[object]]
+
+
+async def recognise_nobody(request: Request) -> None:
+    """Where no page is ever shown to somebody who is signed in."""
 
 
 class RenderError(Protocol):
@@ -179,17 +186,38 @@ class SocketEnd(Response):
 
 
 class ErrorAnswers:
-    """Renders problems; the page of the fifth dialect is made by whoever makes pages."""
+    """Renders problems; the page of the fifth dialect is made by whoever makes pages.
 
-    def __init__(self, *, render_error: RenderError, permissions_always_200: bool = False) -> None:
+    `recognise` finds out who is signed in, so that the page is in his language like every other.
+    """
+
+    def __init__(
+        self,
+        *,
+        render_error: RenderError,
+        recognise: Recognise = recognise_nobody,
+        permissions_always_200: bool = False,
+    ) -> None:
         self._render_error = render_error
+        self._recognise = recognise
         self._always_200 = permissions_always_200
 
     async def answer(self, scope: Scope, error: Exception) -> Response:
         """On a WebSocket all that can be said is that it ends."""
         problem = problem_of(error)
         _record(problem, error)
-        return SocketEnd() if scope["type"] == "websocket" else self.render(problem, scope)
+        if scope["type"] == "websocket":
+            return SocketEnd()
+        if problem.status < SERVER_ERROR and dialect_of(scope) is Dialect.PAGE:
+            await self._recognised(scope)
+        return self.render(problem, scope)
+
+    async def _recognised(self, scope: Scope) -> None:
+        """Nobody is turned away by it: the answer is an error already."""
+        try:
+            await self._recognise(Request(scope))
+        except Exception:
+            log.exception("reader of an error page not recognised")
 
     async def refuse(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
         """For middleware that ends a request before any endpoint has seen it."""

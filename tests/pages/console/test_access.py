@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.pages.test_look import AXE, EVERY_RULE, RUN_AXE, listen
-from tests.support.console import ADA, OLGA, PIA, SHOP, come_in, furnish
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, come_in, furnish
 from tests.support.game import register
 from tests.support.guide_pictures import Camera
 from tests.support.service import Service
@@ -24,6 +24,39 @@ AS_LOCAL, AS_UTC = SHOWN % "", SHOWN % ', timeZone: "UTC"'
 
 async def violations(page: Page) -> Any:
     return await page.evaluate(RUN_AXE, EVERY_RULE)
+
+
+async def test_how_many_were_refused_leads_to_the_hours_and_to_what_else_was_refused(
+    service: Service, page: Page
+) -> None:
+    await furnish(service)
+    complaints = listen(page)
+    await come_in(service, page, ADA, "/console")
+    numbers = page.locator("#numbers table")
+    await expect(numbers).to_be_hidden()
+    await page.locator(".tiles div", has_text="Refused").get_by_role("link").click()
+    await expect(numbers).to_be_visible()
+    await page.get_by_role("link", name="What was refused").click()
+    await expect(page.get_by_role("heading", name="What was refused")).to_be_visible()
+    assert complaints == []
+
+
+async def test_projects_and_groups_are_suggested_in_the_fields_that_want_their_ids(
+    service: Service, page: Page
+) -> None:
+    await furnish(service)
+    complaints = listen(page)
+    await come_in(service, page, ADA, f"{ACCESS}/who")
+    await page.get_by_label("Project").focus()
+    offered = page.locator(f"#project_id-places option[value='{PROJECT}']")
+    await expect(offered).to_have_text("Mind Games")
+    await page.get_by_label("Project").press_sequentially("nothing")
+    await expect(offered).to_have_count(0)
+    assert "/access/who" in page.url
+    await page.goto(f"{service.base_url}{ACCESS}/simulate?change=group_member&application_id={SHOP}")
+    await page.locator("[name=group_id]").press_sequentially("test")
+    await expect(page.locator("#group_id-places option")).to_have_text([f"Testers · {PROJECT}"])
+    assert complaints == []
 
 
 @pytest.mark.pictures("access-check", "access-who", "access-simulate")

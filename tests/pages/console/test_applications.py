@@ -6,11 +6,13 @@ from typing import Final
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from gatehouse.kernel.errors import NotFound
 from tests.pages.test_look import NARROW, listen
 from tests.support.axe import violations
-from tests.support.console import ADA, SHOP, come_in, furnish
+from tests.support.console import ADA, OLGA, SHOP, come_in, furnish
 from tests.support.guide_pictures import Camera
 from tests.support.service import Service
+from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -98,3 +100,65 @@ async def test_a_box_to_tick_looks_like_one_and_its_hint_stands_under_its_words(
     assert await box.evaluate("one => getComputedStyle(one).borderRadius") == "4px"
     hint = page.locator("label.check:has([type=checkbox]) > small").first
     assert await hint.evaluate("one => getComputedStyle(one).marginLeft") == "0px"  # its column begins at the words
+
+
+NEVER_KEPT: Final = '{"keys": [{"kty": "OKP", "d": "nobody-keeps-this"}]}'
+
+
+async def prove(page: Page) -> None:
+    await expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Confirm", exact=True).click()
+
+
+async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between(
+    service: Service, page: Page
+) -> None:
+    await furnish(service)
+    complaints = listen(page)
+    await come_in(service, page, ADA, f"{PAGE}/new_client")
+    for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("redirect_uris", "https://wiki.example/cb")):
+        await page.locator(f"[name={name}]").fill(typed)
+    await page.locator("[name=scopes][value=email]").set_checked(True)
+    await page.get_by_text("Tokens and claims").click()
+    await page.locator("[name=jwks]").fill(NEVER_KEPT)
+    await page.locator("[name=access_seconds]").fill("120")
+    await service.clock.advance(601)
+    await page.get_by_role("button", name="Create client").click()
+    await expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
+    assert "nobody-keeps-this" not in await page.evaluate("JSON.stringify(sessionStorage)")
+    await prove(page)
+    await expect(page.get_by_text("What you typed stands in the form again")).to_be_visible()
+    for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("jwks", ""), ("access_seconds", "120")):
+        await expect(page.locator(f"[name={name}]")).to_have_value(typed)
+    await expect(page.locator("[name=scopes][value=email]")).to_be_checked()
+    await expect(page.locator("[name=access_seconds]")).to_be_visible()  # what it was folded into is open
+    assert await page.evaluate("sessionStorage.getItem('typed')") is None
+    with pytest.raises(NotFound):
+        await service.house.storage.oauth.client("wiki")  # it never sends itself
+    await page.get_by_role("button", name="Create client").click()
+    await expect(page.get_by_text("Keep it now")).to_be_visible()
+    assert (await service.house.storage.oauth.client("wiki")).name == "Wiki"
+    assert complaints == []
+
+
+async def test_a_form_is_not_filled_in_again_over_what_somebody_has_saved_meanwhile(
+    service: Service, page: Page, browser: Browser
+) -> None:
+    await furnish(service)
+    await come_in(service, page, ADA, PAGE)
+    await make_a_client(page, service)
+    await page.goto(f"{service.base_url}{PAGE}/clients/wiki")
+    await service.clock.advance(601)
+    await page.locator("[name=client_name]").fill("Mine")
+    await page.get_by_role("button", name="Save").click()
+    olgas = await browser.new_context()
+    other = await olgas.new_page()
+    await come_in(service, other, OLGA, f"{PAGE}/clients/wiki")
+    await other.locator("[name=client_name]").fill("Theirs")
+    await other.get_by_role("button", name="Save").click()
+    await expect(other.get_by_text("Saved.")).to_be_visible()
+    await olgas.close()
+    await prove(page)
+    await expect(page.get_by_text("Please send the form again")).to_be_visible()
+    await expect(page.locator("[name=client_name]")).to_have_value("Theirs")

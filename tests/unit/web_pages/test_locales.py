@@ -49,6 +49,12 @@ def test_every_language_has_the_same_texts(lang: str) -> None:
     assert set(LANGUAGES[lang].texts) == set(ENGLISH.texts)
 
 
+def test_the_console_speaks_a_language_wholly_or_not_at_all() -> None:
+    spoken = load_languages("console")
+    for lang in spoken:
+        assert set(spoken[lang].texts) == set(spoken[FALLBACK].texts)
+
+
 @pytest.mark.parametrize("lang", OTHERS)
 def test_the_same_things_are_filled_in(lang: str) -> None:
     differing = {

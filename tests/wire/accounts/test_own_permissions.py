@@ -23,6 +23,24 @@ applications:
 groups:
   - {project_id: $project, title: Testers, users: ["$pia", "$olga"], conditions: []}
 """
+BY_CONDITION = """
+projects:
+  - title: Mind Games
+    settings: {services: {"$wiki": {groups: [{group_id: Early, roles: [author]}]}}}
+applications:
+  - application_id: $wiki
+    name: Wiki
+    project_id: $project
+    schema: {private_data: {page: {write: {value: false}}}}
+    roles: {author: {meta: {private_data: {page: {write: {value: true}}}}}}
+  - application_id: 50003
+    name: Forum
+    schema: {private_data: {thread: {open: {value: false}}}}
+    roles:
+      tester: {condition: {tag: beta}, meta: {private_data: {thread: {open: {value: true}}}}}
+groups:
+  - {project_id: $project, title: Early, users: [], conditions: [{title: Early, condition: {tag: beta}}]}
+"""
 MANY = RULES_MOST + 12
 
 
@@ -66,6 +84,20 @@ async def test_a_role_through_a_group_says_so_and_names_the_group_to_whoever_may
     assert "You have the role <bdi>author</bdi> through a group" in section
     assert ">page.write</code>" in section
     assert "Testers" not in section
+
+
+async def test_what_is_held_by_a_condition_alone_is_shown_too(service: Service, inside: Visitors) -> None:
+    """In applications where nothing is written about her: by a role's condition, and by a group's."""
+    await furnish(service)
+    await furnish(service, BY_CONDITION)
+    section = await own(await inside(PIA))
+    assert "<strong>Forum</strong>" in section
+    assert "You have the role <bdi>tester</bdi> because you meet its condition" in section
+    assert "<strong>Wiki</strong> in the project Mind Games" in section
+    assert "You have the role <bdi>author</bdi> through a group" in section
+    section = await own(await inside(MAX))
+    assert "Forum" not in section
+    assert "Wiki" not in section
 
 
 async def test_who_holds_thousands_of_rules_is_told_how_many_more_there_are(

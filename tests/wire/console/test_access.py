@@ -90,6 +90,45 @@ async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_t
     assert f'<option value="{PIA}">Pia · pia@players.example</option>' in found
 
 
+async def test_projects_groups_and_resources_are_suggested_by_title_to_whoever_may_see_them(
+    studio: Service, inside: Visitors
+) -> None:
+    await furnish(studio, "projects: [{title: Chess Club}]\ngroups: [{project_id: chess_club, title: Testers}]")
+    groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
+    project, testers = f'<option value="{PROJECT}">Mind Games</option>', f'<option value="{groups["Testers"]}">'
+    asked = {
+        "projects?project_id=": (True, True, False),
+        "projects?project_id=GAMES": (True, True, False),
+        "projects?project_id=chess": (False, False, False),
+        "groups?group_id=test": (True, True, False),
+        f"groups?group_id=&project_id={PROJECT}": (True, True, False),
+        "groups?group_id=&project_id=chess_club": (False, False, False),
+        f"resources?kind=groups&resource_id=test&project_id={PROJECT}": (True, True, False),
+    }
+    people = [await inside(one) for one in (ADA, OLGA, PIA)]
+    for path, expected in asked.items():
+        offered = [(await one.get(f"/console/access/{path}")).text for one in people]
+        wanted = project if path.startswith("projects") else testers
+        assert tuple(wanted in text for text in offered) == expected, path
+        assert "<html" not in offered[0]
+        assert "chess_club" not in offered[1] + offered[2]  # Olga's and Pia's
+    ada, olga, _ = people
+    assert "Chess Club" in (await ada.get("/console/access/projects?project_id=chess")).text
+    shop = f'<option value="{SHOP}">Shop</option>'
+    for kind, is_offered in (("applications", True), ("services", True), ("", False)):
+        found = await olga.get(f"/console/access/resources?kind={kind}&resource_id=sho")
+        assert (shop in found.text) is is_offered
+
+
+async def test_the_beginnings_of_permissions_are_suggested_where_somebody_may_read_the_schema(
+    inside: Visitors,
+) -> None:
+    page = (await (await inside(ADA)).get(WHO)).text
+    offered = page.partition('<datalist id="beginnings">')[2].partition("</datalist>")[0]
+    for one in ("user.", "user.kick", "badge.gold"):
+        assert f'<option value="{one}">' in offered
+
+
 async def test_who_can_shows_each_cell_with_its_way_and_its_end(studio: Service, inside: Visitors) -> None:
     end = studio.clock.now() + 86_400
     cashier = holding(Assignment(role="cashier", end=End(expired=end)))
@@ -133,6 +172,27 @@ async def test_a_page_of_who_can_ends_where_the_next_begins(studio: Service, ins
         following = re.search(r'href="\?([^"]*after=[^"]*)" rel="next"', page)
         address = f"/console/access/who?{following[1].replace('&amp;', '&')}" if following else ""
     assert seen == [PIA, *people]
+
+
+async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the_next_and_all_of_them_in_the_file(
+    studio: Service, inside: Visitors
+) -> None:
+    rules = "".join(f"          r{n:02}: {{value: true, protected: false}}\n" for n in range(120))
+    await furnish(studio, STUDIO.replace("      private_data:\n", f"      private_data:\n        many:\n{rules}", 1))
+    ada = await inside(ADA)
+    pages, address = [], f"{WHO}&rules=many."
+    while address:
+        page = (await ada.get(address)).text
+        pages.append(re.findall(r'<th scope="col"><code>many\.(r[0-9]+)</code>', page))
+        following = re.search(r'href="\?([^"]*columns=[^"&]*)" rel="next"', page)
+        address = f"/console/access/who?{following[1].replace('&amp;', '&')}" if following else ""
+    assert [len(shown) for shown in pages] == [12] * 10
+    assert len({rule for shown in pages for rule in shown}) == 120
+    assert "Permissions 109 to 120 of 120" in page
+    assert 'rel="prev"' in page
+    assert "Permissions 109 to 120 of 120" in (await ada.get(f"{WHO}&rules=many.&columns=99")).text
+    file = csv.DictReader(io.StringIO((await ada.get(f"{WHO}&rules=many.&format=csv")).text))
+    assert len(file.fieldnames or ()) == 2 + 120
 
 
 async def test_a_change_is_simulated_counted_and_not_made(studio: Service, inside: Visitors) -> None:
@@ -181,6 +241,7 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
     page = await ada.get(shop.authorize_path(state="kept"))
     assert page.status_code == 403
     assert "<strong>login.can</strong> is not set for this account" in page.text
+    assert "<dt>Missing right</dt><dd><code>login.can</code></dd>" in page.text
     assert "error=access_denied&amp;" in page.text
     assert "state=kept" in page.text
     check = re.search(r'href="(/console/access/check[^"]*)"', page.text)

@@ -1,5 +1,7 @@
 """Activity in the console: what happened, filtered, with before and after, sealed, to be taken along."""
 
+import csv
+import io
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -9,13 +11,14 @@ import pytest
 from sqlalchemy import bindparam, update
 
 from gatehouse.admin import seen_log
+from gatehouse.admin.model.activity import PAGE as ONE_PAGE
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
 from gatehouse.permissions.model.scope import Scope, application_scope
 from gatehouse.storage.audit import record
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import audit_events
-from tests.support.builders import NOW
+from tests.support.builders import NOW, ORIGIN
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, send
 from tests.support.game import RESULT
 from tests.support.permission_builders import becoming, holding
@@ -209,3 +212,32 @@ async def each_record(
             assert ("address" in answer.json()["data"]) == is_told, (user_id, name)
         elif expected == 404:
             assert "no such record" in answer.json()["error"]
+
+
+async def test_what_was_refused_is_listed_with_its_reason_for_whoever_administers(
+    studio: Service, inside: Visitors
+) -> None:
+    ada = await inside(ADA)
+    address = f"{LOG}/refusals"
+    assert f'href="{address}"' in (await ada.get(LOG)).text
+    assert "Nothing was refused." in (await ada.get(address)).text
+    recorder = studio.house.recorder
+    kept = [
+        recorder.refusal("client.refused", ORIGIN, reason=f"wrong secret {number}", subject="shop-web")
+        for number in range(ONE_PAGE + 1)
+    ]
+    for one in kept:
+        await studio.house.storage.audit.refuse(one, 1_000)
+    first = (await ada.get(address)).text
+    assert f"<small>wrong secret {ONE_PAGE} · <code" in first
+    assert first.count("/console/games/record?id=") == ONE_PAGE
+    assert f"/console/games/record?id={kept[-1].record_id}" in first
+    following = re.search(r'href="(\?after=[0-9]+)" rel="next"', first)
+    assert following is not None
+    second = (await ada.get(f"{address}{following[1]}")).text
+    assert second.count("/console/games/record?id=") == 1
+    assert kept[0].record_id in second
+    assert 'rel="next"' not in second
+    rows = list(csv.DictReader(io.StringIO((await ada.get(f"{address}?format=csv")).text)))
+    assert [row["record_id"] for row in rows] == [one.record_id for one in reversed(kept)]
+    assert (await (await inside(OLGA)).get(address)).status_code == 403

@@ -71,7 +71,7 @@ WITHOUT = {
         *("applications/review", "assignments/result", "assignments/review", "matrix/result", "review"),
     ),
     "a list of objects, which have their pages": (
-        *("activity/list", "applications/list", "games/list"),
+        *("activity/list", "activity/refusals", "applications/list", "games/list"),
         *("people/activity", "people/list", "projects/applications", "projects/list"),
         *("roles/list", "groups/who"),
     ),
@@ -140,7 +140,7 @@ async def furnished(studio: Service, ada: Visitor) -> Sequence[str]:
         r'href="(/console/games/[0-9a-f]{8}-[0-9a-f]{4})"', (await ada.get("/console/games")).text
     )
     log = (await ada.get("/console/activity?group=project")).text  # an owner sees these as well
-    (record, *_) = re.findall(r'href="(/console/activity/[^"?]+)"', log)
+    (record, *_) = re.findall(r'href="(/console/activity/[0-9a-f]{32})"', log)
     refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     return [
         webhook,

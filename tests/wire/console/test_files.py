@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from tests.support.console import ADA, PIA, PROJECT, SHOP, Visitors, furnish
-from tests.support.game import register
+from tests.support.game import RESULT, register
 from tests.support.service import Service
 from tests.support.visitor import Visitor
 from tests.wire.console.test_applications import public_pem
@@ -47,6 +47,7 @@ LISTS = (
     f"/console/access/who?application_id={SHOP}",
     "/console/games",
     "/console/activity",
+    "/console/activity/refusals",
     "/console/settings",
     "/console/settings/email",
     "/console/settings/configuration",
@@ -77,7 +78,8 @@ async def test_every_list_is_a_file_as_well(studio: Service, inside: Visitors) -
 
 async def filled(studio: Service, ada: Visitor) -> list[str]:
     """Fill every list that a document cannot fill; return the pages of what that made."""
-    await register(studio, app_id=SHOP)
+    game = await register(studio, app_id=SHOP)
+    await studio.client.post(RESULT, json={"gsid": game.gsid}, params={"location": "wrong"})
     await ada.get("/forgot")
     await ada.post("/forgot", login="pia@players.example")
     await ada.get(f"{APPLICATION}/service_tokens")

@@ -27,6 +27,18 @@ async def test_the_day_is_counted_and_what_ends_soon_is_named(studio: Service, i
     assert "Done: </span>Create a project" in page
 
 
+async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_else_was_refused(
+    studio: Service, inside: Visitors
+) -> None:
+    ada = await inside(ADA)
+    await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
+    await studio.house.tally.write()
+    page = (await ada.get("/console")).text
+    assert '<dt>Refused</dt><dd><a href="#numbers">1</a></dd>' in page
+    numbers = page.partition('id="numbers"')[2].partition("</details>")[0]
+    assert '<a href="/console/activity/refusals">' in numbers
+
+
 async def test_what_cannot_be_written_is_counted_the_next_time(studio: Service, inside: Visitors) -> None:
     await inside(PIA)
     tallies = studio.house.storage.tallies

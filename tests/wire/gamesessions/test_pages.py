@@ -13,7 +13,7 @@ from gatehouse.storage.tables.accounts import interactions
 from gatehouse.web.pages.formats import qr_code
 from tests.support.game import ANNA, ELSEWHERE, Game, confirm, held, refusal, register, register_elsewhere
 from tests.support.geoip import write_geoip
-from tests.support.permission_builders import a_new_application, a_project, create_application, publish
+from tests.support.permission_builders import a_new_application, a_project, becoming, create_application, publish
 from tests.support.service import Service, running_service
 from tests.support.visitor import PASSWORD, Visitor, hidden_fields
 from tests.wire.oauth.asking import count, enter_limited, wants_sign_in
@@ -441,6 +441,28 @@ async def test_of_two_applications_the_one_that_lets_him_not_in_is_named(service
     page = await decide(at_home)
     assert page.url.path == "/game/denied"
     assert ("Sky Raiders" in page.text, "Launcher" in page.text) == (True, False)
+
+
+async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(service: Service, bob: Visitor) -> None:
+    """As on the page of an application that a web client stands for."""
+    ada = await service.house.administration.create(
+        login="ada@studio.example", nick="Ada", password=PASSWORD, origin=Origin(actor="test"), administrator=True
+    )
+    closed = await create_application(service.house.storage, name="Sky Raiders")
+    administrator = Visitor(service)
+    await administrator.sign_in("ada@studio.example")
+    user = await service.house.storage.accounts.user_by_login(BOB)
+    assert user is not None
+    for someone, user_id, is_told in ((administrator, ada.user_id, True), (bob, user.user_id, False)):
+        await service.house.storage.user_records.edit_record(
+            closed.application_id, user_id, becoming(login={"can": {"value": False}}), 0
+        )
+        await asked(someone, await register(service, app_id=closed.application_id))
+        page = await decide(someone)
+        assert page.url.path == "/game/denied"
+        assert ("<dt>Missing right</dt><dd><code>login.can</code></dd>" in page.text) is is_told
+        assert ("/console/access/check?user_id=" in page.text) is is_told
+    await administrator.client.aclose()
 
 
 # -- afterwards --

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gatehouse.audit.model import Record, Seal
+from gatehouse.audit.model import Record, Refusal, Seal
 
 PAGE: Final = 50
 EXAMINED_MOST: Final = 5_000  # records looked at for one page: a filter that finds little never reads the whole log
@@ -44,6 +44,14 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """What was not allowed, the newest first."""
+
+    rows: Sequence[Refusal]
+    after: int  # where older ones begin; 0 when these were all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Belongings:
     """What is in some projects; whether somebody may see it is another question."""
 
@@ -57,6 +65,9 @@ class ActivityStore(Protocol):
 
     async def one(self, record_id: str) -> Record | None:
         """The record with this id."""
+
+    async def refusals(self, after: int, limit: int) -> Refusals:
+        """`after`: where a page before ended, 0 for the newest."""
 
     async def newest_seal(self) -> Seal | None:
         """The head of the chain."""

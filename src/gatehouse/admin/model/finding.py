@@ -1,9 +1,9 @@
-"""What screens offer to choose from: people by what one remembers of them, applications by name."""
+"""What screens offer to choose from: people by what one remembers of them, the rest by name or title."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.admin.model.names import NamedApplication, NamedPerson
+from gatehouse.admin.model.names import NamedApplication, NamedGroup, NamedPerson, NamedProject
 from gatehouse.admin.model.sight import Sight
 
 
@@ -13,6 +13,15 @@ class FindingStore(Protocol):
 
     async def applications(self, application_ids: Collection[int]) -> Mapping[int, str]:
         """Names by id."""
+
+    async def projects(self, sight: Sight, search: str, limit: int) -> Sequence[NamedProject]:
+        """Those he may view or whose applications he manages, by title, with the text in title or id."""
+
+    async def groups(self, sight: Sight, search: str, limit: int, *, project_id: str) -> Sequence[NamedGroup]:
+        """The groups he manages and those of projects he may view, by title, with the text in title or id.
+
+        `project_id`: of this project only. Whether he may name each of them is another question.
+        """
 
     async def seen(self, sight: Sight, limit: int) -> Sequence[NamedApplication]:
         """The applications somebody sees, by name, that are not removed."""

@@ -20,6 +20,19 @@ class NamedApplication:
     name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedProject:
+    project_id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedGroup:
+    group_id: str
+    title: str
+    project_id: str
+
+
 class NameStore(Protocol):
     async def people(self, user_ids: Collection[str]) -> Mapping[str, NamedPerson]:
         """By id; who is gone is not in it."""

@@ -24,14 +24,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import Text
 
-from gatehouse.admin.model.activity import EXAMINED_MOST, Activity, Belongings, Looked, Spot
+from gatehouse.admin.model.activity import EXAMINED_MOST, Activity, Belongings, Looked, Refusals, Spot
 from gatehouse.audit.model import Record
 from gatehouse.storage.admin.searching import ESCAPE, anywhere
-from gatehouse.storage.audit import EVENT_BY_ID, newest_seal
+from gatehouse.storage.audit import EVENT_BY_ID, newest_seal, refusal_of
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
 from gatehouse.storage.tables.applications import applications
-from gatehouse.storage.tables.audit import BY_OTHERS, RARE, audit_events
+from gatehouse.storage.tables.audit import BY_OTHERS, RARE, audit_events, audit_refusals
 from gatehouse.storage.tables.projects import groups
 
 ALL_DAY: Final = frozenset({"game.confirmed", "grant.made", "login.done", "session.ended", "session.opened"})
@@ -202,6 +202,21 @@ def one(record_id: str) -> Verb[Record | None]:
     return _record(rows[0]) if rows else None
 
 
+_AFTER: Final = _number("after")
+REFUSALS = Statement(
+    select(audit_refusals)
+    .where(or_(_AFTER == 0, audit_refusals.c.position < _AFTER))
+    .order_by(audit_refusals.c.position.desc())
+    .limit(_number("most"))
+)
+
+
+def refusals(after: int, limit: int) -> Verb[Refusals]:
+    rows = yield REFUSALS(after=after, most=limit + 1)
+    kept = rows[:limit]
+    return Refusals(rows=[refusal_of(row) for row in kept], after=kept[-1].position if len(rows) > limit else 0)
+
+
 OF_APPLICATIONS = Statement(
     select(applications.c.application_id)
     .where(AnyOf(applications.c.project_id, "projects"))
@@ -236,3 +251,4 @@ class ActivityStorage(Stored):
     one = look(one)
     newest_seal = look(newest_seal)
     belongings = survey(belongings)
+    refusals = survey(refusals)

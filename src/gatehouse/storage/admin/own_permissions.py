@@ -1,14 +1,17 @@
-"""Reads in which applications somebody may hold something (admin/own_permissions.py)."""
+"""Reads in which applications somebody may hold something (admin/model/own_permissions.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import BigInteger, Text, bindparam, func, or_, select, union
+from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, union
 
 from gatehouse.accounts.model import CENTRAL
 from gatehouse.admin.model.names import NamedApplication
-from gatehouse.storage.runner import Stored, look
-from gatehouse.storage.statements import EMPTY, Statement, Verb
-from gatehouse.storage.tables.applications import applications
+from gatehouse.admin.model.own_permissions import Conditional
+from gatehouse.permissions.documents.conditions import stored_condition
+from gatehouse.permissions.model.role import ConditionMode
+from gatehouse.storage.runner import Stored, look, survey
+from gatehouse.storage.statements import EMPTY, Row, Statement, Verb
+from gatehouse.storage.tables.applications import applications, roles
 from gatehouse.storage.tables.oauth import clients, consents
 from gatehouse.storage.tables.projects import group_members, groups, project_services
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
@@ -45,9 +48,56 @@ CONCERNED = Statement(
 )
 
 
+_MOST = bindparam("most", type_=BigInteger())
+_BY_NAME = (func.lower(applications.c.name), applications.c.application_id)
+
+# Roles and groups with conditions are few beside people: they are read, and whom they are for is decided elsewhere.
+CONDITIONAL_ROLES = Statement(
+    select(applications.c.application_id, applications.c.name, roles.c.condition)
+    .join(applications, applications.c.application_id == roles.c.application_id)
+    .where(
+        roles.c.condition.is_not(None),
+        roles.c.condition_mode == ConditionMode.GRANT.value,
+        applications.c.removed.is_(False),
+    )
+    .order_by(*_BY_NAME, roles.c.role_key)
+    .limit(_MOST)
+)
+CONDITIONAL_GROUPS = Statement(
+    select(applications.c.application_id, applications.c.name, groups.c.conditions)
+    .select_from(project_services)
+    .join(groups, groups.c.group_id == project_services.c.group_id)
+    .join(applications, applications.c.application_id == project_services.c.application_id)
+    .where(
+        groups.c.project_id == project_services.c.project_id,
+        groups.c.conditions != literal_column("'[]'", Text),
+        applications.c.removed.is_(False),
+    )
+    .order_by(*_BY_NAME, groups.c.group_id, project_services.c.position)
+    .limit(_MOST)
+)
+
+
+def by_condition(most: int) -> Verb[Sequence[Conditional]]:
+    by_roles = yield CONDITIONAL_ROLES(most=most)
+    by_groups = yield CONDITIONAL_GROUPS(most=most)
+    return [
+        *(_conditional(row, [row.condition]) for row in by_roles),
+        *(_conditional(row, [each["condition"] for each in row.conditions]) for row in by_groups),
+    ]
+
+
+def _conditional(row: Row, conditions: Sequence[Mapping[str, object]]) -> Conditional:
+    return Conditional(
+        application=NamedApplication(application_id=row.application_id, name=row.name),
+        conditions=tuple(stored_condition(one) for one in conditions),
+    )
+
+
 def concerned(user_id: str, most: int) -> Verb[Sequence[NamedApplication]]:
     return [NamedApplication(**row._asdict()) for row in (yield CONCERNED(of=user_id, most=most))]
 
 
 class ConcernStorage(Stored):
     concerned = look(concerned)
+    by_condition = survey(by_condition)

@@ -21,7 +21,7 @@ from gatehouse.permissions.questions.check import Question
 from gatehouse.permissions.questions.explain import Explanations, read_ip
 from gatehouse.permissions.questions.sight import Sights
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.choosing import Choosing, Meant, SuggestionsContext, SuggestQuery
+from gatehouse.web.console.choosing import Choosing, Meant, Offer, PlaceQuery, SuggestionsContext, SuggestQuery
 from gatehouse.web.console.decision import Node, Seen, tree
 from gatehouse.web.console.desk import FORESEEN, ConsoleDesk, Guest, Problem, told
 from gatehouse.web.console.frame import ApiCall
@@ -117,8 +117,25 @@ class CheckScreens:
         )
 
     async def suggest(self, request: Request, guest: Guest) -> Response:
-        people = await self._choosing.suggested(guest, read_query(request, SuggestQuery).text)
-        return self._desk.show(request, guest, HERE, SuggestionsContext(people=people))
+        return self._offered(
+            request, guest, await self._choosing.people(guest, read_query(request, SuggestQuery).text)
+        )
+
+    async def suggest_projects(self, request: Request, guest: Guest) -> Response:
+        query = read_query(request, PlaceQuery)
+        return self._offered(request, guest, await self._choosing.projects(guest, query.project_id))
+
+    async def suggest_groups(self, request: Request, guest: Guest) -> Response:
+        query = read_query(request, PlaceQuery)
+        offers = await self._choosing.groups(guest, query.group_id, query.project_id)
+        return self._offered(request, guest, offers)
+
+    async def suggest_resources(self, request: Request, guest: Guest) -> Response:
+        offers = await self._choosing.resources(guest, read_query(request, PlaceQuery))
+        return self._offered(request, guest, offers)
+
+    def _offered(self, request: Request, guest: Guest, offers: Sequence[Offer]) -> Response:
+        return self._desk.show(request, guest, HERE, SuggestionsContext(offers=offers))
 
     async def _blank(self, guest: Guest, query: CheckQuery, *, problem: Problem | None = None) -> CheckContext:
         return CheckContext(
@@ -189,6 +206,9 @@ class CheckScreens:
             desk.shown("/access", self.show),
             desk.shown("/access/check", self.show),
             desk.shown("/access/people", self.suggest),
+            desk.shown("/access/projects", self.suggest_projects),
+            desk.shown("/access/groups", self.suggest_groups),
+            desk.shown("/access/resources", self.suggest_resources),
         ]
 
 

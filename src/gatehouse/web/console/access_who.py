@@ -9,9 +9,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.holding import prefix_of
 from gatehouse.admin.model.finding import FindingStore
 from gatehouse.admin.model.names import NamedApplication, NameStore
-from gatehouse.admin.model.paging import EXPORT_MOST
+from gatehouse.admin.model.paging import EXPORT_MOST, Page
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.evaluation.gathering import SourceKind
 from gatehouse.permissions.explanation.wording import moment
@@ -32,9 +33,10 @@ from gatehouse.web.parse import read_query
 
 ROWS: Final = 25
 COLUMNS_MOST: Final = 12
-COLUMNS_IN_FILE: Final = 100
+CELLS_IN_FILE: Final = 1_000_000  # a file has every rule; where those are very many it has fewer people
 FOUND_MOST: Final = 500  # people whom a search finds
 FILE_PAGE: Final = 1_000
+NO_RULES: Final[Page[Rule]] = Page(rows=(), total=0, size=COLUMNS_MOST)
 # What stands in a cell, the plainest first; the words are `access.cell_<name>`.
 MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
     ("given", frozenset({SourceKind.DIRECT, SourceKind.ASSIGNED_ROLE})),
@@ -49,6 +51,7 @@ class WhoQuery(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str = ""
     rules: str = ""  # what the rules begin with; several by commas
     q: str = ""  # a person
+    columns: int = 1  # the page of rules
     after: str = ""
     format: str = ""
 
@@ -75,10 +78,11 @@ class WhoContext(PageContext):
     tabs: Sequence[tuple[str, str]] = TABS
     applications: Sequence[NamedApplication] = ()
     application: str = ""
-    rules: Sequence[Rule] = ()
-    more_rules: int = 0
+    rules: Page[Rule] = NO_RULES
+    beginnings: Sequence[str] = ()  # of the rules there are
     rows: Sequence[WhoRow] = ()
     kept: str = ""  # the query of this page, without where it begins
+    kept_filter: str = ""  # the same without the page of rules
     after: str = ""  # where the next one begins; empty when there is none
     scope: Scope | None = None
     call: ApiCall | None = None
@@ -131,9 +135,9 @@ class WhoScreens:
         rules = chosen(offered, query.rules)
         scope = await self._scope(about, query.project_id.strip())
         people = await self._searched(about, query.q)
-        most = COLUMNS_IN_FILE if query.format else COLUMNS_MOST
+        page = page_of(rules, query.columns)
         ask = MatrixAsk(
-            rules=tuple(rules[:most]),
+            rules=tuple(rules if query.format else page.rows),
             scope=scope,
             after=query.after,
             limit=ROWS,
@@ -146,10 +150,11 @@ class WhoScreens:
         return replace(
             blank,
             application=model.application.name,
-            rules=ask.rules,
-            more_rules=max(0, len(rules) - most),
+            rules=page,
+            beginnings=beginnings(offered),
             rows=await self._rows(application_id, found.rows, ask),
-            kept=kept(query),
+            kept=kept(query, "columns") if page.number > 1 else kept(query),
+            kept_filter=kept(query),
             after=found.after or "",
             scope=scope,
             call=api_call(application_id, ask) if rules else None,
@@ -192,11 +197,12 @@ class WhoScreens:
         rows: list[PersonRow] = []
         ask = replace(ask, limit=FILE_PAGE, after="")
         after: str | None = ""
-        while ask.rules and after is not None and len(rows) < EXPORT_MOST:
+        most = min(EXPORT_MOST, CELLS_IN_FILE // max(1, len(ask.rules)))
+        while ask.rules and after is not None and len(rows) < most:
             page = await self._who_can.page(application_id, replace(ask, after=after))
             rows += page.rows
             after = page.after
-        shown = await self._rows(application_id, rows[:EXPORT_MOST], ask)
+        shown = await self._rows(application_id, rows[:most], ask)
         return csv_file("who-can", columns(ask.rules), shown)
 
     def screens(self) -> Sequence[Screen]:
@@ -211,6 +217,12 @@ def chosen(offered: Sequence[Rule], text: str) -> Sequence[Rule]:
     return [rule for part in wanted for rule in read_rule(part, "rules").rules]
 
 
+def beginnings(offered: Sequence[Rule]) -> Sequence[str]:
+    """The families first, which find many at once, then each rule."""
+    families = dict.fromkeys(f"{prefix_of(rule)}." for rule in offered if prefix_of(rule))
+    return [*families, *dict.fromkeys(rule.path for rule in offered)]
+
+
 def begins(rule: Rule, prefixes: Collection[str]) -> bool:
     return any(rule.path.startswith(one) or str(rule).startswith(one) for one in prefixes)
 
@@ -219,8 +231,15 @@ def mark_of(cell: Cell) -> str:
     return next(name for name, kinds in MARKS if cell.kinds & kinds)
 
 
-def kept(query: WhoQuery) -> str:
-    names = ("application_id", "project_id", "rules", "q")
+def page_of(rules: Sequence[Rule], number: int) -> Page[Rule]:
+    """Past the end is the last one: the filter may have found more a moment ago."""
+    page = replace(NO_RULES, total=len(rules))
+    here = min(max(1, number), page.last)
+    return replace(page, number=here, rows=rules[(here - 1) * COLUMNS_MOST : here * COLUMNS_MOST])
+
+
+def kept(query: WhoQuery, *more: str) -> str:
+    names = ("application_id", "project_id", "rules", "q", *more)
     return f"{urlencode({name: getattr(query, name) for name in names if getattr(query, name)})}&"
 
 

@@ -7,13 +7,17 @@ from typing import Final
 import msgspec
 
 from gatehouse.admin.model.finding import FindingStore
-from gatehouse.admin.model.names import NamedApplication, NamedPerson
+from gatehouse.admin.model.names import NamedApplication, NamedGroup, NamedPerson
+from gatehouse.admin.model.paging import SEARCH_LONGEST
 from gatehouse.permissions.documents.grammar import USER_ID
+from gatehouse.permissions.model.scope import ResourceKind
+from gatehouse.permissions.rights.guard import About, Operation, is_open
 from gatehouse.web.console.desk import Guest
 from gatehouse.web.pages.contexts import PageContext
 
 OFFERED_MOST: Final = 500  # applications to choose from
-SUGGESTED: Final = 8  # people
+SUGGESTED: Final = 8
+LOOKED_AT: Final = 200  # groups, of which some may not be for him
 SHORTEST: Final = 2  # letters that people are suggested for
 
 
@@ -29,11 +33,28 @@ class SuggestQuery(msgspec.Struct, frozen=True, kw_only=True):
         return (self.user_id or self.actor or self.subject).strip()
 
 
+class PlaceQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the form around: what is typed, and what narrows it."""
+
+    project_id: str = ""
+    group_id: str = ""
+    kind: str = ""  # of a resource
+    resource_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What may be put into a field, and the words it is known by."""
+
+    value: str
+    words: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuggestionsContext(PageContext):
     template = "console/suggestions.html"
 
-    people: Sequence[NamedPerson]
+    offers: Sequence[Offer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +84,39 @@ class Choosing:
             return Meant(user_id=one.user_id, nick=one.nick)
         return Meant(user_id=typed if not found and USER_ID.fullmatch(typed) else "", among=found)
 
-    async def suggested(self, guest: Guest, text: str) -> Sequence[NamedPerson]:
+    async def people(self, guest: Guest, text: str) -> Sequence[Offer]:
         if not guest.rights.administers or len(text) < SHORTEST:
             return ()
-        return await self._finding.people(text, SUGGESTED, with_logins=True)
+        found = await self._finding.people(text, SUGGESTED, with_logins=True)
+        return [Offer(value=one.user_id, words=" · ".join(filter(None, (one.nick, one.login)))) for one in found]
+
+    async def projects(self, guest: Guest, text: str) -> Sequence[Offer]:
+        found = await self._finding.projects(guest.sight, searched(text), SUGGESTED)
+        return [Offer(value=one.project_id, words=one.title) for one in found]
+
+    async def groups(self, guest: Guest, text: str, project_id: str) -> Sequence[Offer]:
+        """Those whose members he may know, as where they are asked about."""
+        found = await self._finding.groups(guest.sight, searched(text), LOOKED_AT, project_id=project_id.strip())
+        open_to_him = [one for one in found if is_open(guest.rights, Operation.GROUP_GET, about_group(one))]
+        return [Offer(value=one.group_id, words=f"{one.title} · {one.project_id}") for one in open_to_him[:SUGGESTED]]
+
+    async def resources(self, guest: Guest, query: PlaceQuery) -> Sequence[Offer]:
+        """What of a project a question may be about, by the kind of it."""
+        if query.kind == ResourceKind.GROUP:
+            return await self.groups(guest, query.resource_id, query.project_id)
+        if query.kind not in (ResourceKind.APPLICATION, ResourceKind.SERVICE):
+            return ()
+        wanted = searched(query.resource_id).lower()
+        offers = (Offer(value=str(one.application_id), words=one.name) for one in await self.applications(guest))
+        return [one for one in offers if wanted in one.value or wanted in one.words.lower()][:SUGGESTED]
 
     async def applications(self, guest: Guest) -> Sequence[NamedApplication]:
         return await self._finding.seen(guest.sight, OFFERED_MOST)
+
+
+def searched(text: str) -> str:
+    return text.strip()[:SEARCH_LONGEST]
+
+
+def about_group(one: NamedGroup) -> About:
+    return About(project_id=one.project_id, group_id=one.group_id)

@@ -2,7 +2,8 @@
 
 A session takes the place of JWT and factor, and from there on it is the same caller with the same rights as at the
 API. A form must be this browser's own; an act that breaks something needs a fresh proof; what the command refuses
-comes back to the form that asked for it, and after a proof the page says that its form was not sent.
+comes back to the form that asked for it, and after a proof the page says that its form was not sent, and has what was
+typed in it again (static/console-typed.js).
 """
 
 import re
@@ -35,7 +36,7 @@ from gatehouse.permissions.rights.rights import Rights
 from gatehouse.web.browser import Browser, is_full
 from gatehouse.web.console.door import Threshold, address_of
 from gatehouse.web.console.frame import Frame, entries_for
-from gatehouse.web.console.notes import Notes
+from gatehouse.web.console.notes import NOT_SAVED, Notes
 from gatehouse.web.console.places import Entry
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.errors import WORDS, problem_of
@@ -55,7 +56,6 @@ PLACE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
 NO_SUCH_PERSON: Final = "There is nobody with this id."  # the API's words are fixed (interface §7)
-NOT_SAVED: Final = "not_saved"
 PROVING: Final = 10 * 60  # seconds in which somebody has found his password or second factor
 FORESEEN: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
@@ -168,7 +168,7 @@ class ConsoleDesk:
             self._browsers.check_form(request, guest.browser, form.csrf)
             if fresh and not self._sessions.is_fresh(guest.signed_in.session):
                 back = self.prove_again(address_of(request).removesuffix(below))
-                return self._notes.leave(back, NOT_SAVED, lifetime=PROVING)  # what was typed is gone by then
+                return self._notes.leave(back, NOT_SAVED, lifetime=PROVING)  # nor is it sent by itself
             if again is None:
                 return await self._or_refused(request, guest, act(request, guest, form))
             try:
@@ -202,14 +202,12 @@ class ConsoleDesk:
             now=self._clock.now(),
             address=address_of(request),
         )
-        page = self._pages.show(
-            request, context, status=status, account_lang=guest.user.lang, around={"frame": frame}
-        )
+        page = self._pages.show(request, context, status=status, around={"frame": frame})
         return self._notes.forget(page) if frame.note else page
 
-    def words(self, request: Request, guest: Guest) -> Words:
+    def words(self, request: Request) -> Words:
         """The reader's language, for words that no template says."""
-        return self._pages.words_for(request, account_lang=guest.user.lang)
+        return self._pages.words_for(request)
 
     def done(self, address: str, note: str) -> Response:
         """On to another page of the console, which says once what was done; the words are `note.<note>`."""

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from gatehouse.admin.model.sight import Sight
+from gatehouse.web.console.notes import NOT_SAVED
 from gatehouse.web.console.places import Entry
 
 FOR_EVERYBODY: Final = (Entry.HOME, Entry.PROJECTS, Entry.APPLICATIONS, Entry.ROLES, Entry.ACCESS)
@@ -22,6 +23,11 @@ class Frame:
     note: str  # what was just done: the end of a key `note.…`, or nothing
     now: int
     address: str  # this page's own
+
+    @property
+    def is_not_sent(self) -> bool:
+        """Whether the form of this page was kept from being sent by the question for a fresh proof."""
+        return self.note == NOT_SAVED
 
 
 def entries_for(sight: Sight) -> tuple[Entry, ...]:

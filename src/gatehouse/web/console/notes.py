@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 NAME: Final = "gh_note"
 LIFETIME: Final = 60  # seconds; it is read by the very next page of the console
+NOT_SAVED: Final = "not_saved"  # the note of a form that a fresh proof came between
 A_NOTE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 

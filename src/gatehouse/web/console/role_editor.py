@@ -108,7 +108,7 @@ class RoleEditor:
         stored = form_of(seen.role)
         theirs: tuple[Clash, ...] = ()
         if problem.is_conflict and form.version != stored.version:
-            theirs = (*clashes(form, stored), *self._condition_clash(request, guest, seen, rows))
+            theirs = (*clashes(form, stored), *self._condition_clash(request, seen, rows))
         return await self._editor(request, guest, seen, form, rows, problem=problem, theirs=theirs)
 
     async def ask_removal(self, request: Request, guest: Guest) -> Response:
@@ -168,8 +168,8 @@ class RoleEditor:
         holders = await self._applications.role_holders(seen.application_id, self._clock.now())
         return holders.get(seen.role.key, 0)
 
-    def _condition_clash(self, request: Request, guest: Guest, seen: Seen, rows: Sequence[Row]) -> Sequence[Clash]:
-        t = self._desk.words(request, guest)
+    def _condition_clash(self, request: Request, seen: Seen, rows: Sequence[Row]) -> Sequence[Clash]:
+        t = self._desk.words(request)
         typed = condition_in(rows, with_address=True)
         stored = seen.role.condition
         if test_of(typed) == test_of(stored):

@@ -90,7 +90,7 @@ class RoleScreens:
         tests = [line.condition.test for line in found.rows if line.condition and line.readable]
         names = await self._conditions.names_in(*tests)
         if query.is_file:
-            return csv_file("roles", columns(self._desk.words(request, guest), names), found.rows)
+            return csv_file("roles", columns(self._desk.words(request), names), found.rows)
         context = RolesContext(
             found=found,
             query=query,

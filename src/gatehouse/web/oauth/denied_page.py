@@ -34,7 +34,7 @@ class DeniedPage:
             return None
         context = await self._context(signed_in.user, client, client.application_id)
         shown = replace(context, return_to=return_to, why=why)
-        return self._pages.show(request, shown, account_lang=signed_in.user.lang)
+        return self._pages.show(request, shown)
 
     async def on_device(self, request: Request, signed_in: SignedIn | None, client: Client) -> Response | None:
         """For everybody, since a device has no page of its own; None when nothing refuses him."""
@@ -45,7 +45,7 @@ class DeniedPage:
             return None
         why = await self._reasons.why(signed_in, (application_id,))
         shown = replace(await self._context(user, client, application_id), on_device=True, why=why)
-        return self._pages.show(request, shown, account_lang=user.lang)
+        return self._pages.show(request, shown)
 
     async def _context(self, user: User, client: Client, application_id: int) -> AccessDeniedContext:
         owner = await self._owners.owner(application_id)

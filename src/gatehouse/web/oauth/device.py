@@ -155,10 +155,12 @@ class DevicePages:
         return page_of(interaction.step, handle)
 
     async def done(self, request: Request) -> Response:
+        await self._browsers.read(request)  # the page is in the language of who did it
         return self._pages.show(request, DeviceDoneContext(is_signed_in=True))
 
     async def cancelled(self, request: Request) -> Response:
-        return self._pages.show(request, DeviceDoneContext(is_signed_in=False))
+        await self._browsers.read(request)
+        return self._cancelled(request)
 
     async def denied(self, request: Request) -> Response:
         """The application does not let this account in: which one, and whom to ask."""
@@ -166,9 +168,12 @@ class DevicePages:
         try:
             client = await self._clients.client(read_query(request, DeniedQuery).client_id)
         except NotFound:
-            return await self.cancelled(request)
+            return self._cancelled(request)
         denied = await self._denied_page.on_device(request, browser.signed_in, client)
-        return denied or await self.cancelled(request)
+        return denied or self._cancelled(request)
+
+    def _cancelled(self, request: Request) -> Response:
+        return self._pages.show(request, DeviceDoneContext(is_signed_in=False))
 
     def _form(
         self,

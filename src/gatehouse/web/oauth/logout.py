@@ -125,10 +125,7 @@ class LogoutEndpoints:
         # Browsers hold the redirects that follow a form to form-action too.
         leads_to = [source_of(asked.post_logout_redirect_uri)] if logout.returns_to else []
         policy = {"Content-Security-Policy": content_security_policy(form_action=leads_to)}
-        page = self._pages.show(
-            request, context, account_lang=signed_in.user.lang, ui_locales=asked.ui_locales, headers=policy
-        )
-        return self._browsers.remember(page, browser)
+        return self._browsers.remember(self._pages.show(request, context, headers=policy), browser)
 
     def endpoints(self) -> list[Endpoint]:
         asked = Endpoint(

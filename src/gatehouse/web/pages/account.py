@@ -62,7 +62,7 @@ class AccountPage:
 
     async def show(self, request: Request, visit: Visit) -> Response:
         notice = self._notices.read(request)
-        page = self._desk.show(request, visit, await self._context(request, visit, notice=notice))
+        page = self._desk.show(request, await self._context(request, visit, notice=notice))
         return page if notice is None else self._notices.forget(page)
 
     async def with_problem(
@@ -70,7 +70,7 @@ class AccountPage:
     ) -> Response:
         """The page again, with what was wrong where it was wrong."""
         context = await self._context(request, visit, problem=problem, at=section, typed=typed)
-        answer = self._desk.show(request, visit, context, status=status)
+        answer = self._desk.show(request, context, status=status)
         if problem.seconds:
             answer.headers["Retry-After"] = str(problem.seconds)
         return answer
@@ -88,7 +88,7 @@ class AccountPage:
         user = visit.user
         held = await self._profile.holdings(user)
         data = await self._data.standing(user.user_id)
-        lang = self._pages.language_of(request, account_lang=user.lang)
+        lang = self._pages.language_of(request)
         caller = caller_of(request.scope)
         address = caller.address if caller.proven else None  # an address that nobody proved is none
         return AccountContext(

@@ -72,7 +72,7 @@ class DataForms:
             login=visit.user.login or "",
             problem=None if problem is None else Problem(what=problem),
         )
-        return self._desk.show(request, visit, context, status=status)
+        return self._desk.show(request, context, status=status)
 
     def _gone(self, request: Request, visit: Visit) -> Response:
         """The sign-in page, for nobody in particular."""
@@ -80,7 +80,7 @@ class DataForms:
         context = SignInContext(
             csrf=self._browsers.csrf(nobody), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
         )
-        return self._browsers.signed_out(self._desk.show(request, visit, context))
+        return self._browsers.signed_out(self._desk.show(request, context))
 
     def endpoints(self) -> list[Endpoint]:
         return [

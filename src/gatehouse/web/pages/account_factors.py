@@ -115,7 +115,7 @@ class FactorForms:
         context = TotpSetupContext(
             csrf=self._desk.csrf(visit), uri=enrolment.uri, secret=enrolment.secret, problem=told(trouble)
         )
-        return self._desk.show(request, visit, context, status=status)
+        return self._desk.show(request, context, status=status)
 
     # -- passkeys -------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class FactorForms:
         context = PasskeySetupContext(
             csrf=self._desk.csrf(visit), passkey_options=options, name=name, problem=told(trouble)
         )
-        return self._desk.show(request, visit, context, status=status)
+        return self._desk.show(request, context, status=status)
 
     # -- codes ----------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class FactorForms:
 
     def _show_codes(self, request: Request, visit: Visit, codes: Sequence[str]) -> Response:
         context = RecoveryCodesContext(codes=tuple(codes), login=visit.user.login or visit.user.nick)
-        return self._desk.show(request, visit, context)
+        return self._desk.show(request, context)
 
     # -- what goes wrong ------------------------------------------------------------------------------
 

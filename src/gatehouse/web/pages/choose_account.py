@@ -57,7 +57,7 @@ class ChooseAccountPage:
             application=destination.application,
             returns_to=destination.returns_to,
         )
-        return self._way.show(request, browser, destination, context, account_lang=user.lang)
+        return self._way.show(request, browser, destination, context)
 
     async def choose(self, request: Request) -> Response:
         browser = await self._browsers.read(request)

@@ -124,7 +124,7 @@ class ConfirmPage:
             problem=problem,
             notice=notice,
         )
-        page = self._desk.show(request, visit, context, status=status)
+        page = self._desk.show(request, context, status=status)
         return page if notice is None else self._notices.forget(page)
 
     async def _options(self, visit: Visit) -> str:

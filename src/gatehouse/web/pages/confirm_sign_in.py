@@ -82,13 +82,13 @@ class ConfirmSignInPage:
             )
         except InteractionGone as gone:
             return self._expired(request, handle, gone)
-        csrf, lang = self._browsers.csrf(browser), signed_in.user.lang
+        csrf = self._browsers.csrf(browser)
         if question.kind == GAME:
-            place = self._place(question, self._pages.language_of(request, account_lang=lang))
+            place = self._place(question, self._pages.language_of(request))
             context = self._about_game(question, signed_in, csrf=csrf, handle=handle, place=place)
         else:
             context = self._about_device(question, signed_in, csrf=csrf, handle=handle)
-        return self._pages.show(request, context, account_lang=lang)
+        return self._pages.show(request, context)
 
     def _about_device(self, question: Question, signed_in: SignedIn, *, csrf: str, handle: str) -> PageContext:
         return ConfirmSignInContext(

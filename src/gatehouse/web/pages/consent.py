@@ -86,7 +86,7 @@ class ConsentPage:
             login=signed_in.user.login or "",
             scopes=wanted.scopes,
         )
-        return self._way.show(request, browser, destination, context, account_lang=signed_in.user.lang)
+        return self._way.show(request, browser, destination, context)
 
     async def decide(self, request: Request) -> Response:
         browser = await self._browsers.read(request)

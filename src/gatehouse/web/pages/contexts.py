@@ -319,6 +319,7 @@ class WhyDenied:
     """What only whoever administers is told."""
 
     by: str  # the words are `denied.why_<by>`
+    missing: str = ""  # the right, where it is one that is missing
     check: str  # the page of the console that explains it
 
 
@@ -331,7 +332,6 @@ class AccessDeniedContext(PageContext):
     interaction: str = ""  # empty: there is no way to go on with another account
     application: str
     login: str
-    missing: str = ""  # the right that is missing
     ask: tuple[str, ...] = ()  # whom to ask: names or addresses
     return_to: str = ""  # where the application is told `access_denied`
     on_device: bool = False  # which was told already

@@ -1,14 +1,16 @@
 """Why an application does not let somebody in, for whoever can mend it; others hear whom to ask."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 from urllib.parse import urlencode
 
 from gatehouse.accounts.model import SignedIn, User
-from gatehouse.permissions.login import Refused
+from gatehouse.permissions.login import Barred, Refused
 from gatehouse.web.browser import is_full
 from gatehouse.web.console.places import Entry
 from gatehouse.web.pages.contexts import WhyDenied
+
+MISSING: Final[Mapping[Barred, str]] = {Barred.LOGIN_CAN: "login.can"}  # the others are not for want of a right
 
 
 class Administrators(Protocol):
@@ -45,4 +47,6 @@ class DeniedReasons:
         if refused is None:
             return None
         asked = urlencode({"user_id": user_id, "application_id": refused.application_id})
-        return WhyDenied(by=refused.by.value, check=f"{Entry.ACCESS.path}/check?{asked}")
+        return WhyDenied(
+            by=refused.by.value, missing=MISSING.get(refused.by, ""), check=f"{Entry.ACCESS.path}/check?{asked}"
+        )

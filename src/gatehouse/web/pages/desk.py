@@ -80,6 +80,7 @@ class Desk:
             try:
                 return await handler(request)
             except LinkDead:
+                await self._browsers.read(request)  # who is signed in reads this page too in his language
                 return self._pages.show(request, LinkDeadContext(start_again=start_again))
 
         return answer

@@ -111,6 +111,7 @@ class GamePages:
 
     async def done(self, request: Request) -> Response:
         """Somebody said yes; from here on the page tells what the game says."""
+        await self._browsers.read(request)  # the page is in the language of who did it
         gsid = read_query(request, GsidQuery).gsid
         session = await self._occasion.standing(gsid)
         if session is not None and session.state is State.PENDING:
@@ -119,9 +120,11 @@ class GamePages:
         return self._ended(request, end, gsid=gsid, until=UNTIL.get(end, ""))
 
     async def cancelled(self, request: Request) -> Response:
+        await self._browsers.read(request)
         return self._ended(request, GameEnd.CANCELLED)
 
     async def wrong_code(self, request: Request) -> Response:
+        await self._browsers.read(request)
         return self._ended(request, GameEnd.WRONG_CODE)
 
     async def denied(self, request: Request) -> Response:
@@ -139,7 +142,7 @@ class GamePages:
             ask=await self._owners.owner(refusing),
             why=await self._reasons.why(browser.signed_in, named),
         )
-        return self._pages.show(request, context, account_lang=user.lang)
+        return self._pages.show(request, context)
 
     async def state(self, request: Request) -> Response:
         session = await self._occasion.standing(read_query(request, GsidQuery).gsid)

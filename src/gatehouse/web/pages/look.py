@@ -7,10 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from gatehouse.web.browser import reader_lang
 from gatehouse.web.pages.vocabulary import Theme
 from gatehouse.web.pages.words import Languages, choose_language
 
 LANG: Final = "lang"  # the parameter
+UI_LOCALES: Final = "ui_locales"  # a client's, at authorize and at the sign-out (OpenID Connect Core §3.1.2.1)
 LANG_COOKIE: Final = "gh_lang"
 THEME_COOKIE: Final = "gh_theme"
 A_YEAR: Final = 365 * 24 * 3600
@@ -34,13 +36,18 @@ class Looks:
         self._prefix = "__Host-" if https else ""  # R8: plain names on loopback
 
     def of(self, scope: Scope, *, account_lang: str = "", ui_locales: str = "") -> Look:
+        """One rule for every page, error pages too: `words.choose_language` says who comes before whom.
+
+        `account_lang`: of somebody who is known but not signed in yet; `ui_locales`: of a way begun by an earlier
+        request. What this request itself tells of either is found without them.
+        """
         request = Request(scope)
         asked_for, rest = self._split(scope)
         lang = choose_language(
             available=self._languages,
             chosen=asked_for or request.cookies.get(self._prefix + LANG_COOKIE, ""),
-            account=account_lang,
-            ui_locales=ui_locales,
+            account=account_lang or reader_lang(scope),
+            ui_locales=ui_locales or request.query_params.get(UI_LOCALES, ""),
             accept_language=request.headers.get("accept-language", ""),
         )
         return Look(

@@ -140,8 +140,8 @@ class OwnerDesk:
     def csrf(self, visit: Visit) -> str:
         return self._browsers.csrf(visit.browser)
 
-    def show(self, request: Request, visit: Visit, context: PageContext, *, status: int | None = None) -> Response:
-        return self._pages.show(request, context, status=status, account_lang=visit.user.lang)
+    def show(self, request: Request, context: PageContext, *, status: int | None = None) -> Response:
+        return self._pages.show(request, context, status=status)
 
     def done(self, notice: Notice) -> Response:
         """Back to the part of the account page that says once what was done."""

@@ -83,6 +83,7 @@ class Pages:
     ) -> Response:
         """The page of that context; a language asked for by `?lang=` is kept for the pages to come.
 
+        `account_lang` and `ui_locales`: see `Looks.of`, which knows who is signed in by itself.
         `around`: what a frame that many pages stand in has to be told.
         """
         look = self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales)
@@ -97,13 +98,13 @@ class Pages:
         told = {field.name: getattr(context, field.name) for field in fields(context)}
         return self._templates.get_template(context.template).render(self._surroundings(look), **around, **told)
 
-    def language_of(self, request: Request, *, account_lang: str = "", ui_locales: str = "") -> str:
+    def language_of(self, request: Request) -> str:
         """The language a page would be shown in, for the mail or the account that comes of it."""
-        return self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales).lang
+        return self._looks.of(request.scope).lang
 
-    def words_for(self, request: Request, *, account_lang: str = "") -> Words:
+    def words_for(self, request: Request) -> Words:
         """What a page would speak in, for a file that stands for one."""
-        return self._languages[self.language_of(request, account_lang=account_lang)]
+        return self._languages[self.language_of(request)]
 
     def theme_of(self, request: Request) -> Theme:
         return self._looks.of(request.scope).theme

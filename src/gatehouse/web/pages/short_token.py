@@ -36,7 +36,7 @@ class ShortTokenPage:
         context = ShortTokenContext(
             csrf=self._browsers.csrf(browser), stoken=stoken, nick=user.nick, login=user.login or ""
         )
-        return self._browsers.remember(self._pages.show(request, context, account_lang=user.lang), browser)
+        return self._browsers.remember(self._pages.show(request, context), browser)
 
     async def submit(self, request: Request) -> Response:
         """Open a limited session: it signs in to first-party clients and nowhere else."""

@@ -4,6 +4,7 @@ import base64
 import binascii
 import zlib
 from typing import Final
+from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +15,7 @@ from gatehouse.web.browser import Browser, Browsers
 from gatehouse.web.console.places import is_own_page
 from gatehouse.web.middleware.security_headers import content_security_policy
 from gatehouse.web.pages.contexts import ExpiredContext, PageContext
+from gatehouse.web.pages.look import UI_LOCALES
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import Pages
 
@@ -61,7 +63,8 @@ class Way:
 
     def expired(self, request: Request, handle: str) -> Response:
         """No dead end: the link begins the same request anew."""
-        return self._pages.show(request, ExpiredContext(start_again=start_again(handle)))
+        again = start_again(handle)
+        return self._pages.show(request, ExpiredContext(start_again=again), ui_locales=wished_in(again))
 
     def stale(self, request: Request, handle: str) -> Response:
         return stale_page(self._pages, request, handle)
@@ -70,7 +73,8 @@ class Way:
 def stale_page(pages: Pages, request: Request, handle: str, *, otherwise: str = Path.SIGN_IN) -> Response:
     """The form is from before a sign-in or sign-out, and does nothing; its request begins anew by the link."""
     again = start_again(handle, otherwise=otherwise)
-    return pages.show(request, ExpiredContext(start_again=again, is_stale=True), status=STALE)
+    context = ExpiredContext(start_again=again, is_stale=True)
+    return pages.show(request, context, status=STALE, ui_locales=wished_in(again))
 
 
 def carried(query: bytes) -> str:
@@ -88,6 +92,11 @@ def start_again(handle: str, *, otherwise: str = Path.SIGN_IN) -> str:
     if query.startswith(f"{Path.HOME}?") or is_own_page(query):
         return query
     return f"{Path.AUTHORIZE}?{query}" if query else otherwise
+
+
+def wished_in(address: str) -> str:
+    """The languages a client wished for in the request that begins again there."""
+    return parse_qs(address.partition("?")[2]).get(UI_LOCALES, [""])[0]
 
 
 def _unpacked(packed: str) -> str:

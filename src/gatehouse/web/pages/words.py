@@ -72,22 +72,22 @@ class Languages:
 
 @cache
 def load_languages(*parts: str) -> Languages:
-    """The texts of every page, and those of the parts named; what a part does not say yet it says in English.
+    """The texts of every page, and those of the parts named, in the languages that all of them have.
 
+    A part is a folder for each language, with a file for each of its rooms. A language it lacks is not spoken on its
+    pages at all: words of two languages on one page are read out wrongly, whatever its `lang` says (WCAG 3.1.1).
     Read once in a process: they are the package's own, and nothing changes them.
     """
-    return Languages({lang: Words(lang, _read(lang, parts)) for lang in LANGUAGES})
-
-
-def _read(lang: str, parts: Sequence[str]) -> dict[str, str]:
-    """A part is a folder for each language, with a file for each of its rooms."""
     locales = files("gatehouse.web").joinpath("locales")
+    spoken = [lang for lang in LANGUAGES if all(locales.joinpath(part, lang).is_dir() for part in parts)]
+    return Languages({lang: Words(lang, _read(locales, lang, parts)) for lang in spoken})
+
+
+def _read(locales: Traversable, lang: str, parts: Sequence[str]) -> dict[str, str]:
     texts = _texts(locales.joinpath(f"{lang}.toml"))
     for part in parts:
-        for spoken in dict.fromkeys((FALLBACK, lang)):
-            folder = locales.joinpath(part, spoken)
-            for file in folder.iterdir() if folder.is_dir() else ():
-                texts |= _texts(file)
+        for file in locales.joinpath(part, lang).iterdir():
+            texts |= _texts(file)
     return texts
 
 

@@ -43,3 +43,11 @@ if (place) {
     chart = draw();
   });
 }
+
+// Who asks for the numbers finds them unfolded.
+const unfold = () => {
+  const asked = document.querySelector("#numbers");
+  if (location.hash === "#numbers" && asked) asked.open = true;
+};
+window.addEventListener("hashchange", unfold);
+unfold();

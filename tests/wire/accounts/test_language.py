@@ -1,0 +1,79 @@
+"""One rule for the language of every page: what was chosen, the account's, the client's wish, the browser's."""
+
+import pytest
+
+from gatehouse.audit.model import Origin
+from gatehouse.web.pages.paths import Path
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+LOGIN = "greta@studio.example"
+PAGES = (
+    Path.ACCOUNT,
+    Path.DELETE,
+    Path.DEVICE,
+    Path.DEVICE_DONE,
+    Path.DEVICE_CANCELLED,
+    f"{Path.DEVICE_DENIED}?client_id=nobody",
+    Path.FORGOT,
+    f"{Path.GAME_DONE}?gsid=nothing",
+    Path.GAME_CANCELLED,
+    Path.GAME_WRONG_CODE,
+    f"{Path.GAME_DENIED}?gsid=nothing",
+    f"{Path.CONSENT}?interaction=nothing",
+    f"{Path.CONFIRM_SIGN_IN}?interaction=nothing",
+    f"{Path.RESET}?token=nothing",
+    f"{Path.VERIFY_EMAIL}?token=nothing",
+    f"{Path.AUTHORIZE}?client_id=nobody",
+    Path.LOGOUT,
+    "/nowhere",
+)
+
+
+@pytest.fixture
+async def german(service: Service, visitor: Visitor) -> Visitor:
+    """Greta, who reads German, at a browser that asks for English."""
+    await service.house.administration.create(
+        login=LOGIN, nick="Greta", password=PASSWORD, lang="de", origin=Origin(actor="test")
+    )
+    visitor.client.headers["Accept-Language"] = "en"
+    await visitor.sign_in(LOGIN)
+    return visitor
+
+
+async def languages_of(visitor: Visitor, *paths: str) -> dict[str, str]:
+    pages = {path: await visitor.client.get(path) for path in paths}
+    return {path: page.text.partition('<html lang="')[2][:2] for path, page in pages.items()}
+
+
+async def test_whoever_is_signed_in_reads_every_page_in_the_language_of_the_account(german: Visitor) -> None:
+    assert await languages_of(german, *PAGES) == dict.fromkeys(PAGES, "de")
+
+
+async def test_a_language_chosen_in_this_browser_is_that_of_every_page_from_then_on(german: Visitor) -> None:
+    await german.get(f"{Path.DEVICE}?lang=en")
+    assert await languages_of(german, *PAGES) == dict.fromkeys(PAGES, "en")
+
+
+async def test_what_answers_a_form_is_in_the_same_language(german: Visitor) -> None:
+    await german.get(Path.DEVICE)
+    assert '<html lang="de"' in (await german.post(Path.DEVICE, user_code="BBBB-BBBB")).text
+    assert '<html lang="de"' in (await german.client.post(Path.DEVICE, data={"user_code": "x", "csrf": "y"})).text
+    await german.get(Path.LOGOUT)
+    assert '<html lang="de"' in (await german.post(Path.LOGOUT_CONFIRM, decision="confirm")).text
+
+
+async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(visitor: Visitor) -> None:
+    visitor.client.headers["Accept-Language"] = "en"
+    asked = (f"{Path.AUTHORIZE}?client_id=nobody&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
+    assert await languages_of(visitor, *asked) == dict.fromkeys(asked, "de")
+
+
+async def test_the_console_is_wholly_in_a_language_it_has_words_for(german: Visitor) -> None:
+    """Its frame too: a page of two languages is read out wrongly whichever its `lang` names."""
+    for path in ("/console", "/console/people", "/console/nowhere"):
+        page = await german.get(path)
+        assert '<html lang="en"' in page.text
+        assert page.headers["content-language"] == "en"
+        assert "Sign out" in page.text
+        assert "Abmelden" not in page.text

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 CONSOLE: Final = SCREENS | TABS
 PHONE: Final = ViewportSize(width=360, height=740)
 MATRICES: Final = ("matrix", "users", "who")  # true tables: one moves them to the side
-OUT_OF_REACH: Final = """() => [...document.querySelectorAll("main table :is(a, button, input, select, td)")]
-  .filter((one) => one.getBoundingClientRect().right > document.querySelector("main").clientWidth)
+OUT_OF_REACH: Final = """() => [...document.querySelectorAll("main table :is(a, button, input, select, td), .stacks")]
+  .filter((one) => one.getBoundingClientRect().right > document.querySelector("main").clientWidth
+    || one.matches(".stacks") && one.scrollWidth > one.clientWidth)
   .map((one) => one.outerHTML)"""
 CURRENT_TAB: Final = """() => {
   const row = document.querySelector(".tabs"), tab = row.querySelector("[aria-current]");

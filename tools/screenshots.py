@@ -15,12 +15,13 @@ from typing import Final
 
 from playwright.async_api import Browser, Page, ViewportSize
 from tests.support.chromium import SCREENSHOTS, launch
-from tests.support.demo import SCREENS, come_in, running_demo
+from tests.support.demo import SCREENS, TABS, come_in, running_demo
 from tests.support.gallery import STATES, running_gallery
 
 from gatehouse import logs
 
 ADMINISTRATOR: Final = "mara"  # of the demo
+CONSOLE: Final = SCREENS | TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ async def photograph_console(browser: Browser, screens: Iterable[str], place: Pa
             async with window(browser, shot) as page:
                 await come_in(page, demo, ADMINISTRATOR)
                 for screen in screens:
-                    await page.goto(f"{demo[0]}{SCREENS[screen]}")
+                    await page.goto(f"{demo[0]}{CONSOLE[screen]}")
                     await page.screenshot(path=SCREENSHOTS / f"console-{screen}.{shot.name}.png", full_page=True)
 
 
@@ -81,7 +82,7 @@ async def main() -> None:
     asked = parser.parse_args()
     logs.configure(dev=True, level="error")
     wanted = asked_for(asked.words)
-    states, screens = list(filter(wanted, STATES)), [one for one in SCREENS if wanted(f"console-{one}")]
+    states, screens = list(filter(wanted, STATES)), [one for one in CONSOLE if wanted(f"console-{one}")]
     async with launch() as browser:
         if states:
             await photograph_pages(browser, states, asked.lang)

@@ -17,8 +17,10 @@ from tests.support.processes import free_port
 from tests.support.service import settings_for
 
 GAME: Final = "/console/applications/50001"
+HUB: Final = "/console/applications/50002"
 RAIDERS: Final = "/console/projects/sky_raiders"
 NOOR: Final = BY_NAME["noor"].user_id
+JONAS: Final = BY_NAME["jonas"].user_id
 SCREENS: Final = {
     "home": "/console",
     "people": "/console/people",
@@ -44,6 +46,27 @@ SCREENS: Final = {
     "refusals": "/console/activity/refusals",
     "settings": "/console/settings",
     "webhooks": "/console/settings/webhooks",
+}
+TABS: Final = {  # what else there is, behind their tabs
+    "person-permissions": f"/console/people/{NOOR}/permissions",
+    "person-roles": f"/console/people/{JONAS}/roles",
+    "person-sessions": f"/console/people/{NOOR}/sessions",
+    "person-methods": f"/console/people/{NOOR}/methods",
+    "person-activity": f"/console/people/{NOOR}/activity",
+    "project-applications": f"{RAIDERS}/applications",
+    "rules": f"{GAME}/rules",
+    "versions": f"{HUB}/versions",
+    "clients": f"{HUB}/clients",
+    "access-keys": f"{HUB}/access_keys",
+    "public-keys": f"{GAME}/public_keys",
+    "service-tokens": f"{GAME}/service_tokens",
+    "role-members": "/console/roles/50001/game_master/members",
+    "email": "/console/settings/email",
+    "branding": "/console/settings/branding",
+    "policies": "/console/settings/policies",
+    "health": "/console/settings/health",
+    "configuration": "/console/settings/configuration",
+    "risks": "/console/settings/risks",
 }
 Demo = tuple[str, Secrets]  # its address, and the passwords of its people
 

@@ -11,7 +11,7 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.user_record import UserRecord
 from tests.support.service import Service
 
-ROW: Final = re.compile(r'<tr>\s*<th scope="row">[^<]*<small>(\d+)</small></th>(.*?)</tr>', re.DOTALL)
+ROW: Final = re.compile(r"<tr[^>]*>\s*<th[^>]*>[^<]*<small>(\d+)</small></th>(.*?)</tr>", re.DOTALL)
 SIGNED: Final = re.compile(r'<li class="(plus|minus)"><span[^>]*>[^<]*</span><code>([^<]*)</code>')
 FIELD: Final = re.compile(r'<input type="hidden" name="(edits|version|csrf)" value="([^"]*)">')
 LEFT: Final = re.compile(r'data-edits="([^"]*)"')

@@ -96,9 +96,9 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
 async def test_a_box_to_tick_looks_like_one_and_its_hint_stands_under_its_words(service: Service, page: Page) -> None:
     await furnish(service)
     await come_in(service, page, ADA, f"/console/applications/{SHOP}/new_client")
-    box = page.locator("label.check > [type=checkbox]").first
+    box = page.locator("main label > [type=checkbox]").first
     assert await box.evaluate("one => getComputedStyle(one).borderRadius") == "4px"
-    hint = page.locator("label.check:has([type=checkbox]) > small").first
+    hint = page.locator("label:has(> [type=checkbox]) > small").first
     assert await hint.evaluate("one => getComputedStyle(one).marginLeft") == "0px"  # its column begins at the words
 
 

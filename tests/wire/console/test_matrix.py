@@ -117,7 +117,7 @@ async def test_what_cannot_be_is_said_in_the_review_and_left_out(service: Servic
         olga, "store.edit,cashier,true\nno.such,cashier,true\nuser.kick,nobody,true\nuser.kick,cashier,true"
     )
     assert "is protected, and <strong>cashier</strong> is a public role" in review
-    assert "there is no such rule" in review
+    assert "there is no such permission" in review
     assert "there is no role <strong>nobody</strong>" in review
     result = await applied(olga, review)
     assert len(left_staged(result)) == 3

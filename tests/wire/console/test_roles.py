@@ -138,7 +138,7 @@ async def test_who_has_a_role_is_told_with_the_way(inside: Visitors) -> None:
 async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(studio: Service, inside: Visitors) -> None:
     olga = await inside(OLGA)
     page = await olga.get(f"{MODERATOR}/remove")
-    assert "<strong>1</strong> person it is assigned to loses it" in page.text
+    assert "<strong>1</strong> person it is given to loses it" in page.text
     assert "1 person loses" in page.text
     assert "user.kick" in page.text
     await studio.clock.advance(601)

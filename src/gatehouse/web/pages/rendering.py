@@ -15,7 +15,7 @@ from gatehouse.audit.events import Event
 from gatehouse.interaction.confirming import Nearness
 from gatehouse.permissions.evaluation.gathering import SourceKind
 from gatehouse.web.branding import PLAIN, Brand
-from gatehouse.web.pages import formats
+from gatehouse.web.pages import formats, tables
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.look import Look, Looks
 from gatehouse.web.pages.paths import Path
@@ -159,7 +159,7 @@ def templates(assets: Assets) -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(CHOICES, asset=assets.address)
-    environment.filters.update(grouped=formats.grouped, qr_code=formats.qr_code)
+    environment.filters.update(grouped=formats.grouped, qr_code=formats.qr_code, stackable=tables.stackable)
     return environment
 
 

@@ -25,17 +25,27 @@ document.addEventListener("htmx:configRequest", ({ detail }) => {
   if (detail.elt.matches("form.search")) detail.path = window.location.pathname;
 });
 
-// A table that is wider than the page is reached and moved by keys as well.
-const reachable = () => {
-  for (const box of document.querySelectorAll(".wide")) {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-    else box.removeAttribute("tabindex");
-  }
+// What is wider than its place fades where it goes on; a table is reached and moved by keys as well.
+const SIDEWAYS = ".wide, .grid, .tabs";
+const measured = (box) => {
+  const hidden = box.scrollWidth - box.clientWidth;
+  if (hidden > 0 && box.matches(".wide")) box.tabIndex = 0;
+  else box.removeAttribute("tabindex");
+  box.classList.toggle("more-before", box.scrollLeft > 1);
+  box.classList.toggle("more-after", box.scrollLeft < hidden - 1);
 };
-window.addEventListener("resize", reachable);
-document.addEventListener("toggle", reachable, true);
-document.addEventListener("htmx:afterSettle", reachable);
-reachable();
+const measure = () => document.querySelectorAll(SIDEWAYS).forEach(measured);
+window.addEventListener("resize", measure);
+document.addEventListener("toggle", measure, true);
+document.addEventListener("htmx:afterSettle", measure);
+document.addEventListener("scroll", ({ target }) => target.matches?.(SIDEWAYS) && measured(target), true);
+
+// The tab one is on is in sight.
+for (const tab of document.querySelectorAll(".tabs [aria-current]")) {
+  const row = tab.closest(".tabs");
+  row.scrollLeft = tab.offsetLeft - (row.clientWidth - tab.offsetWidth) / 2;
+}
+measure();
 
 // What is typed beside a choice has an example of its own for each.
 document.addEventListener("change", (event) => {

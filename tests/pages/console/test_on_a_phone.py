@@ -1,0 +1,75 @@
+"""The console on a phone: what a row offers is within reach, and what goes on to the side says so."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, ViewportSize
+
+from tests.support.axe import violations
+from tests.support.demo import SCREENS, TABS, Demo, come_in, running_demo
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CONSOLE: Final = SCREENS | TABS
+PHONE: Final = ViewportSize(width=360, height=740)
+MATRICES: Final = ("matrix", "users", "who")  # true tables: one moves them to the side
+OUT_OF_REACH: Final = """() => [...document.querySelectorAll("main table :is(a, button, input, select, td), .stacks")]
+  .filter((one) => one.getBoundingClientRect().right > document.querySelector("main").clientWidth
+    || one.matches(".stacks") && one.scrollWidth > one.clientWidth)
+  .map((one) => one.outerHTML)"""
+CURRENT_TAB: Final = """() => {
+  const row = document.querySelector(".tabs"), tab = row.querySelector("[aria-current]");
+  const place = row.getBoundingClientRect(), { left, right } = tab.getBoundingClientRect();
+  return place.left <= left && right <= place.right + 1;  // of a pixel, parts are lost
+}"""
+
+
+@pytest_asyncio.fixture(params=["sqlite", "postgres"], loop_scope="session")
+async def demo(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Demo]:
+    async with running_demo(request.getfixturevalue(f"{request.param}_url"), tmp_path) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def phone(browser: Browser, demo: Demo) -> AsyncIterator[Page]:
+    context = await browser.new_context(viewport=PHONE, locale="en-GB", timezone_id="UTC", has_touch=True)
+    page = await context.new_page()
+    await come_in(page, demo, "mara")
+    yield page
+    await context.close()
+
+
+async def test_no_list_puts_what_it_offers_beside_the_screen(phone: Page, demo: Demo) -> None:
+    troubles = list[str]()
+    for name, path in CONSOLE.items():
+        await phone.goto(f"{demo[0]}{path}")
+        troubles += [f"{name}: {one}" for one in await violations(phone)]  # which opens what is folded
+        if name not in MATRICES:
+            troubles += [f"{name}: {one}" for one in await phone.evaluate(OUT_OF_REACH)]
+    assert troubles == []
+    await phone.goto(f"{demo[0]}{CONSOLE['people']}")
+    row = phone.get_by_role("row").filter(has_text="Noor Haddad")  # it stacks, and is a row still
+    assert await row.get_by_role("rowheader").count() == 1
+    named = await row.get_by_role("cell").evaluate_all("(cells) => cells.map((one) => one.dataset.column)")
+    assert named == (await phone.get_by_role("columnheader").all_text_contents())[1:]
+
+
+async def test_what_goes_on_to_the_side_fades_there_and_the_tab_one_is_on_is_in_sight(
+    phone: Page, demo: Demo
+) -> None:
+    for name in ("person-activity", "service-accounts", "service-tokens", "risks"):  # the last of their rows
+        await phone.goto(f"{demo[0]}{CONSOLE[name]}")
+        assert (name, await phone.evaluate(CURRENT_TAB)) == (name, True)
+        assert await phone.locator(".tabs.more-before:not(.more-after)").count() == 1
+    for name in MATRICES:
+        await phone.goto(f"{demo[0]}{CONSOLE[name]}")
+        first = phone.locator(":is(.grid, .matrix) tbody th[scope=row]").first
+        before = await first.bounding_box()
+        await phone.locator(".more-after:is(.grid, .matrix):not(.more-before)").evaluate(
+            "(box) => box.scrollBy(60, 0)"
+        )
+        await phone.locator(".more-after.more-before:is(.grid, .matrix)").wait_for()
+        assert await first.bounding_box() == before

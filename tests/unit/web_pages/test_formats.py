@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatehouse.web.pages.formats import ago, grouped, moment, qr_code, wait
+from gatehouse.web.pages.formats import ago, foldable, grouped, moment, qr_code, wait
 from gatehouse.web.pages.words import load_languages
 
 EN, DE = load_languages()["en"], load_languages()["de"]
@@ -68,3 +68,8 @@ def test_a_qr_code_is_one_inline_picture_without_style_or_script() -> None:
     assert "style" not in drawn
     assert "<script>" not in drawn
     assert qr_code("another text") != drawn
+
+
+def test_an_address_breaks_after_its_at_and_is_escaped() -> None:
+    assert foldable("anna@studio.example") == "anna@<wbr>studio.example"
+    assert foldable("<b>@x") == "&lt;b&gt;@<wbr>x"

@@ -1,4 +1,4 @@
-"""Times, spans, secrets and QR codes as a person reads them."""
+"""Times, spans, addresses, secrets and QR codes as a person reads them."""
 
 from datetime import UTC, datetime
 from importlib import import_module
@@ -54,6 +54,11 @@ def wait(t: Words, seconds: int) -> Markup:
 
 def grouped(secret: str) -> str:
     return " ".join(secret[start : start + GROUP] for start in range(0, len(secret), GROUP))
+
+
+def foldable(address: str) -> Markup:
+    """An e-mail address that breaks after its @ first, where it has no room."""
+    return Markup("@<wbr>").join(address.split("@"))
 
 
 def qr_code(text: str) -> Markup:

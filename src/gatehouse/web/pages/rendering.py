@@ -159,7 +159,9 @@ def templates(assets: Assets) -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(CHOICES, asset=assets.address)
-    environment.filters.update(grouped=formats.grouped, qr_code=formats.qr_code, stackable=tables.stackable)
+    environment.filters.update(
+        foldable=formats.foldable, grouped=formats.grouped, qr_code=formats.qr_code, stackable=tables.stackable
+    )
     return environment
 
 

@@ -92,7 +92,10 @@ def the_facts(scopes: list[Scope]) -> Facts:
 
 def a_project(project_id: str) -> ProjectModel:
     return ProjectModel(
-        project=Project(project_id=project_id, title=project_id, author="1", created_at=NOW), groups={}
+        project=Project(project_id=project_id, title=project_id, author="1", created_at=NOW),
+        groups={},
+        applications=frozenset(),
+        services=frozenset(),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import ENDLESS
+from gatehouse.permissions.model.scope import ROOT
 from gatehouse.storage.opening import Storage, open_storage
 from tests.support import permission_racers as racers
 from tests.support.builders import NOW, a_record
@@ -22,6 +23,8 @@ from tests.support.permission_builders import (
     becoming,
     connecting,
     create_application,
+    edited_project,
+    holding,
     install,
     publish,
 )
@@ -116,6 +119,34 @@ async def test_nobody_keeps_what_he_is_given_on_an_application_while_it_leaves(
     assert won == {"leave_project_while_given": {WON: TRIES}}
     held = await whole_database(world)
     assert [row for row in held["role_assignments"] if row.resource_kind] == []
+
+
+async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_no_others(world: Storage) -> None:
+    """Records of other applications are saved all the while, so that at no moment nobody shares it."""
+    await create_application(world, "guest", name="Busy")
+    busy, done = asyncio.Event(), asyncio.Event()
+    saved = dict.fromkeys(OWNERS[:9], 0)
+
+    async def save(user_id: str) -> None:
+        while not done.is_set():
+            scopes = {ROOT: holding("guest")} if saved[user_id] % 2 else {}
+            await world.user_records.edit_record(SHOP + 1, user_id, becoming(scopes=scopes), NOW)
+            saved[user_id] += 1
+            if min(saved.values()) > TRIES:
+                busy.set()
+
+    savers = [asyncio.create_task(save(user_id)) for user_id in saved]
+    try:
+        for title in ("One", "Two", "Three"):
+            saved.update(dict.fromkeys(saved, 0))
+            busy.clear()
+            await busy.wait()
+            await world.projects.edit_project("mind_games", edited_project(title=title))
+            await world.applications.edit_application(SHOP, becoming(name=title))
+            await world.applications.edit_schema(SHOP, becoming())
+    finally:
+        done.set()
+        await asyncio.gather(*savers)
 
 
 async def test_a_name_goes_to_one_of_the_applications_that_want_it(world: Storage, migrated_url: str) -> None:

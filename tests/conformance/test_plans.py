@@ -13,6 +13,7 @@ import apsw
 
 from gatehouse import storage
 from gatehouse.storage.opening import open_storage
+from gatehouse.storage.permissions import structures
 from gatehouse.storage.sqlite import path_of
 from gatehouse.storage.sqlite_file import connect
 from gatehouse.storage.statements import Statement
@@ -59,13 +60,13 @@ def within(value: object) -> Iterator[Statement]:
         yield from within(list(value.values()))
 
 
-def scanned(connection: apsw.Connection, statement: Statement) -> set[str]:
+def scanned(connection: apsw.Connection, statement: Statement, large: frozenset[str] = LARGE) -> set[str]:
     compiled = statement.for_sqlite
     try:
         plan = connection.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", [None] * len(compiled.places)).fetchall()
     except apsw.SQLError:  # PostgreSQL's alone
         return set()
-    return {line[3].split()[1] for line in plan if line[3].startswith("SCAN ")} & LARGE
+    return {line[3].split()[1] for line in plan if line[3].startswith("SCAN ")} & large
 
 
 async def test_only_what_is_about_everybody_reads_everybody(tmp_path: Path) -> None:
@@ -76,3 +77,13 @@ async def test_only_what_is_about_everybody_reads_everybody(tmp_path: Path) -> N
     found = {name for name, statement in statements() if scanned(connection, statement)}
     connection.close()
     assert found == ABOUT_EVERYBODY
+
+
+async def test_a_project_is_read_without_looking_at_every_application(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/plans.db"
+    async with open_storage(url, migrate=True):
+        pass
+    connection = connect(path_of(url))
+    for statement in (structures.PROJECT, structures.PROJECTS):
+        assert scanned(connection, statement, frozenset({"applications", "project_services"})) == set()
+    connection.close()

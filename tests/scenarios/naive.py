@@ -135,7 +135,7 @@ class Naive:
         return not domains or self.world.facts.subject.domain in domains
 
     def _has(self, model: ProjectModel, scope: Scope) -> bool:
-        groups, services = model.groups, map(str, model.project.settings.services)
+        groups, services = model.groups, map(str, model.services)
         own = {
             None: [""],
             ResourceKind.APPLICATION: [str(number) for number in model.applications],

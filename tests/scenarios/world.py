@@ -188,7 +188,12 @@ def a_project(project_id: str, given: Mapping[str, Any], application_id: int) ->
     groups = {
         name: a_group(name, project_id, conditions or []) for name, conditions in given.get("groups", {}).items()
     }
-    return ProjectModel(project=project, groups=groups, applications=frozenset(given.get("applications", ())))
+    return ProjectModel(
+        project=project,
+        groups=groups,
+        applications=frozenset(given.get("applications", ())),
+        services=frozenset(settings.services) - set(given.get("no_longer", ())),
+    )
 
 
 def a_group(name: str, project_id: str, conditions: list[Mapping[str, Any]]) -> Group:

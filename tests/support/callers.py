@@ -63,7 +63,11 @@ class PermissionsInMemory:
     async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
         self.structures_read += 1
         found = {one: self.projects[one] for one in project_ids if one in self.projects}
-        models = {one: ProjectModel(project=project, groups={}) for one, project in found.items()}
+        none: frozenset[int] = frozenset()
+        models = {
+            one: ProjectModel(project=project, groups={}, applications=none, services=none)
+            for one, project in found.items()
+        }
         return Structure(version=self.version, projects=models, connecting=dict.fromkeys(application_ids, ()))
 
 

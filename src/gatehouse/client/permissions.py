@@ -31,7 +31,8 @@ class Permissions:
         """True when the rule is held there, or on the whole project of a resource.
 
         What is held at the root counts at the root only. Rule and project are named as the list names them:
-        without a section, and by id, never by an alias.
+        without a section, and by id, never by an alias. The resource has to be one of the project: a list does not
+        tell what a project has, so a name that somebody else gave is a question for the service's `check`.
         """
         return any(place in self.held for place in places(rule, project, resource))
 

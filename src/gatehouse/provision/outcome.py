@@ -78,7 +78,7 @@ class Ledger:
 
     def world(self) -> World:
         return World(
-            projects={key: replace(model, applications=self._live(key)) for key, model in self._projects.items()},
+            projects=self._projects,
             applications=self._applications,
             spent_application_ids=frozenset(self._spent),
             access_keys=self._access_keys,
@@ -86,11 +86,6 @@ class Ledger:
             service_accounts=self._accounts,
             records=self._records,
         )
-
-    def _live(self, project_id: str) -> frozenset[int]:
-        """Ids of the project's applications, without those that are removed."""
-        own = (one.application for one in self._applications.values())
-        return frozenset(one.application_id for one in own if one.project_id == project_id and not one.removed)
 
     def do(self, act: WorldAct) -> None:
         match act:
@@ -125,8 +120,8 @@ class Ledger:
     def _change_structure(self, act: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> None:
         match act:
             case AddProject(project) | ChangeProject(_, project):
-                known = self._projects.get(project.project_id, ProjectModel(project=project, groups={}))
-                self._projects[project.project_id] = replace(known, project=project)
+                new = ProjectModel(project=project, groups={}, applications=frozenset(), services=frozenset())
+                self._put(replace(self._projects.get(project.project_id, new), project=project))
             case AddGroup(group) | ChangeGroup(_, group):
                 model = self._projects[group.project_id]
                 self._projects[group.project_id] = replace(model, groups={**model.groups, group.group_id: group})
@@ -150,6 +145,7 @@ class Ledger:
             case AddApplication(model):
                 self._applications[model.application.application_id] = model
                 self._spent.add(model.application.application_id)
+                self._settle(None, model.application)
             case ChangeApplication(was, application):
                 self._edit_application(was, application)
             case ChangeSchema(before, model, _):
@@ -168,11 +164,33 @@ class Ledger:
         """What is held on it goes with it out of its project, and if it is removed also as a service (R5)."""
         number = after.application_id
         self._applications[number] = replace(self._applications[number], application=after)
+        self._settle(before, after)
         gone = {service_scope(project_id, number) for project_id in self._projects} if after.removed else set()
         if before.project_id is not None and (after.removed or after.project_id != before.project_id):
             gone.add(application_scope(before.project_id, number))
         if gone:
             self._change_records(lambda record: without_scopes(record, gone))
+
+    def _settle(self, before: Application | None, after: Application) -> None:
+        """In the projects that have it, had it or connect it."""
+        number = after.application_id
+        if before is not None and before.project_id in self._projects:
+            left = self._projects[before.project_id]
+            self._projects[before.project_id] = replace(left, applications=left.applications - {number})
+        if after.project_id in self._projects and not after.removed:
+            home = self._projects[after.project_id]
+            self._projects[after.project_id] = replace(home, applications=home.applications | {number})
+        for model in list(self._projects.values()):
+            if number in model.project.settings.services:
+                self._put(model)
+
+    def _put(self, model: ProjectModel) -> None:
+        """With those of the services it connects that it may connect."""
+        project = model.project
+        known = {number: self._applications.get(number) for number in project.settings.services}
+        usable = (one.application for one in known.values() if one is not None)
+        services = frozenset(one.application_id for one in usable if one.serves(project.project_id))
+        self._projects[project.project_id] = replace(model, services=services)
 
     def _change_schema(self, before: ApplicationModel, model: ApplicationModel) -> None:
         """Roles that are gone are held by nobody, those that became protected by nobody in a project (§3)."""

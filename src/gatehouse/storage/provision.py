@@ -35,7 +35,7 @@ from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.provision import do as change_world
 from gatehouse.storage.permissions.provision import read_world, roles_made
 from gatehouse.storage.permissions.records import assign_root_role, touch_record
-from gatehouse.storage.permissions.structure_version import change_structure
+from gatehouse.storage.permissions.structure_version import change_structure, hold_structure_alone
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Statement, Verb
@@ -92,8 +92,9 @@ def accounts(scope: Scope, administrators: frozenset[str]) -> Verb[Sequence[User
 
 
 def carry_out(acts: Sequence[Act], records: Sequence[Record], *, setup_closed: Record | None, now: int) -> Verb[None]:
+    yield from hold_structure_alone()  # before any row is held, as everywhere
     if any(not isinstance(one, LEAVES_STRUCTURE) for one in acts):
-        yield from change_structure()  # before any row is held, as everywhere
+        yield from change_structure()
     yield LOCK_ROLE()
     somebody_administered = yield ADMINISTERING(now=now)
     by = records[0].actor if records else ""

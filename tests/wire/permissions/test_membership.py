@@ -14,6 +14,7 @@ from tests.support.permission_builders import (
     a_group,
     a_project,
     an_application,
+    becoming,
     create_application,
     edited_project,
     holding,
@@ -41,9 +42,12 @@ async def save(studio: Studio, who: Person, **data: object) -> Any:
 
 
 async def connect(studio: Studio, *applications: int) -> None:
-    """Exactly these."""
+    """Exactly these, which are published."""
+    storage = studio.service.house.storage
+    for number in applications:
+        await storage.applications.edit_application(number, becoming(service_meta={"name": "Service"}))
     settings = ProjectSettings(services=dict.fromkeys(applications, ()))
-    await studio.service.house.storage.projects.edit_project(PROJECT, edited_project(settings=settings))
+    await storage.projects.edit_project(PROJECT, edited_project(settings=settings))
 
 
 async def groups(studio: Studio) -> None:
@@ -122,6 +126,8 @@ async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_noth
     other_role = {"services": {str(gone): {"roles": ["app_users_manager"]}}}
     for users in ({who.user_id: other_role}, {studio.visitor.user_id: told}):
         await studio.refused(400, "project/membership", saving(users=users), studio.owner.headers)
+    both = {"services": {str(gone): {"roles": ["service_administrator", "app_users_manager"]}}}
+    await studio.refused(400, "project/membership", saving(users={who.user_id: both}), studio.owner.headers)
     assert (await save(studio, studio.owner, users={who.user_id: None}))["users"].keys() == {OWNER}
 
 

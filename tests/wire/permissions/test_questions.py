@@ -1,5 +1,7 @@
 """check and explain (R5, R6)."""
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,10 +10,18 @@ import pytest
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.explanation.failures import USERS_SHOWN
 from gatehouse.permissions.explanation.missing import FAILED_MOST
+from gatehouse.permissions.model.project import ProjectSettings
 from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment
-from tests.support.permission_builders import GROUP, holding
+from tests.support.permission_builders import (
+    GROUP,
+    becoming,
+    connecting,
+    create_application,
+    edited_project,
+    holding,
+)
 from tests.support.questioned import (
     GUEST,
     REQUIRE,
@@ -134,6 +144,26 @@ async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(s
         assert (told["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
         found = await members(studio, project_id=PROJECT, resource=one)
         assert found == ([VISITOR] if allowed else [])
+
+
+async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studio) -> None:
+    admin, storage = await administrator(studio), studio.service.house.storage
+    await put_roles(studio, giving("moderator"))
+    await hold(studio, VISITOR, {P: ["moderator"]})
+    other = studio.other.application_id
+    await storage.projects.edit_project(PROJECT, connecting(other))
+    ask = {**KICK, "project_id": PROJECT, "resource": {"kind": "services", "id": other}}
+    keeper = {"services": {str(other): {"roles": ["service_administrator"]}}}
+    give = {"action": "save", "data": {"id": PROJECT, "users": {VISITOR: keeper}}}
+    for named in ("", "Other", ""):
+        await storage.applications.edit_application(other, becoming(service_meta={"name": named}))
+        assert await checked(studio, ask) == [bool(named)]
+    await storage.applications.edit_application(other, becoming(service_meta={"name": "Other"}))
+    await studio.ok("project/membership", give, studio.owner.headers)
+    delete = {"action": "delete", "data": {"application_id": other}}
+    await studio.ok("application", delete, admin.headers)
+    assert await checked(studio, ask) == [False]
+    await studio.refused(400, "project/membership", give, studio.owner.headers)
 
 
 async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) -> None:
@@ -374,6 +404,35 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
     shown = await explained_by(studio, studio.visitor, **on_group)
     assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
+
+
+async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Studio) -> None:
+    """He develops one of its applications, and is told the same of what it has and of what it has not."""
+    storage = studio.service.house.storage
+    one = await create_application(storage, name="Tools", project_id=PROJECT)
+    on_shop = application_scope(PROJECT, studio.shop.application_id)
+    developer = await someone(studio, {on_shop: holding("app_developer")})
+    await put_group(studio)
+
+    async def told(kind: str, resource_id: object) -> Any:
+        question = {
+            "rule": "group.can_manage_group",
+            "project_id": PROJECT,
+            "resource": {"kind": kind, "id": resource_id},
+        }
+        ask = {"application_id": 1, "data": question}
+        answer = (await studio.ok("explain", ask, developer.headers))["data"]
+        return re.sub(rf"\b{resource_id}\b", "it", json.dumps({**answer, "scope": None}))
+
+    await studio.refused(403, "project", {"action": "get", "data": {"id": PROJECT}}, developer.headers)
+    for closed in (False, True):
+        if closed:
+            shut = ProjectSettings(allowed_domains=("nowhere.example",))
+            await storage.projects.edit_project(PROJECT, edited_project(settings=shut))
+        there, elsewhere = one.application_id, studio.other.application_id
+        assert await told("applications", there) == await told("applications", elsewhere)
+        assert await told("applications", there) == await told("applications", 99)
+        assert await told("groups", GROUP) == await told("groups", "0" * 24)
 
 
 async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) -> None:

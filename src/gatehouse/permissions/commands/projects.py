@@ -169,9 +169,7 @@ def read_grant(given: object, place: str) -> GroupGrant:
 
 def refuse_unconnectable(project: Project, application_id: int, model: ApplicationModel | None, place: str) -> None:
     """Its own or a published one, never application 1 (R5); which of these it is not stays untold."""
-    own = model is not None and model.application.project_id == project.project_id
-    usable = model is not None and not model.application.removed and (own or model.application.is_published)
-    if application_id == CENTRAL_ID or not usable:
+    if application_id == CENTRAL_ID or model is None or not model.application.serves(project.project_id):
         raise Malformed(f"{place}: no application that can be connected to this project")
 
 

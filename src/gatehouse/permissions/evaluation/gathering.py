@@ -113,7 +113,7 @@ class Situation:
         What it once wrote down counts only while it could be written: for its own application, or a published one.
         """
         project = self.structure.project(project_id)
-        if project is None or not (self.application.project_id == project_id or self.application.is_published):
+        if project is None or not self.application.serves(project_id):
             return None
         return project.grants(self.application_id)
 

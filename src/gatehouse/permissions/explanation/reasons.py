@@ -4,13 +4,13 @@ Made from the same voices as the decision, so that the two cannot disagree.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
 from gatehouse.permissions.evaluation.gathering import Situation, is_removed, situation
-from gatehouse.permissions.evaluation.places import asked_places
 from gatehouse.permissions.explanation.contributions import Contribution, contributions
 from gatehouse.permissions.explanation.missing import Lack, Missing, Search
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
@@ -49,9 +49,10 @@ def explain(
     effective = evaluate(model, facts, structure, now=now, address=address)
     this = situation(model, facts, structure, now=now, address=address)
     removed = is_removed(model, facts)
-    places = () if removed else asked_places(structure, effective.application_id, scope, rule)
+    places = () if removed else tuple(effective.counting(scope, rule))  # as if the project had the resource
     unfound = _unfound(structure, scope, removed=removed)
-    allowed = any(effective.holding(structure, scope, rule))
+    held_in = frozenset(effective.holding(structure, scope, rule))
+    allowed = bool(held_in)
     return Explanation(
         application_id=effective.application_id,
         user_id=facts.subject.user_id,
@@ -59,21 +60,20 @@ def explain(
         rule=rule,
         allowed=allowed,
         in_schema=rule in this.model.known,
-        left=_left(effective, places, rule, now),
-        contributions=tuple(_voices(effective, this, places, rule, allowed=allowed)),
+        left=_left(effective, held_in, rule, now),
+        contributions=tuple(_voices(effective, this, places, rule, held_in)),
         missing=() if allowed else (*unfound, *_missing(effective, Search(this, rule, holders), places)),
     )
 
 
 def _voices(
-    effective: Effective, this: Situation, places: Sequence[Scope], rule: Rule, *, allowed: bool
+    effective: Effective, this: Situation, places: Sequence[Scope], rule: Rule, held_in: AbstractSet[Scope]
 ) -> Iterator[Contribution]:
+    """Held in the project it counts on the resource whatever is said there (R5), and on no other at all."""
     for place in reversed(places):
-        outvoted = allowed and rule not in effective.rules(
-            place
-        )  # held in the project it counts on the resource (R5)
+        is_moot = place not in held_in and (bool(held_in) or rule in effective.rules(place))
         for one in contributions(this, place, rule):
-            yield replace(one, decides=False) if outvoted else one
+            yield replace(one, decides=False) if is_moot else one
 
 
 def _unfound(structure: Structure, scope: Scope, *, removed: bool) -> Iterator[Missing]:
@@ -91,7 +91,7 @@ def _missing(effective: Effective, search: Search, places: Sequence[Scope]) -> I
             yield Missing(kind=Lack.HELD_ELSEWHERE, scope=other)
 
 
-def _left(effective: Effective, places: Iterable[Scope], rule: Rule, now: int) -> int:
+def _left(effective: Effective, held_in: Iterable[Scope], rule: Rule, now: int) -> int:
     """Held in two places it is allowed until the later end."""
-    lefts = [effective.rules(place)[rule].left(now) for place in places if rule in effective.rules(place)]
+    lefts = [effective.rules(place)[rule].left(now) for place in held_in]
     return 0 if 0 in lefts else max(lefts, default=0)

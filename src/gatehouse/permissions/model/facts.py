@@ -72,7 +72,8 @@ class ApplicationModel:
 class ProjectModel:
     project: Project
     groups: Mapping[str, Group]  # all of its groups, by id; their `users` are left out: Facts.groups tells
-    applications: frozenset[int] = frozenset()  # ids of its own, without those that are removed
+    applications: frozenset[int]  # ids of its own, without those that are removed
+    services: frozenset[int]  # ids of those it connects, without those that it may connect no more
 
     def has(self, scope: Scope) -> bool:
         """Whether this is the project itself or a resource of it; on anything else nothing in it counts (R5)."""
@@ -82,7 +83,7 @@ class ProjectModel:
             case ResourceKind.APPLICATION:
                 return int(scope.resource_id) in self.applications
             case ResourceKind.SERVICE:
-                return int(scope.resource_id) in self.project.settings.services
+                return int(scope.resource_id) in self.services
             case ResourceKind.GROUP:
                 return scope.resource_id in self.groups
 

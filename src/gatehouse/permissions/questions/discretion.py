@@ -4,7 +4,7 @@ Names of roles go with canSeeRoleList, what conditions ask for and limits with c
 project with can_view_project, conditions of a group with managing it. What stands in the person's own record is his.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -51,16 +51,18 @@ class Discretion:
         )
 
     def _contributions(self, explanation: Explanation) -> Iterator[Contribution]:
-        shut = any(one.kind in BARRIERS for one in explanation.missing)
+        lacks = {one.kind for one in explanation.missing}
+        shut, unfound = not lacks.isdisjoint(BARRIERS), Lack.RESOURCE_UNKNOWN in lacks
         for one in explanation.contributions:
             if self._sees_project(one.scope):
-                yield one
+                if one.scope.is_root or not unfound:
+                    yield one
             elif not (shut and one.kind is SourceKind.GROUP_GRANT):  # what it would give him if it let him in
                 yield replace(one, membership=None)
 
     def _missing(self, explanation: Explanation) -> list[Missing]:
         told = [self._told(one) for one in explanation.missing]
-        kept = dict.fromkeys(one for one in told if one is not None)
+        kept = without_moot(one for one in told if one is not None)
         emptied = bool(explanation.missing) and not kept
         if emptied or not (self.sees_roles or any(one.kind in ENOUGH for one in kept)):
             kept[Missing(kind=Lack.NOT_GIVEN, scope=explanation.scope)] = None
@@ -103,6 +105,14 @@ def discretion(visit: Visit, record: UserRecord) -> Discretion:
     return Discretion(
         visit=visit, assigned=frozenset(one.role for held in record.scopes.values() for one in held.roles)
     )
+
+
+def without_moot(missing: Iterable[Missing]) -> dict[Missing, None]:
+    """Each once. What would give something on a resource that is not there is left out where that is told."""
+    kept = dict.fromkeys(missing)
+    if not any(one.kind is Lack.RESOURCE_UNKNOWN for one in kept):
+        return kept
+    return dict.fromkeys(one for one in kept if one.kind in ENOUGH | BARRIERS | {Lack.HELD_ELSEWHERE})
 
 
 def without_schema(one: Missing) -> Missing:

@@ -162,14 +162,19 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
 def _leave_project(before: Application, after: Application) -> Verb[None]:
     """Nobody keeps what was held on it in the project that it left; of a removed one not as a service either (R5)."""
     resource = str(after.application_id)
-    if (after.project_id, after.removed) == (before.project_id, before.removed):
+    if _standing(after) == _standing(before):
         return
     yield from change_structure()
-    if before.project_id is not None:
+    if before.project_id is not None and (after.removed or after.project_id != before.project_id):
         yield from take_from_all(ResourceKind.APPLICATION, resource, [before.project_id])
     if after.removed:
         connected = yield from connecting(after.application_id)
         yield from take_from_all(ResourceKind.SERVICE, resource, connected)
+
+
+def _standing(one: Application) -> tuple[object, ...]:
+    """What a structure tells of it: whose it is, and who may connect it."""
+    return one.project_id, one.removed, one.is_published
 
 
 def _refuse_namesake(one: Application) -> Verb[None]:

@@ -1,17 +1,57 @@
 """The version of all projects with their applications and groups: what memory keeps of them is kept under it (R5)."""
 
-from sqlalchemy import func, select
+from typing import Any, Final
+
+from sqlalchemy import Integer, func, select
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.projects import permission_clock
 
+LOCK: Final = 0x7374_7275  # any constant of our own; held until the transaction ends
+
+
+class Shared(FunctionElement[int]):
+    """Held by all who keep the structure from changing.
+
+    By advisory locks, for PostgreSQL queues those: at a row each new sharer would pass whoever waits to be alone.
+    """
+
+    inherit_cache = True
+    type = Integer()
+
+
+class Alone(FunctionElement[int]):
+    """Held by one, and by nobody who shares."""
+
+    inherit_cache = True
+    type = Integer()
+
+
+@compiles(Shared, "postgresql")
+def _shared_on_postgres(_element: Shared, _compiler: SQLCompiler, **_kw: Any) -> str:  # noqa: ANN401
+    return f"pg_advisory_xact_lock_shared({LOCK})"
+
+
+@compiles(Alone, "postgresql")
+def _alone_on_postgres(_element: Alone, _compiler: SQLCompiler, **_kw: Any) -> str:  # noqa: ANN401
+    return f"pg_advisory_xact_lock({LOCK})"
+
+
+@compiles(Shared, "sqlite")
+@compiles(Alone, "sqlite")
+def _on_sqlite(_element: Shared | Alone, _compiler: SQLCompiler, **_kw: Any) -> str:  # noqa: ANN401
+    return "1"  # whoever writes is alone
+
+
 VERSION = func.coalesce(select(permission_clock.c.structure).where(permission_clock.c.only == 1).scalar_subquery(), 0)
 START = Statement(insert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
 READ = Statement(select(VERSION.label("structure")))
-_ROW = select(permission_clock.c.structure).where(permission_clock.c.only == 1)
-HOLD = Statement(_ROW.with_for_update(read=True))
-HOLD_ALONE = Statement(_ROW.with_for_update())
+HOLD = Statement(select(Shared().label("held")))
+HOLD_ALONE = Statement(select(Alone().label("held")))
 TICK = Statement(
     insert(permission_clock)
     .values(only=1, structure=1)
@@ -19,13 +59,12 @@ TICK = Statement(
 )
 
 
-def change_structure() -> Verb[None]:
-    """First in every verb that changes a project or a group.
+def hold_structure() -> Verb[None]:
+    """First in every verb that gives somebody something: what a project has it still has when that is given.
 
-    The row is held until the commit, so such verbs run one after the other: what they look up before they write
-    (is the title free, how many projects has he) is still so when they have written.
+    Before any row is held, here and in the two below, so that nobody who has rows waits for it.
     """
-    yield TICK()
+    yield HOLD()
 
 
 def hold_structure_alone() -> Verb[None]:
@@ -33,12 +72,14 @@ def hold_structure_alone() -> Verb[None]:
     yield HOLD_ALONE()
 
 
-def hold_structure() -> Verb[None]:
-    """First in every verb that gives somebody something: what a project has it still has when that is given.
+def change_structure() -> Verb[None]:
+    """First in every verb that changes a project or a group.
 
-    The row is the first that any verb holds, so that nobody who has others waits for it.
+    It is held until the commit, so such verbs run one after the other: what they look up before they write
+    (is the title free, how many projects has he) is still so when they have written.
     """
-    yield HOLD()
+    yield from hold_structure_alone()
+    yield TICK()
 
 
 def version() -> Verb[int]:

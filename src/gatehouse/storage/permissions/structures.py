@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, select
 
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.errors import GroupNotFound, ProjectNotFound
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ProjectModel, Structure
 from gatehouse.permissions.model.group import Group, GroupCondition
 from gatehouse.permissions.model.project import Project, ProjectSettings
@@ -32,6 +33,11 @@ _GROUPS = select(RowsAsJson(*_GROUP_COLUMNS)).where(groups.c.project_id == proje
 _APPLICATIONS = select(RowsAsJson(applications.c.application_id)).where(
     applications.c.project_id == projects.c.project_id, applications.c.removed.is_(False)
 )
+_CONNECTED = (  # the services as they stand themselves, each as often as it is connected
+    select(RowsAsJson(*columns(applications, "application_id", "project_id", "service_meta")))
+    .join(project_services, project_services.c.application_id == applications.c.application_id)
+    .where(project_services.c.project_id == projects.c.project_id, applications.c.removed.is_(False))
+)
 _MEMBERS = (
     select(RowsAsJson(*_MEMBER_COLUMNS))
     .join(groups, groups.c.group_id == group_members.c.group_id)
@@ -43,6 +49,7 @@ _MODEL = select(
     _SERVICES.scalar_subquery().label("services"),
     _GROUPS.scalar_subquery().label("groups"),
     _APPLICATIONS.scalar_subquery().label("applications"),
+    _CONNECTED.scalar_subquery().label("connected"),
 )
 NAMED = select(project_names.c.project_id).where(project_names.c.name == bindparam("name")).scalar_subquery()
 PROJECT = Statement(
@@ -117,6 +124,17 @@ def _model(row: Row, *, with_members: bool = False) -> ProjectModel:
         project=_project(row),
         groups=groups_in(row.groups or (), (row.members or ()) if with_members else ()),
         applications=frozenset(application_id for (application_id,) in row.applications or ()),
+        services=frozenset(
+            one.application_id for one in map(_standing, row.connected or ()) if one.serves(row.project_id)
+        ),
+    )
+
+
+def _standing(cells: Cells) -> Application:
+    """As much of it as tells who may connect it."""
+    application_id, home, meta = cells
+    return Application(
+        application_id=application_id, name="", project_id=home, service_meta=document_of(meta), created_at=0
     )
 
 

@@ -51,6 +51,7 @@ applications = Table(
         postgresql_where=text("NOT removed"),
         sqlite_where=text("NOT removed"),
     ),
+    Index(None, "project_id"),  # the one above serves those alone who ask in its very words
 )
 
 access_keys = Table(

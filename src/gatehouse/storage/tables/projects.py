@@ -11,7 +11,7 @@ from gatehouse.storage.tables.columns import (
     time_column,
 )
 
-permission_clock = Table(  # one row: grows with every change of a project or group, so that caches can tell (R5)
+permission_clock = Table(  # one row: grows with every change of projects and what they have: caches tell (R5)
     "permission_clock",
     metadata,
     Column("only", Integer, primary_key=True, autoincrement=False),

@@ -379,6 +379,7 @@ async def a_place(studio: Studio, title: str, group_id: str) -> Place:
         made.application_id,
         lambda model: becoming(schema=replace(model.schema, secret_data=shut()))(model),
     )
+    await storage.projects.edit_project(project.project_id, connecting(made.application_id))
     await storage.groups.create_group(a_group(group_id, project_id=project.project_id), [a_record()])
     return Place(project_id=project.project_id, application_id=made.application_id, group_id=group_id)
 

@@ -58,7 +58,8 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
         await service.clock.advance(20)
         await written(games[-1])
         assert looked == []  # nobody asks the database while he waits
-        assert (threading.active_count(), await watcher.fetchval(BUSY)) == (before, 0)
+        assert threading.active_count() <= before
+        assert await watcher.fetchval(BUSY) == 0
         await approve(games[7], anna)
         assert (await polls[7]).json()["status"] == "OK"
         assert len(service.game.waiters) == MANY - 1

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.effective import scope_order
-from gatehouse.permissions.evaluation.gathering import direct_entries
 from gatehouse.permissions.model.user_record import NOTHING, Holdings
 from gatehouse.storage.permissions.record_checks import Step
 from gatehouse.storage.permissions.structures import projects_of
@@ -13,20 +11,20 @@ from gatehouse.storage.statements import Verb
 
 def refuse_foreign_resources(steps: Iterable[Step]) -> Verb[None]:
     """Raise Malformed for something new on what is not the project's; what is held already is saved back (R6)."""
-    fresh = {
+    fresh = dict.fromkeys(
         scope
         for step in steps
         for scope, held in step.after.scopes.items()
-        if scope.kind is not None and adds(step.before.scopes.get(scope, NOTHING), held)
-    }
+        if scope.kind is not None and gains(step.before.scopes.get(scope, NOTHING), held)
+    )
     models = (yield from projects_of({scope.project_id for scope in fresh})) if fresh else {}
-    for scope in sorted(fresh, key=scope_order):
+    for scope in fresh:
         model = models.get(scope.project_id)
         if model is None or not model.has(scope):
             raise Malformed(f"project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}")
 
 
-def adds(before: Holdings, after: Holdings) -> bool:
-    """Whether anything is given that was not; what is left of something gone may be taken away piece by piece."""
-    entries = direct_entries(after).items() - direct_entries(before).items()
-    return bool(entries or set(after.roles) - set(before.roles))
+def gains(before: Holdings, after: Holdings) -> bool:
+    """Whether it is more, or something else: what is left of something gone may be taken away piece by piece."""
+    trees = ((before.private_data, after.private_data), (before.public_data, after.public_data))
+    return bool(set(after.roles) - set(before.roles)) or any(new and new != old for old, new in trees)

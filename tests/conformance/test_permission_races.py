@@ -146,7 +146,7 @@ async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_
             await world.applications.edit_application(SHOP, becoming(name=title))
             await world.applications.edit_schema(SHOP, becoming())
             passed = sum(saved.values()) - before
-            assert passed < 20 * len(savers)  # those who were before him, three times; of those who pass him, thousands
+            assert passed < 20 * len(savers)  # those before him, three times; newcomers are thousands
     finally:
         done.set()
         await asyncio.gather(*savers)

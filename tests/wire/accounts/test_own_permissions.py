@@ -10,37 +10,36 @@ from tests.support.console import MAX, OLGA, PIA, Visitors, furnish
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD, Visitor
 
-GRANTED = """
+WIKI = """
 projects:
   - title: Mind Games
-    settings: {services: {"$wiki": {groups: [{group_id: Testers, roles: [author]}]}}}
+    settings: {services: {"$wiki": {groups: [{group_id: Writers, roles: [author]}]}}}
 applications:
   - application_id: $wiki
     name: Wiki
     project_id: $project
     schema: {private_data: {page: {write: {value: false}}}}
     roles: {author: {meta: {private_data: {page: {write: {value: true}}}}}}
-groups:
-  - {project_id: $project, title: Testers, users: ["$pia", "$olga"], conditions: []}
 """
-BY_CONDITION = """
-projects:
-  - title: Mind Games
-    settings: {services: {"$wiki": {groups: [{group_id: Early, roles: [author]}]}}}
-applications:
-  - application_id: $wiki
-    name: Wiki
-    project_id: $project
-    schema: {private_data: {page: {write: {value: false}}}}
-    roles: {author: {meta: {private_data: {page: {write: {value: true}}}}}}
+GRANTED = (
+    WIKI
+    + """\
+groups:
+  - {project_id: $project, title: Writers, users: ["$pia", "$olga"], conditions: []}
+"""
+)
+BY_CONDITION = (
+    WIKI
+    + """\
   - application_id: 50003
     name: Forum
     schema: {private_data: {thread: {open: {value: false}}}}
     roles:
       tester: {condition: {tag: beta}, meta: {private_data: {thread: {open: {value: true}}}}}
 groups:
-  - {project_id: $project, title: Early, users: [], conditions: [{title: Early, condition: {tag: beta}}]}
+  - {project_id: $project, title: Writers, users: [], conditions: [{title: Early, condition: {tag: beta}}]}
 """
+)
 MANY = RULES_MOST + 12
 
 
@@ -79,11 +78,11 @@ async def test_a_role_through_a_group_says_so_and_names_the_group_to_whoever_may
     await furnish(service, GRANTED)
     section = await own(await inside(OLGA))
     assert "<strong>Wiki</strong> in the project Mind Games" in section
-    assert "You have the role <bdi>author</bdi> through the group <bdi>Testers</bdi>" in section
+    assert "You have the role <bdi>author</bdi> through the group <bdi>Writers</bdi>" in section
     section = await own(await inside(PIA))
     assert "You have the role <bdi>author</bdi> through a group" in section
     assert ">page.write</code>" in section
-    assert "Testers" not in section
+    assert "Writers" not in section
 
 
 async def test_what_is_held_by_a_condition_alone_is_shown_too(service: Service, inside: Visitors) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sqlalchemy import Integer, func, select
+from sqlalchemy import ColumnElement, Integer, func, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -11,47 +11,34 @@ from sqlalchemy.sql.functions import FunctionElement
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.projects import permission_clock
 
-LOCK: Final = 0x7374_7275  # any constant of our own; held until the transaction ends
+LOCK: Final[ColumnElement[int]] = literal_column(str(0x7374_7275), Integer)  # any constant of our own
 
 
-class Shared(FunctionElement[int]):
-    """Held by all who keep the structure from changing.
+class Held(FunctionElement[int]):
+    """A lock of the transaction. SQLite needs none: whoever writes there is alone.
 
-    By advisory locks, for PostgreSQL queues those: at a row each new sharer would pass whoever waits to be alone.
+    PostgreSQL queues advisory locks; at a row each newcomer who shares would pass whoever waits to be alone.
     """
 
     inherit_cache = True
     type = Integer()
 
 
-class Alone(FunctionElement[int]):
-    """Held by one, and by nobody who shares."""
-
-    inherit_cache = True
-    type = Integer()
+@compiles(Held, "postgresql")
+def _on_postgres(element: Held, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return compiler.process(element.clauses, **kw)
 
 
-@compiles(Shared, "postgresql")
-def _shared_on_postgres(_element: Shared, _compiler: SQLCompiler, **_kw: Any) -> str:  # noqa: ANN401
-    return f"pg_advisory_xact_lock_shared({LOCK})"
-
-
-@compiles(Alone, "postgresql")
-def _alone_on_postgres(_element: Alone, _compiler: SQLCompiler, **_kw: Any) -> str:  # noqa: ANN401
-    return f"pg_advisory_xact_lock({LOCK})"
-
-
-@compiles(Shared, "sqlite")
-@compiles(Alone, "sqlite")
-def _on_sqlite(_element: Shared | Alone, _compiler: SQLCompiler, **_kw: Any) -> str:  # noqa: ANN401
-    return "1"  # whoever writes is alone
+@compiles(Held, "sqlite")
+def _on_sqlite(_element: Held, _compiler: SQLCompiler, **_kw: Any) -> str:  # noqa: ANN401
+    return "1"
 
 
 VERSION = func.coalesce(select(permission_clock.c.structure).where(permission_clock.c.only == 1).scalar_subquery(), 0)
 START = Statement(insert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
 READ = Statement(select(VERSION.label("structure")))
-HOLD = Statement(select(Shared().label("held")))
-HOLD_ALONE = Statement(select(Alone().label("held")))
+HOLD = Statement(select(Held(func.pg_advisory_xact_lock_shared(LOCK)).label("held")))
+HOLD_ALONE = Statement(select(Held(func.pg_advisory_xact_lock(LOCK)).label("held")))
 TICK = Statement(
     insert(permission_clock)
     .values(only=1, structure=1)

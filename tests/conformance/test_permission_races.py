@@ -5,12 +5,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from sqlalchemy import func, literal_column, select
 
 from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import ENDLESS
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.permissions.records import edit_record
+from gatehouse.storage.statements import Statement, Verb
 from tests.support import permission_racers as racers
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
@@ -30,9 +33,11 @@ from tests.support.permission_builders import (
 )
 from tests.support.permission_racers import OWNERS, SHOP, pair
 from tests.support.racers import WON, race_in_turn
+from tests.support.sessions import session, until_somebody_waits
 from tests.support.whole_database import whole_database
 
 TRIES = 20  # two processes, ten attempts each
+STOP = 77  # a lock of the test's own
 
 
 @pytest.fixture
@@ -119,6 +124,30 @@ async def test_nobody_keeps_what_he_is_given_on_an_application_while_it_leaves(
     assert won == {"leave_project_while_given": {WON: TRIES}}
     held = await whole_database(world)
     assert [row for row in held["role_assignments"] if row.resource_kind] == []
+
+
+async def test_an_application_leaves_after_what_is_being_given_on_it(world: Storage, migrated_url: str) -> None:
+    """The giver is stopped behind his check; whoever takes the application away then waits for him."""
+    if not migrated_url.startswith("postgresql"):
+        pytest.skip("on SQLite whoever writes is alone")
+    scopes = {application_scope("mind_games", SHOP): holding("app_developer")}
+    stop = Statement(select(func.pg_advisory_xact_lock(literal_column(str(STOP))).label("stopped")))
+
+    def giving() -> Verb[None]:
+        yield from edit_record(1, OWNERS[0], becoming(scopes=scopes), NOW)
+        yield stop()
+
+    async with session(migrated_url) as watcher:
+        await watcher.execute(f"SELECT pg_advisory_lock({STOP})")
+        gives = asyncio.create_task(world.runner.act(giving))
+        await until_somebody_waits(watcher)
+        leaves = asyncio.create_task(world.applications.edit_application(SHOP, becoming(removed=True)))
+        waits = asyncio.create_task(until_somebody_waits(watcher, sessions=2))
+        await asyncio.wait([leaves, waits], return_when=asyncio.FIRST_COMPLETED)
+        assert not leaves.done()
+        await watcher.execute(f"SELECT pg_advisory_unlock({STOP})")
+    await asyncio.gather(gives, leaves)
+    assert [row for row in (await whole_database(world))["role_assignments"] if row.resource_kind] == []
 
 
 async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_no_others(world: Storage) -> None:

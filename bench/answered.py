@@ -23,12 +23,14 @@ def permission_answers(program: Program, scratch: Path, url: str, kind: str) -> 
     command(data, url, ["apply", "--allow-weak", str(scratch / "model.json")])
     with program.serving(data, url) as server:
         jwt = command(data, url, ["user", "token", USER, "--factor", FACTOR]).strip()  # of the address served now
-        requests = {name: written(scratch / f"{name}.http", name, jwt) for name in ("list", "list_short")}
+        requests = {
+            f"{name} of {ROLES * RULES} rules{anew}": written(
+                scratch / f"{name}{anew}.http", name, jwt, anew=bool(anew)
+            )
+            for name, anew in (("list", ""), ("list_short", ""), ("list", " anew"))
+        }
         rounds = [{name: load(server.port, f"@{path}") for name, path in requests.items()} for _ in range(ROUNDS)]
-    return [
-        per_second(f"POST meta/data, {name} of {ROLES * RULES} rules, {kind}", [one[name] for one in rounds])
-        for name in requests
-    ]
+    return [per_second(f"POST meta/data, {name}, {kind}", [one[name] for one in rounds]) for name in requests]
 
 
 def the_file() -> dict[str, Any]:
@@ -53,7 +55,7 @@ def command(data: Path, url: str, words: Sequence[str]) -> str:
     return subprocess.run(whole, check=True, capture_output=True, text=True, env=environment).stdout
 
 
-def written(path: Path, kind: str, jwt: str) -> Path:
+def written(path: Path, kind: str, jwt: str, *, anew: bool) -> Path:
     """The request as it goes over the wire, for bench/load.py to repeat."""
     body = json.dumps({"action": "get", "application_id": APPLICATION, "data": {"type": kind}})
     head = [
@@ -63,6 +65,7 @@ def written(path: Path, kind: str, jwt: str) -> Path:
         f"Factor: {FACTOR}",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
+        *(["X-Number: {number}"] if anew else []),
     ]
     path.write_text("\r\n".join((*head, "", body)), newline="")
     return path

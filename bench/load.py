@@ -2,8 +2,8 @@
 
     python -m bench.load PORT PATH CONNECTIONS SECONDS
 
-prints the requests per second. PATH is asked for with GET; `@FILE` names a file with the whole request instead. An
-answer that is not a 200 ends the run: a server that refuses is quick.
+prints the requests per second. PATH is asked for with GET; `@FILE` names a file with the whole request instead;
+`{number}` in it is another number each time. An answer that is not a 200 ends the run: a server that refuses is quick.
 """
 
 import asyncio
@@ -17,20 +17,21 @@ import uvloop
 
 LOOPBACK: Final = "127.0.0.1"
 MOST: Final = 200_000  # requests, however quick the server is
+NUMBER: Final = b"{number}"
 OK: Final = 200
 PATIENCE: Final = 10.0  # seconds beyond those of the run
 
 
 class Visitor(asyncio.Protocol):
     def __init__(self, request: bytes, load: "Load") -> None:
-        self._request = request
+        self._request = request.split(NUMBER)
         self._load = load
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
-        self._transport.write(self._request)
+        self._ask(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -43,15 +44,23 @@ class Visitor(asyncio.Protocol):
         if status != OK:
             self._load.fail(f"the server answered {status}")
         elif self._load.answered() and self._transport is not None:
-            self._transport.write(self._request)
+            self._ask(self._transport)
+
+    def _ask(self, transport: asyncio.Transport) -> None:
+        transport.write((b"%d" % self._load.number()).join(self._request))
 
 
 class Load:
     def __init__(self, seconds: float) -> None:
         self.done = asyncio.get_running_loop().create_future()
         self._answers = 0
+        self._number = 10**9  # the first of as many digits as all others
         self._begin = perf_counter()
         self._end = self._begin + seconds
+
+    def number(self) -> int:
+        self._number += 1
+        return self._number
 
     def answered(self) -> bool:
         """Count one; True while there is to be another."""

@@ -33,6 +33,7 @@ SETTINGS: Final = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "jit": "off",  # costs more than it saves on small tables
+    "autovacuum": "off",  # nobody writes but the tests
 }
 # Skips waiting for the disk, nothing else: locking, visibility and commit order are those of production.
 WITHOUT_DISK: Final = {"fsync": "off", "full_page_writes": "off", "min_wal_size": "32MB", "max_wal_size": "128MB"}

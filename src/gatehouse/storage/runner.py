@@ -6,6 +6,7 @@ therefore returns its refusal. Nothing a verb answers, a refusal included, leave
 it depends on.
 """
 
+from asyncio import Future
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -18,6 +19,7 @@ Listener = Callable[[str], object]
 
 
 Make: TypeAlias = Callable[[], Verb[T]]
+Renewed: TypeAlias = Callable[[], Future[None]]  # done when the moment is one of after the call
 
 
 class Runner(Protocol):
@@ -40,8 +42,12 @@ class Runner(Protocol):
         Only a database in this process can tell that for less than the look costs. `key` says what was asked.
         """
 
-    def moment(self) -> int | None:
-        """Another number after every commit, by whomever; None where only a round trip could tell."""
+    def moment(self) -> Hashable | None:
+        """Another one after every commit, by whomever, as far as this process has heard; None when it has not."""
+
+    @property
+    def renewed(self) -> Renewed | None:
+        """Asks for the moment; None where `moment` is always that of now."""
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         """Run a long read on one consistent snapshot, away from the event loop."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from gatehouse.storage.runner import Listener, Make, Runner
+from gatehouse.storage.runner import Listener, Make, Renewed, Runner
 from gatehouse.storage.statements import Verb
 
 T = TypeVar("T")
@@ -46,8 +46,12 @@ class UndoingRunner(Generic[A]):
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.recall(key, make)
 
-    def moment(self) -> int | None:
+    def moment(self) -> Hashable | None:
         return self._runner.moment()
+
+    @property
+    def renewed(self) -> Renewed | None:
+        return self._runner.renewed
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.survey(make)

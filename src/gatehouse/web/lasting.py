@@ -1,5 +1,6 @@
 """How long an answer stays the answer to its question (docs/decisions/0020-the-same-question-again.md)."""
 
+from asyncio import Future
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -13,6 +14,7 @@ ORIGIN: Final = "origin"  # judged by what is remembered for a second (oauth/ori
 LONGEST: Final = 60  # seconds after which a question is answered anew, whatever was said about the answer
 
 Moment = Hashable | None
+Renewed = Callable[[], Future[None]]
 
 
 class Share(Protocol):
@@ -30,14 +32,20 @@ class Lasting:
     """What an endpoint says about an answer: it would be made again, letter for letter, while this holds."""
 
     holds: Callable[[], bool]
+    renewed: Renewed | None = None  # what `holds` needs to be true of now; None where it always is
     share: Share | None = None
 
 
 class Lastings:
-    """`moment` is another one after whatever may change an answer; None where that cannot be told."""
+    """`moment` is another one after whatever may change an answer; None where that cannot be told.
 
-    def __init__(self, *, moment: Callable[[], Moment], clock: Clock) -> None:
+    An older one than that of now does no harm to what an answer is said to hold in: it will not be met again. Whether
+    it is still the moment is asked of a `renewed` one.
+    """
+
+    def __init__(self, *, moment: Callable[[], Moment], renewed: Renewed | None, clock: Clock) -> None:
         self._moment = moment
+        self._renewed = renewed
         self._clock = clock
 
     def moment(self) -> Moment:
@@ -50,8 +58,9 @@ class Lastings:
         if moment is None or until <= now or ORIGIN in request.headers:
             return
         ends = min(until, now + LONGEST)
-        lasting = Lasting(holds=lambda: self._moment() == moment and self._clock.now() < ends, share=share)
-        request.scope["state"][STATE_KEY] = lasting
+        request.scope["state"][STATE_KEY] = Lasting(
+            holds=lambda: self._moment() == moment and self._clock.now() < ends, renewed=self._renewed, share=share
+        )
 
 
 def lasting_of(state: Mapping[str, Any]) -> Lasting | None:

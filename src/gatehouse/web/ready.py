@@ -79,7 +79,7 @@ class ReadyAnswers:
             body=body,
             lasting=Lasting(holds=lambda: document.body() is body),
         )
-        answer = self.repeated.again(said, added)
+        answer = self.repeated.again(said, added, begun=self.repeated.begin())
         return None if answer is None else (said, answer)
 
     def _made_of(self, target: bytes, document: AtHand) -> tuple[bytes, bytes]:

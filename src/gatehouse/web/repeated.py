@@ -22,6 +22,8 @@ from gatehouse.web.routes.table import Endpoint, RateClass, VolumeLimiter
 KEPT_BYTES: Final = 16 * 2**20  # of answers, in one process
 LONGEST_ANSWER: Final = 2**18
 LONGEST_QUESTION: Final = 4_096
+CREDIT_MOST: Final = 64  # how much more often than not asking may be in vain
+LEFT_OUT: Final = 63  # questions between two that are asked about, once that is used up
 REQUEST_ID: Final = b"x-request-id"
 LINE_END: Final = b"\r\n"
 STATUS: Final = slice(len("HTTP/1.1 "), len("HTTP/1.1 200"))
@@ -49,6 +51,28 @@ class Said:
     lasting: Lasting
 
 
+class Asking:
+    """Whether it pays to ask if an answer still holds.
+
+    On a database that is written to all the time none does. Once it has been in vain more often than not, only one
+    question of many is used to find out whether that has changed.
+    """
+
+    def __init__(self) -> None:
+        self._credit = CREDIT_MOST
+        self._left_out = 0  # questions that are not to be asked about
+
+    def pays(self) -> bool:
+        if self._left_out:
+            self._left_out -= 1
+            return False
+        return True
+
+    def learn(self, *, held: bool) -> None:
+        self._credit = min(self._credit + 1, CREDIT_MOST) if held else max(self._credit - 1, 0)
+        self._left_out = 0 if self._credit else LEFT_OUT
+
+
 class RepeatedAnswers:
     def __init__(self, table: Iterable[Endpoint], *, limiter: VolumeLimiter, log: AccessLog) -> None:
         self._rates = {endpoint.name: endpoint.rate_class for endpoint in table}
@@ -56,21 +80,26 @@ class RepeatedAnswers:
         self._log = log
         self._kept: OrderedDict[Question, Said] = OrderedDict()
         self._bytes = 0
+        self._asking = Asking()
         self._added: tuple[Sequence[Header], bytes] = ((), b"")  # the same for a second: written once
 
-    def answer(self, question: Question, added: Sequence[Header]) -> bytes | None:
-        """The answer to a question that was answered before; None when it has to be made."""
+    def find(self, question: Question) -> Said | None:
+        """What was answered to it before, if it is worth finding out whether that is still the answer."""
         said = self._kept.get(question)
-        if said is None:
+        if said is None or (said.lasting.renewed is not None and not self._asking.pays()):
             return None
         self._kept.move_to_end(question)
-        return self.again(said, added)
+        return said
 
-    def again(self, said: Said, added: Sequence[Header]) -> bytes | None:
+    def begin(self) -> float:
+        return self._log.begin()
+
+    def again(self, said: Said, added: Sequence[Header], *, begun: float) -> bytes | None:
         """Head and body; None when it no longer holds, or for the application to tell that it is too much."""
-        begun = self._log.begin()
-        share = said.lasting.share
-        if not said.lasting.holds() or (share is not None and not share.has_room()):
+        holds, share = said.lasting.holds(), said.lasting.share
+        if said.lasting.renewed is not None:
+            self._asking.learn(held=holds)
+        if not holds or (share is not None and not share.has_room()):
             return None
         if self._limiter.admit(said.rate_class, said.source):
             return None

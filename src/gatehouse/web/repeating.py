@@ -1,40 +1,68 @@
 """The protocol of the server: as guarded as its base, and quick to answer what it was asked before."""
 
+from asyncio import Future
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 
 from starlette.types import Scope
 
 from gatehouse.web.protocol import GuardedProtocol, Phase
-from gatehouse.web.repeated import Question, RepeatedAnswers, question_of
+from gatehouse.web.repeated import Question, RepeatedAnswers, Said, question_of
 
 BEFORE_A_REQUEST: Final = frozenset({Phase.NEW, Phase.BETWEEN})
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A request that was answered before, by those very bytes."""
+
+    question: Question
+    data: bytes
+    said: Said
+    begun: float
+    answers: RepeatedAnswers
 
 
 class RepeatingProtocol(GuardedProtocol):
     """Knows a request again that comes whole, at once and with nothing before it on the connection.
 
-    Such a one need not even be parsed: its bytes were in order the first time.
+    Such a one need not even be parsed: its bytes were in order the first time. Where the database has to be asked
+    whether the answer still holds, the request waits as it came, and may at any time be read like all others.
     """
 
-    __slots__ = ("_asked",)
+    __slots__ = ("_asked", "_waiting")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the base class
         super().__init__(*args, **kwargs)
         self._asked: Question | None = None  # what the application is answering, if it may be asked again
+        self._waiting: Known | None = None
 
     def data_received(self, data: bytes) -> None:
+        self._wait_no_longer()
         self._forget()
         question = question_of(self.client, data) if self._stands_alone() else None
         if question is None or self._ready is None:
             super().data_received(data)
             return
-        answer = self._ready.repeated.answer(question, self.server_state.default_headers)
-        if answer is None:
-            self._ask(question, data, self._ready.repeated)
+        answers = self._ready.repeated
+        said = answers.find(question)
+        if said is None:
+            self._ask(question, data, answers)
             return
-        self._requests += 1
-        self._answer_at_once(answer)
-        self._watch()
+        known = Known(question, data, said, answers.begin(), answers)
+        if said.lasting.renewed is None:
+            self._answer_again(known)
+        else:
+            self._wait(known, said.lasting.renewed())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._waiting = None
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        self._wait_no_longer()
+        super().shutdown()
 
     def on_response_complete(self) -> None:
         asked, answered, written = self._asked, self._answering, self._line.written
@@ -44,7 +72,32 @@ class RepeatingProtocol(GuardedProtocol):
             scope = cast("Scope", answered.scope)
             self._ready.repeated.note(asked, scope, written, len(answered.default_headers))
 
-    def _ask(self, question: Question, data: bytes, repeated: RepeatedAnswers) -> None:
+    def _wait(self, known: Known, renewed: Future[None]) -> None:
+        self._waiting = known
+        self._client_owes.cancel()  # now it is our turn
+        self._watched = None
+        renewed.add_done_callback(partial(self._is_renewed, known))
+
+    def _is_renewed(self, known: Known, _: Future[None]) -> None:
+        if self._waiting is known:
+            self._waiting = None
+            self._answer_again(known)
+
+    def _wait_no_longer(self) -> None:
+        if self._waiting is not None:
+            known, self._waiting = self._waiting, None
+            self._ask(known.question, known.data, known.answers)
+
+    def _answer_again(self, known: Known) -> None:
+        answer = known.answers.again(known.said, self.server_state.default_headers, begun=known.begun)
+        if answer is None:
+            self._ask(known.question, known.data, known.answers)
+            return
+        self._requests += 1
+        self._answer_at_once(answer)
+        self._watch()
+
+    def _ask(self, question: Question, data: bytes, answers: RepeatedAnswers) -> None:
         """Let it be answered. Of several requests none is kept, and the rest of one forgets it (data_received)."""
         requests = self._requests
         self._line.written = []
@@ -52,7 +105,7 @@ class RepeatingProtocol(GuardedProtocol):
         if self._requests != requests + 1 or self._is_over():
             return
         if self._said is not None:
-            repeated.keep(question, self._said)
+            answers.keep(question, self._said)
         else:
             self._asked = question
 

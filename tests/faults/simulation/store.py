@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import apsw
 
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.storage.runner import Listener, Make
+from gatehouse.storage.runner import Listener, Make, Renewed
 from gatehouse.storage.sqlite import SQLiteRunner
 from gatehouse.storage.sqlite_writer import Writer
 from gatehouse.storage.statements import Verb
@@ -114,8 +114,12 @@ class FaultyRunner:
         await self._way()
         return await self._inner.recall(key, make)
 
-    def moment(self) -> int | None:
+    def moment(self) -> Hashable | None:
         return self._inner.moment()
+
+    @property
+    def renewed(self) -> Renewed | None:
+        return self._inner.renewed
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         await self._way()

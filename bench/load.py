@@ -3,7 +3,7 @@
     python -m bench.load PORT PATH CONNECTIONS SECONDS
 
 prints the requests per second. PATH is asked for with GET; `@FILE` names a file with the whole request instead;
-`{number}` in it is another number each time. An answer that is not a 200 ends the run: a server that refuses is quick.
+`{number}` in it is another one each time. An answer that is not a 200 ends the run: a server that refuses is quick.
 """
 
 import asyncio

@@ -180,7 +180,7 @@ def main(wanted: Sequence[str]) -> None:
     with ExitStack() as stack:
         place = Place(stack)
         broken = [name for name in wanted or PARTS if not measure(name, place, found.setdefault(name, []))]
-    found["limit"] = list(single_sign_on.share_of_the_limit([one for figures in found.values() for one in figures]))
+    found["limit"] = list(single_sign_on.limits([one for figures in found.values() for one in figures]))
     found = {name: figures for name, figures in found.items() if figures}
     print("\nRatios")
     print(table(one for figures in found.values() for one in figures if one.unit in {RATIO, ""}))

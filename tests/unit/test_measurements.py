@@ -11,6 +11,7 @@ from bench.figures import Figure
 from bench.machine import Machine
 from bench.report import keep, newest
 from bench.simulate import Habits, Plan, simulate, write_plans
+from bench.single_sign_on import limits
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +46,28 @@ def test_a_later_run_of_one_part_leaves_the_others_known(tmp_path: Path) -> None
     keep({"sign-on": [replace(FIGURES[0], value=1_000.0)]}, MACHINE, 1_800_000_100, tmp_path)
     assert newest(tmp_path)["flow, us"] == 1_000.0
     assert newest(tmp_path)["flow: times others <&>"] == 3.0
+
+
+def test_a_limit_is_made_of_what_was_measured_in_the_same_run() -> None:
+    known = {
+        "sign a user token, RS256": 400.0,
+        "sign a user token, ES256": 60.0,
+        "sign a user token, EdDSA": 40.0,
+        "GET /healthz, 16 connections": 10_000.0,  # 100 µs
+        "the same, 64 callers, SQLite": 5_000.0,  # 200 µs
+        "exchange RS256, Gatehouse on SQLite": 1_000.0,
+        "flow RS256, oidc-provider on memory": 625.0,
+        "refresh ES256, oidc-provider on SQLite": 1_000.0,
+    }
+    measured = [Figure(name=name, value=value, unit="") for name, value in known.items()]
+    found = {figure.name: figure.value for figure in limits(measured)}
+    alone = "signatures and empty answers alone, times oidc-provider on"
+    assert found == {
+        "exchange RS256, share of the limit": pytest.approx(0.74),
+        f"flow RS256, SQLite: {alone} memory": pytest.approx(2.5),
+        f"refresh ES256, SQLite: {alone} SQLite": pytest.approx(5.0),
+    }
+    assert list(limits(measured[1:])) == []
 
 
 def test_every_second_of_waiting_is_counted_once() -> None:

@@ -80,6 +80,26 @@ async def test_whoever_asks_in_the_same_moment_shares_one_round_trip(migrated_po
         assert [[row.value for row in rows] for rows in answers] == [*([str(n)] for n in range(20)), []]
 
 
+async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
+    migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given back, one that was declared expired is not used again: a primary that was demoted answers for ever."""
+    monkeypatch.setattr("gatehouse.storage.asked_together.TRIPS", 2)
+    taken = 0
+    async with session(migrated_postgres_url) as connection:
+
+        @asynccontextmanager
+        async def connecting() -> AsyncIterator[Any]:
+            nonlocal taken
+            taken += 1
+            yield connection
+
+        together = AskedTogether(connecting, most=1, patience=PATIENCE)
+        noted = together.ask(numbered(NOTE), {"name": "fact", "value": "so"})
+        await asyncio.gather(noted, *(together.ask(numbered(one), {"of": "fact"}) for one in (READ, HOLD)))
+    assert taken == 2
+
+
 async def test_one_question_that_goes_wrong_hurts_no_other(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         assert await noted(storage, "taken")

@@ -1,17 +1,25 @@
 """The moment of PostgreSQL: another one after every commit, found out once for all who want to know it."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
+import asyncpg
 import pytest
 
-from gatehouse.storage.moments import Moments
+from gatehouse.storage import moments as moments_module
+from gatehouse.storage.moments import MOMENT, Moments
 from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.pool_limits import PoolLimits
+from tests.support.moments import renewed
 from tests.support.postgres import PostgresCluster, database_of
 from tests.support.sessions import PATIENCE, session
+from tests.support.standby import Standby
 
+SERVING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
 WRITE = "INSERT INTO installation (name, value) VALUES ($1, $1)"
 
 
@@ -39,8 +47,7 @@ async def storage(migrated_postgres_url: str) -> AsyncIterator[Storage]:
 
 
 async def moment_of(storage: Storage) -> Hashable:
-    assert storage.runner.renewed is not None
-    await storage.runner.renewed()
+    await renewed(storage.runner)
     return storage.runner.moment()
 
 
@@ -78,24 +85,140 @@ async def test_all_who_ask_in_one_turn_share_a_question_and_whoever_comes_later_
             yield counting
 
         moments = Moments(connecting)
-        early = [moments.renewed() for _ in range(20)]
+        heard: dict[str, list[Hashable]] = {"early": [], "late": []}
+        over = asyncio.Event()
+        for _ in range(20):
+            moments.renew(lambda: heard["early"].append(moments.last()))
         await counting.is_asked.wait()
         await writer.execute(WRITE, "after it was asked")
-        late = [moments.renewed() for _ in range(20)]
-        heard = []
-        early[0].add_done_callback(lambda _: heard.append(moments.last()))
-        late[0].add_done_callback(lambda _: heard.append(moments.last()))
+        for _ in range(20):
+            moments.renew(lambda: heard["late"].append(moments.last()))
+        moments.renew(over.set)
         counting.may_answer.set()
-        await asyncio.gather(*early, *late)
+        await over.wait()
         assert counting.asked == 2
-        assert heard[0] != heard[1]
+        assert [len(told) for told in heard.values()] == [20, 20]
+        assert [len(set(told)) for told in heard.values()] == [1, 1]
+        assert heard["early"][0] != heard["late"][0]
+
+
+@asynccontextmanager
+async def others_asking(storage: Storage) -> AsyncIterator[None]:
+    """All the time, so that connections come and go."""
+    over = asyncio.Event()
+
+    async def always() -> None:
+        while not over.is_set():
+            await moment_of(storage)
+
+    async with asyncio.TaskGroup() as askers:
+        for _ in range(3):
+            askers.create_task(always())
+        yield
+        over.set()
+
+
+async def test_whoever_asks_among_many_hears_of_what_was_committed_before(
+    storage: Storage, migrated_postgres_url: str
+) -> None:
+    async with session(migrated_postgres_url) as writer, others_asking(storage):
+        for number in range(300):
+            before = await moment_of(storage)
+            await writer.execute(WRITE, f"written {number}")
+            assert await moment_of(storage) != before
+
+
+async def test_a_connection_is_given_back_between_two_questions(migrated_postgres_url: str) -> None:
+    """So that whoever else wants it has a turn, and one that was declared expired is not asked for ever."""
+    limits = PoolLimits(least=1, most=1, acquire_seconds=PATIENCE)
+    async with open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage, others_asking(storage):
+        for _ in range(20):
+            assert await storage.runner.time()
 
 
 async def test_nothing_is_known_before_it_was_asked_and_then_soon(storage: Storage) -> None:
     assert storage.runner.moment() is None  # which made it be asked
-    assert storage.runner.renewed is not None
-    await storage.runner.renewed()
-    assert storage.runner.moment() is not None
+    assert await moment_of(storage) is not None
+
+
+async def test_where_one_cannot_be_told_all_others_are(storage: Storage) -> None:
+    def broken() -> None:
+        raise OSError("gone")
+
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    assert storage.runner.renew is not None
+    storage.runner.renew(broken)
+    assert await moment_of(storage) is not None
+
+
+async def test_one_that_is_closed_before_it_began_leaves_nobody_waiting(storage: Storage) -> None:
+    async with asyncio.timeout(PATIENCE):
+        moments = Moments(cast("Any", storage.runner)._connection)
+        told = asyncio.Event()
+        moments.renew(told.set)
+        await moments.close()
+        await told.wait()
+
+
+async def test_a_server_that_crashed_has_another_one_though_it_counts_the_same_transactions_again() -> None:
+    """Another process of the server killed, as by the system when memory ran out, makes it begin from its log."""
+    with PostgresCluster(durable=True) as cluster:
+        async with session(cluster.url()) as writer:
+            await writer.execute("CHECKPOINT")
+            async with undone(writer):
+                await writer.execute("SELECT pg_current_xact_id()")
+            kept = await writer.fetchrow(MOMENT)
+            killed = await writer.fetchval("SELECT pg_backend_pid()")
+            os.kill(killed, signal.SIGKILL)
+        async with recovered(cluster) as writer:
+            await writer.execute("CREATE TABLE changed ()")
+            found = await writer.fetchrow(MOMENT)
+        assert found[0] == kept[0]  # else this test shows nothing
+        assert found[2] == kept[2]
+        assert tuple(found) != tuple(kept)
+
+
+async def test_of_a_standby_there_is_none(postgres_cluster: PostgresCluster) -> None:
+    """Which does not tell what of the transactions under way has ended."""
+    with Standby(postgres_cluster) as standby:
+        async with session(standby.url()) as reader:
+            assert await reader.fetchrow(MOMENT) is None
+
+
+async def test_a_server_that_does_not_answer_keeps_nobody_long(storage: Storage, migrated_postgres_url: str) -> None:
+    assert await moment_of(storage) is not None
+    async with session(migrated_postgres_url) as watcher:
+        silent = [row["pid"] for row in await watcher.fetch(SERVING)]
+        try:
+            for pid in silent:
+                os.kill(pid, signal.SIGSTOP)
+            began = asyncio.get_running_loop().time()
+            assert await moment_of(storage) is None
+            assert asyncio.get_running_loop().time() - began < 2 * moments_module.PATIENCE
+        finally:
+            for pid in silent:
+                os.kill(pid, signal.SIGCONT)
+
+
+@asynccontextmanager
+async def undone(connection: Any) -> AsyncIterator[None]:
+    transaction = connection.transaction()
+    await transaction.start()
+    yield
+    await transaction.rollback()
+
+
+@asynccontextmanager
+async def recovered(cluster: PostgresCluster) -> AsyncIterator[Any]:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                connection = await asyncpg.connect(cluster.url())
+            except (asyncpg.PostgresError, OSError):
+                continue
+            break
+    yield connection
+    await connection.close()
 
 
 async def test_while_nobody_is_let_in_it_is_unknown_and_nobody_waits_for_it(

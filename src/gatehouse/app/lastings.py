@@ -12,4 +12,4 @@ def lastings(house: House) -> Lastings:
         stored = runner.moment()
         return None if stored is None else (stored, keyring.version)
 
-    return Lastings(moment=moment, renewed=runner.renewed, clock=house.clock)
+    return Lastings(moment=moment, renew=runner.renew, clock=house.clock)

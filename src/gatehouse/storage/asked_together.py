@@ -19,6 +19,7 @@ from gatehouse.storage.statements import Numbered, Row
 
 GROUP_SIZE: Final = 64
 MOVING: Final = 2  # carriers that nothing holds up; with more of them the groups would only be smaller
+TRIPS: Final = 256  # with one connection; kept for ever, it might outlive a primary that is none any more
 SLOW_SECONDS: Final = 0.005  # whoever takes this long may be waiting for a lock, and the others do not wait with him
 
 Connecting: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
@@ -110,7 +111,7 @@ class AskedTogether:
 
 
 class Carrier:
-    """Goes to and fro with one connection as long as somebody waits."""
+    """Goes to and fro with one connection as long as somebody waits, but not for ever."""
 
     def __init__(self, together: AskedTogether) -> None:
         self._together = together
@@ -123,7 +124,10 @@ class Carrier:
         try:
             async with self._together.connecting() as connection:
                 slow = self._set_out(slow)
-                while (group := self._together.next_group()) is not None:
+                for _ in range(TRIPS):
+                    group = self._together.next_group()
+                    if group is None:
+                        break
                     await answer(connection, *group)
                     slow = self._set_out(slow)
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting for it

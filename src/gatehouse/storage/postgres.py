@@ -18,7 +18,7 @@ from gatehouse.storage.asked_together import AskedTogether
 from gatehouse.storage.moments import Moments
 from gatehouse.storage.notices import PLACE, Listeners, heard, spoken
 from gatehouse.storage.pool_limits import PoolLimits
-from gatehouse.storage.runner import Listener, Make, Renewed, drive_async
+from gatehouse.storage.runner import Listener, Make, Then, drive_async
 from gatehouse.storage.statements import Ask, Many, Notice, Row, Step, Verb
 
 T = TypeVar("T")
@@ -131,8 +131,8 @@ class PostgresRunner:
         return self._moments.last()
 
     @property
-    def renewed(self) -> Renewed:
-        return self._moments.renewed
+    def renew(self) -> Callable[[Then], None]:
+        return self._moments.renew
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await until_it_serializes(lambda: self._survey(make()))

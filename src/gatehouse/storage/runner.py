@@ -6,7 +6,6 @@ therefore returns its refusal. Nothing a verb answers, a refusal included, leave
 it depends on.
 """
 
-from asyncio import Future
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -16,10 +15,10 @@ from gatehouse.storage.statements import Row, Step, Verb
 P = ParamSpec("P")
 T = TypeVar("T")
 Listener = Callable[[str], object]
+Then = Callable[[], object]
 
 
 Make: TypeAlias = Callable[[], Verb[T]]
-Renewed: TypeAlias = Callable[[], Future[None]]  # done when the moment is one of after the call
 
 
 class Runner(Protocol):
@@ -46,8 +45,8 @@ class Runner(Protocol):
         """Another one after every commit, by whomever, as far as this process has heard; None when it has not."""
 
     @property
-    def renewed(self) -> Renewed | None:
-        """Asks for the moment; None where `moment` is always that of now."""
+    def renew(self) -> Callable[[Then], None] | None:
+        """Asks, and calls back when `moment` is one of after the call; None where it always is that of now."""
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         """Run a long read on one consistent snapshot, away from the event loop."""

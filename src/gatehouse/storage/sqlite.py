@@ -28,7 +28,7 @@ RECALLED_MOST: Final = 4_096  # answers; seldom reached, for every commit clears
 
 
 class SQLiteRunner:
-    renewed = None  # a moment costs less than asking for one
+    renew = None  # a moment costs less than asking for one
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from gatehouse.storage.runner import Listener, Make, Renewed, Runner
+from gatehouse.storage.runner import Listener, Make, Runner, Then
 from gatehouse.storage.statements import Verb
 
 T = TypeVar("T")
@@ -50,8 +50,8 @@ class UndoingRunner(Generic[A]):
         return self._runner.moment()
 
     @property
-    def renewed(self) -> Renewed | None:
-        return self._runner.renewed
+    def renew(self) -> Callable[[Then], None] | None:
+        return self._runner.renew
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.survey(make)

@@ -1,6 +1,5 @@
 """How long an answer stays the answer to its question (docs/decisions/0020-the-same-question-again.md)."""
 
-from asyncio import Future
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -14,7 +13,7 @@ ORIGIN: Final = "origin"  # judged by what is remembered for a second (oauth/ori
 LONGEST: Final = 60  # seconds after which a question is answered anew, whatever was said about the answer
 
 Moment = Hashable | None
-Renewed = Callable[[], Future[None]]
+Renew = Callable[[Callable[[], object]], None]
 
 
 class Share(Protocol):
@@ -32,7 +31,7 @@ class Lasting:
     """What an endpoint says about an answer: it would be made again, letter for letter, while this holds."""
 
     holds: Callable[[], bool]
-    renewed: Renewed | None = None  # what `holds` needs to be true of now; None where it always is
+    renew: Renew | None = None  # calls back when `holds` tells of a time after the call; None where it tells of now
     share: Share | None = None
 
 
@@ -40,12 +39,12 @@ class Lastings:
     """`moment` is another one after whatever may change an answer; None where that cannot be told.
 
     An older one than that of now does no harm to what an answer is said to hold in: it will not be met again. Whether
-    it is still the moment is asked of a `renewed` one.
+    it is still the moment is asked with `renew`.
     """
 
-    def __init__(self, *, moment: Callable[[], Moment], renewed: Renewed | None, clock: Clock) -> None:
+    def __init__(self, *, moment: Callable[[], Moment], renew: Renew | None, clock: Clock) -> None:
         self._moment = moment
-        self._renewed = renewed
+        self._renew = renew
         self._clock = clock
 
     def moment(self) -> Moment:
@@ -59,7 +58,7 @@ class Lastings:
             return
         ends = min(until, now + LONGEST)
         request.scope["state"][STATE_KEY] = Lasting(
-            holds=lambda: self._moment() == moment and self._clock.now() < ends, renewed=self._renewed, share=share
+            holds=lambda: self._moment() == moment and self._clock.now() < ends, renew=self._renew, share=share
         )
 
 

@@ -20,6 +20,7 @@ from gatehouse.web.middleware.client_address import caller_of
 from gatehouse.web.routes.table import Endpoint, RateClass, VolumeLimiter
 
 KEPT_BYTES: Final = 16 * 2**20  # of answers, in one process
+BESIDE: Final = 1_600  # bytes that keeping an answer takes beside its own
 LONGEST_ANSWER: Final = 2**18
 LONGEST_QUESTION: Final = 4_096
 CREDIT_MOST: Final = 64  # how much more often than not asking may be in vain
@@ -86,8 +87,14 @@ class RepeatedAnswers:
     def find(self, question: Question) -> Said | None:
         """What was answered to it before, if it is worth finding out whether that is still the answer."""
         said = self._kept.get(question)
-        if said is None or (said.lasting.renewed is not None and not self._asking.pays()):
+        if said is None:
             return None
+        if said.lasting.renew is not None:
+            if not said.lasting.holds():  # as far as has been heard, and what is over is over for ever
+                self._forget(question)
+                return None
+            if not self._asking.pays():
+                return None
         self._kept.move_to_end(question)
         return said
 
@@ -97,14 +104,25 @@ class RepeatedAnswers:
     def again(self, said: Said, added: Sequence[Header], *, begun: float) -> bytes | None:
         """Head and body; None when it no longer holds, or for the application to tell that it is too much."""
         holds, share = said.lasting.holds(), said.lasting.share
-        if said.lasting.renewed is not None:
+        if said.lasting.renew is not None:
             self._asking.learn(held=holds)
         if not holds or (share is not None and not share.has_room()):
             return None
         if self._limiter.admit(said.rate_class, said.source):
             return None
-        if share is not None:
-            share.take()
+        request_id = self._count(said, begun=begun)
+        own = b"%b: %b\r\n\r\n" % (REQUEST_ID, request_id.encode())
+        return b"".join((said.status_line, self._lines(added), said.headers, own, said.body))
+
+    def left(self, said: Said, *, begun: float) -> None:
+        """Whoever asked has gone before it was known whether it still is the answer; he counts all the same."""
+        self._limiter.admit(said.rate_class, said.source)
+        self._count(said, begun=begun)
+
+    def _count(self, said: Said, *, begun: float) -> str:
+        """Against the person, in the log and in the figures. Returns the request's id."""
+        if said.lasting.share is not None:
+            said.lasting.share.take()
         request_id = new_request_id()
         self._log.tell(
             endpoint=said.endpoint,
@@ -114,8 +132,7 @@ class RepeatedAnswers:
             source=said.source,
             request_id=request_id,
         )
-        own = b"%b: %b\r\n\r\n" % (REQUEST_ID, request_id.encode())
-        return b"".join((said.status_line, self._lines(added), said.headers, own, said.body))
+        return request_id
 
     def note(self, question: Question, scope: Scope, written: Sequence[bytes], added: int) -> None:
         """Keep what went to the line in answer to a request, if its endpoint says that it lasts.
@@ -161,4 +178,4 @@ class RepeatedAnswers:
 
 
 def size(said: Said) -> int:
-    return len(said.headers) + len(said.body)
+    return len(said.headers) + len(said.body) + BESIDE

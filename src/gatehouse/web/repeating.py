@@ -1,12 +1,12 @@
 """The protocol of the server: as guarded as its base, and quick to answer what it was asked before."""
 
-from asyncio import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, cast
 
 from starlette.types import Scope
 
+from gatehouse.web.lasting import Renew
 from gatehouse.web.protocol import GuardedProtocol, Phase
 from gatehouse.web.repeated import Question, RepeatedAnswers, Said, question_of
 
@@ -18,7 +18,7 @@ class Known:
     """A request that was answered before, by those very bytes."""
 
     question: Question
-    data: bytes
+    data: bytes = field(repr=False)  # with whatever it proves itself by
     said: Said
     begun: float
     answers: RepeatedAnswers
@@ -31,12 +31,12 @@ class RepeatingProtocol(GuardedProtocol):
     whether the answer still holds, the request waits as it came, and may at any time be read like all others.
     """
 
-    __slots__ = ("_asked", "_waiting")
+    __slots__ = ("_asked", "_known")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the base class
         super().__init__(*args, **kwargs)
         self._asked: Question | None = None  # what the application is answering, if it may be asked again
-        self._waiting: Known | None = None
+        self._known: Known | None = None  # what waits for the database to tell whether its answer holds
 
     def data_received(self, data: bytes) -> None:
         self._wait_no_longer()
@@ -51,13 +51,15 @@ class RepeatingProtocol(GuardedProtocol):
             self._ask(question, data, answers)
             return
         known = Known(question, data, said, answers.begin(), answers)
-        if said.lasting.renewed is None:
+        if said.lasting.renew is None:
             self._answer_again(known)
         else:
-            self._wait(known, said.lasting.renewed())
+            self._wait(known, said.lasting.renew)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._waiting = None
+        if self._known is not None:
+            self._known.answers.left(self._known.said, begun=self._known.begun)
+            self._known = None
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -72,20 +74,25 @@ class RepeatingProtocol(GuardedProtocol):
             scope = cast("Scope", answered.scope)
             self._ready.repeated.note(asked, scope, written, len(answered.default_headers))
 
-    def _wait(self, known: Known, renewed: Future[None]) -> None:
-        self._waiting = known
+    def _wait(self, known: Known, renew: Renew) -> None:
+        self._known = known
         self._client_owes.cancel()  # now it is our turn
         self._watched = None
-        renewed.add_done_callback(partial(self._is_renewed, known))
+        renew(partial(self._is_renewed, known))
 
-    def _is_renewed(self, known: Known, _: Future[None]) -> None:
-        if self._waiting is known:
-            self._waiting = None
+    def _is_renewed(self, known: Known) -> None:
+        if self._known is not known:  # something else came first
+            return
+        self._known = None
+        try:
             self._answer_again(known)
+        except BaseException:
+            self.transport.abort()  # as whoever calls data_received would
+            raise
 
     def _wait_no_longer(self) -> None:
-        if self._waiting is not None:
-            known, self._waiting = self._waiting, None
+        if self._known is not None:
+            known, self._known = self._known, None
             self._ask(known.question, known.data, known.answers)
 
     def _answer_again(self, known: Known) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import apsw
 
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.storage.runner import Listener, Make, Renewed
+from gatehouse.storage.runner import Listener, Make, Then
 from gatehouse.storage.sqlite import SQLiteRunner
 from gatehouse.storage.sqlite_writer import Writer
 from gatehouse.storage.statements import Verb
@@ -118,8 +118,8 @@ class FaultyRunner:
         return self._inner.moment()
 
     @property
-    def renewed(self) -> Renewed | None:
-        return self._inner.renewed
+    def renew(self) -> Callable[[Then], None] | None:
+        return self._inner.renew
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         await self._way()

@@ -10,9 +10,11 @@ import pytest
 from gatehouse import logs
 from gatehouse.audit.model import Origin
 from gatehouse.storage.moments import Moments
-from gatehouse.web.repeated import CREDIT_MOST, LEFT_OUT, Asking
+from gatehouse.web.lasting import LONGEST
+from gatehouse.web.repeated import CREDIT_MOST, LEFT_OUT, Asking, RepeatedAnswers
 from gatehouse.web.server import DEFAULT_LIMITS
 from tests.support.clock import settle
+from tests.support.moments import renewed
 from tests.support.oauth import a_native_client
 from tests.support.postgres import PostgresCluster, database_of
 from tests.support.rawhttp import RawConnection, raw_connection
@@ -35,8 +37,7 @@ async def a_question(service: Service) -> bytes:
     )
     web = await a_native_client(service)
     tokens = await web.tokens(await web.granted(anna))
-    assert service.house.storage.runner.renewed is not None
-    await service.house.storage.runner.renewed()
+    await renewed(service.house.storage.runner)
     head = "GET /proxy/oauth/userinfo HTTP/1.1\r\nHost: localhost\r\n"
     asked = f"{head}Authorization: Bearer {tokens['access_token']}\r\n\r\n".encode()
     async with connection_to(service) as line:
@@ -60,14 +61,14 @@ class Held:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = asyncio.Event()
         self.may_answer = asyncio.Event()
-        ask_all = Moments._ask_all
+        ask = Moments._ask
 
         async def held(moments: Moments) -> None:
             self.asked.set()
             await self.may_answer.wait()
-            await ask_all(moments)
+            await ask(moments)
 
-        monkeypatch.setattr(Moments, "_ask_all", held)
+        monkeypatch.setattr(Moments, "_ask", held)
 
 
 @pytest.fixture
@@ -104,11 +105,7 @@ async def test_what_follows_while_it_waits_is_answered_after_it(
         assert (await line.answer()).body == first.body
 
 
-async def test_who_leaves_while_it_waits_is_not_answered_and_disturbs_nobody(
-    service: Service, question: bytes, held: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[logs.RequestLine] = []
-    monkeypatch.setattr(logs.request_lines, "tell", lines.append)
+async def test_who_leaves_while_it_waits_disturbs_nobody(service: Service, question: bytes, held: Held) -> None:
     async with connection_to(service) as leaving, connection_to(service) as staying:
         leaving.send(question)
         await held.asked.wait()
@@ -117,7 +114,28 @@ async def test_who_leaves_while_it_waits_is_not_answered_and_disturbs_nobody(
         await settle()
         held.may_answer.set()
         assert (await staying.answer()).status == 200
-    assert len(lines) == 1
+
+
+async def test_who_leaves_while_it_waits_counts_as_whoever_stays(
+    installed_postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {"GATEHOUSE__RATES__TOKEN": "4"}
+    async with running_service(installed_postgres_url, tmp_path, environment=environment) as service:
+        question = await a_question(service)
+        lines: list[logs.RequestLine] = []
+        monkeypatch.setattr(logs.request_lines, "tell", lines.append)
+        held = Held(monkeypatch)
+        for _ in range(4):
+            async with connection_to(service) as leaving:
+                leaving.send(question)
+                await held.asked.wait()
+                leaving.leave()
+            await settle()
+        held.may_answer.set()
+        async with connection_to(service) as line:
+            line.send(question)
+            assert (await line.answer()).status == 429
+        assert [line.status for line in lines] == [200] * 4 + [429]
 
 
 async def test_a_service_that_stops_answers_it_first(
@@ -158,6 +176,51 @@ async def test_without_the_database_it_is_told_what_all_others_are(
         await elsewhere.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
         held.may_answer.set()
         assert (await line.answer()).status == 503
+
+
+async def test_nothing_is_asked_about_an_answer_that_is_known_to_be_over(
+    service: Service, question: bytes, installed_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[bool] = []
+    learn = Asking.learn
+
+    def noting(asking: Asking, *, held: bool) -> None:
+        learned.append(held)
+        learn(asking, held=held)
+
+    monkeypatch.setattr(Asking, "learn", noting)
+    others = [question.replace(b"\r\n\r\n", b"\r\nX-Number: %d\r\n\r\n" % number) for number in range(20)]
+    async with connection_to(service) as line, session(installed_postgres_url) as elsewhere:
+
+        async def ask_all() -> list[bool]:
+            learned.clear()
+            for one in others:
+                line.send(one)
+                assert (await line.answer()).status == 200
+            return list(learned)
+
+        await ask_all()
+        assert await ask_all() == [True] * 20
+        await elsewhere.execute("UPDATE users SET nick = 'Berta'")
+        assert await ask_all() == [False]
+        assert await ask_all() == [True] * 20
+        await service.clock.advance(LONGEST)
+        assert await ask_all() == []
+
+
+async def test_a_fault_of_ours_while_it_waits_ends_the_connection(
+    service: Service, question: bytes, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("no room for the log")
+
+    monkeypatch.setattr(RepeatedAnswers, "again", broken)
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # it would tell of it, and so fail the test
+    async with connection_to(service) as line:
+        line.send(question)
+        await held.asked.wait()
+        held.may_answer.set()
+        assert await line.rest() == b""
 
 
 def test_while_asking_is_in_vain_most_questions_are_left_out() -> None:

@@ -11,28 +11,44 @@ NOTED: Final = len(("head", "body"))  # writes of an answer that is kept; one mo
 
 
 class Line(asyncio.Transport):
-    """The transport as one request's answer sees it: closing it leaves the client time to read."""
+    """The transport as one request's answer sees it: closing it leaves the client time to read.
+
+    A head waits for its body, at most until the next turn of the loop, so that both leave as one.
+    """
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         super().__init__()
         self._transport = transport
         self._close = close
+        self._held: bytes | bytearray | memoryview | None = None
         self.written: list[bytes] | None = None  # the beginning of an answer, where somebody asks for it
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self.written is not None and len(self.written) <= NOTED:
             self.written.append(bytes(data))
-        self._transport.write(data)
+        if self._held is None:
+            self._held = data
+            asyncio.get_running_loop().call_soon(self.flush)
+        else:
+            held, self._held = self._held, None
+            self._transport.writelines((held, data))
+
+    def flush(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            self._transport.write(held)
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
     def close(self) -> None:
+        self.flush()
         self._close()
 
     def let_go(self) -> None:
         """The connection is gone, or somebody else's."""
         self._close = do_nothing
+        self._held = None
 
 
 def do_nothing() -> None:

@@ -304,6 +304,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Replaces the base class's, whose idle deadline runs on the loop's own clock."""
+        self._line.flush()
         self.server_state.total_requests += 1
         self._answering = None
         if self._leaving or self.transport.is_closing():

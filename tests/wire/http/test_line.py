@@ -1,0 +1,70 @@
+"""How an answer leaves: in one piece where it is ready as a whole, and no later than it is there."""
+
+import asyncio
+from asyncio.selector_events import _SelectorSocketTransport  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from gatehouse.web.server import serving
+from tests.support.clock import MovableClock, settle
+from tests.support.rawhttp import raw_connection
+
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BODY = b"what was asked for"
+
+
+class Telling:
+    """An application that begins to answer, and goes on when it may."""
+
+    def __init__(self) -> None:
+        self.may_go_on = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            while (begun := (await receive())["type"]) != "lifespan.shutdown":
+                await send({"type": f"{begun}.complete"})
+            await send({"type": f"{begun}.complete"})
+            return
+        length = str(2 * len(BODY)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await self.may_go_on.wait()
+        await send({"type": "http.response.body", "body": BODY, "more_body": True})
+        await send({"type": "http.response.body", "body": BODY})
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What goes to the system, piece by piece."""
+    pieces: list[bytes] = []
+    write = _SelectorSocketTransport.write
+
+    def noting(transport: Any, data: bytes) -> None:
+        pieces.append(bytes(data))
+        write(transport, data)
+
+    monkeypatch.setattr(_SelectorSocketTransport, "write", noting)
+    return pieces
+
+
+async def test_head_and_body_leave_as_one(written: list[bytes]) -> None:
+    telling = Telling()
+    telling.may_go_on.set()
+    async with serving(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
+        line.send(GET)
+        assert (await line.answer()).body == BODY * 2
+    answered = [piece for piece in written if piece != GET]
+    assert len(answered) == 2
+    assert answered[0].startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answered[0].endswith(b"\r\n\r\n" + BODY)
+
+
+async def test_a_head_does_not_wait_for_a_body_that_takes_its_time(written: list[bytes]) -> None:
+    telling = Telling()
+    async with serving(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
+        line.send(GET)
+        await settle()
+        assert [piece.endswith(b"\r\n\r\n") for piece in written if piece != GET] == [True]
+        telling.may_go_on.set()
+        assert (await line.answer()).body == BODY * 2

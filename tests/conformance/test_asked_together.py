@@ -100,6 +100,29 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
     assert taken == 2
 
 
+@pytest.mark.parametrize("together", [1, 5])
+async def test_all_who_asked_over_a_connection_that_breaks_are_told(
+    migrated_postgres_url: str, together: int
+) -> None:
+    async with (
+        session(migrated_postgres_url) as holder,
+        session(migrated_postgres_url) as watcher,
+        open_storage(migrated_postgres_url, migrate=False) as storage,
+    ):
+        assert await noted(storage, "locked")
+        async with asyncio.timeout(PATIENCE), holder.transaction():
+            await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+            asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(together)]
+            await until_somebody_waits(watcher)
+            await watcher.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            answers = await asyncio.gather(*asking, return_exceptions=True)
+            assert [type(answer) for answer in answers] == [Unavailable] * together
+        assert await found(storage, "locked") == "locked"
+
+
 async def test_one_question_that_goes_wrong_hurts_no_other(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         assert await noted(storage, "taken")

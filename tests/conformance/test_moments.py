@@ -5,10 +5,12 @@ import os
 import signal
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 
 import asyncpg
 import pytest
+import structlog
 
 from gatehouse.storage import moments as moments_module
 from gatehouse.storage.moments import MOMENT, Moments
@@ -198,6 +200,58 @@ async def test_a_server_that_does_not_answer_keeps_nobody_long(storage: Storage,
         finally:
             for pid in silent:
                 os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_server_that_falls_silent_while_it_lets_us_in_keeps_nobody_long(storage: Storage) -> None:
+    pool = cast("Any", storage.runner)._pool
+    silent = []
+
+    async def falls_silent(connection: Any) -> None:
+        silent.append(connection.get_server_pid())
+        os.kill(silent[-1], signal.SIGSTOP)
+        await connection.fetchval("SELECT 1")
+
+    pool._init = falls_silent
+    await pool.expire_connections()
+    try:
+        began = asyncio.get_running_loop().time()
+        assert await moment_of(storage) is None
+        assert asyncio.get_running_loop().time() - began < 2 * moments_module.PATIENCE
+    finally:
+        pool._init = None
+        for pid in silent:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_server_that_refuses_to_tell_keeps_its_connections_and_is_complained_of_once(
+    storage: Storage, migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moments_module, "MOMENT", "SELECT no_such_function()")
+    async with session(migrated_postgres_url) as watcher:
+        before = {row["pid"] for row in await watcher.fetch(SERVING)}
+        with structlog.testing.capture_logs() as lines:
+            assert [await moment_of(storage) for _ in range(3)] == [None] * 3
+        assert before & {row["pid"] for row in await watcher.fetch(SERVING)}
+    assert [line["event"] for line in lines] == ["storage.moment_unknown"]
+    assert "no_such_function" in lines[0]["reason"]
+
+
+async def test_nobody_is_told_in_the_context_of_whoever_asked_first(storage: Storage) -> None:
+    whose: ContextVar[str] = ContextVar("whose", default="nobody's")
+    heard: list[str] = []
+    over = asyncio.Event()
+
+    async def asks_first() -> None:
+        whose.set("the first one's")
+        storage.runner.moment()
+
+    await asyncio.create_task(asks_first())
+    assert storage.runner.renew is not None
+    storage.runner.renew(lambda: heard.append(whose.get()))
+    storage.runner.renew(over.set)
+    cast("Any", storage.runner)._moments._asking.cancel()
+    await over.wait()
+    assert heard == ["nobody's"]
 
 
 @asynccontextmanager

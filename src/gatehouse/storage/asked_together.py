@@ -19,7 +19,7 @@ from gatehouse.storage.statements import Numbered, Row
 
 GROUP_SIZE: Final = 64
 MOVING: Final = 2  # carriers that nothing holds up; with more of them the groups would only be smaller
-TRIPS: Final = 256  # with one connection; kept for ever, it might outlive a primary that is none any more
+TRIPS: Final = 256  # with one connection: whether it is still good is seen when it is given back
 SLOW_SECONDS: Final = 0.005  # whoever takes this long may be waiting for a lock, and the others do not wait with him
 
 Connecting: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
@@ -151,18 +151,26 @@ class Carrier:
 
 
 async def answer(connection: Any, statement: Numbered, questions: list[Question]) -> None:  # noqa: ANN401
-    """One transaction for all; when one of them goes wrong, which is rare, each by itself."""
+    """Raises what ends the use of the connection, after everybody was told."""
     try:
-        found = await ask_all(connection, statement, questions)
-    except (asyncpg.PostgresError, ValueError) as error:  # what a statement or a parameter of it met
-        if len(questions) == 1 or connection.is_closed():
-            fail_all(questions, error)
-            return
-        for question in questions:
-            await answer(connection, statement, [question])
+        await answer_each(connection, statement, questions)
     except BaseException as error:  # what became of it, nobody knows
         fail_all(questions, error if isinstance(error, Exception) else Unavailable("cut short"))
         raise
+
+
+async def answer_each(connection: Any, statement: Numbered, questions: list[Question]) -> None:  # noqa: ANN401
+    """One transaction for all; when one of them goes wrong, which is rare, each by itself."""
+    try:
+        found = await ask_all(connection, statement, questions)
+    except asyncpg.PostgresConnectionError:  # nothing more goes over it
+        raise
+    except (asyncpg.PostgresError, ValueError) as error:  # what a statement or a parameter of it met
+        if len(questions) == 1:
+            fail_all(questions, error)
+            return
+        for question in questions:
+            await answer_each(connection, statement, [question])
     else:
         for question, rows in zip(questions, found, strict=True):
             question.succeed(rows)

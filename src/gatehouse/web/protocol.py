@@ -235,9 +235,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def _ready_answer(self) -> Spoken | None:
         """The answer that is at hand, for a request that waits for no other and whose answer need not wait either."""
         parser = self.parser
-        if self._ready is None or parser.get_method() != b"GET" or parser.get_http_version() != "1.1":
-            return None
-        if not self._is_free():
+        is_plain = parser.get_method() == b"GET" and parser.get_http_version() == "1.1"
+        if self._ready is None or not is_plain or not self._is_free():
             return None
         return self._ready.answer(self.url, self.client, self.headers, self.server_state.default_headers)
 
@@ -337,6 +336,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._answering = None
 
     def _answer_refusal(self, status: HTTPStatus) -> None:
+        self._line.flush()
         self.transport.write(bare_answer(status, self.server_state.default_headers))
         self._linger()
 

@@ -7,6 +7,7 @@ again. Counted, limited and logged it is as the first time, under an id and a da
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 from starlette.types import Scope
@@ -90,7 +91,7 @@ class RepeatedAnswers:
         if said is None:
             return None
         if said.lasting.renew is not None:
-            if not said.lasting.holds():  # as far as has been heard, and what is over is over for ever
+            if not said.lasting.holds():  # as far as has been heard, and no moment comes back
                 self._forget(question)
                 return None
             if not self._asking.pays():
@@ -110,24 +111,28 @@ class RepeatedAnswers:
             return None
         if self._limiter.admit(said.rate_class, said.source):
             return None
-        request_id = self._count(said, begun=begun)
+        if share is not None:
+            share.take()
+        request_id = self._tell(said, said.status, begun=begun)
         own = b"%b: %b\r\n\r\n" % (REQUEST_ID, request_id.encode())
         return b"".join((said.status_line, self._lines(added), said.headers, own, said.body))
 
     def left(self, said: Said, *, begun: float) -> None:
         """Whoever asked has gone before it was known whether it still is the answer; he counts all the same."""
-        self._limiter.admit(said.rate_class, said.source)
-        self._count(said, begun=begun)
-
-    def _count(self, said: Said, *, begun: float) -> str:
-        """Against the person, in the log and in the figures. Returns the request's id."""
+        if self._limiter.admit(said.rate_class, said.source):
+            self._tell(said, HTTPStatus.TOO_MANY_REQUESTS, begun=begun)
+            return
         if said.lasting.share is not None:
             said.lasting.share.take()
+        self._tell(said, said.status, begun=begun)
+
+    def _tell(self, said: Said, status: int, *, begun: float) -> str:
+        """To the log and the figures. Returns the request's id."""
         request_id = new_request_id()
         self._log.tell(
             endpoint=said.endpoint,
             method=said.method,
-            status=said.status,
+            status=status,
             begun=begun,
             source=said.source,
             request_id=request_id,

@@ -57,10 +57,10 @@ class RepeatingProtocol(GuardedProtocol):
             self._wait(known, said.lasting.renew)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._known is not None:
-            self._known.answers.left(self._known.said, begun=self._known.begun)
-            self._known = None
+        known, self._known = self._known, None
         super().connection_lost(exc)
+        if known is not None:
+            known.answers.left(known.said, begun=known.begun)
 
     def shutdown(self) -> None:
         self._wait_no_longer()

@@ -1,8 +1,8 @@
 """What many requests ask PostgreSQL at once is asked together, and each gets the answer it would get alone."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,8 @@ from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.statements import Numbered, Statement, Verb
 from gatehouse.storage.tables.installation import installation
 from tests.support.sessions import PATIENCE, session, until_somebody_waits
+
+Holding = Callable[[], AbstractAsyncContextManager[None]]
 
 NOTE = Statement(insert(installation).returning(installation.c.name))
 READ = Statement(select(installation.c.value).where(installation.c.name == bindparam("of")))
@@ -63,6 +65,25 @@ class Counting:
         return await self._connection.fetchmany(sql, rows)
 
 
+@asynccontextmanager
+async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIterator[tuple[Storage, Holding, Any]]:
+    """The fact "locked", how somebody else holds it, and a session that watches who waits for it."""
+    async with (
+        session(url) as holder,
+        session(url) as watcher,
+        open_storage(url, migrate=False, limits=limits) as storage,
+    ):
+        assert await noted(storage, "locked")
+
+        @asynccontextmanager
+        async def holding() -> AsyncIterator[None]:
+            async with holder.transaction():
+                await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+                yield
+
+        yield storage, holding, watcher
+
+
 async def test_whoever_asks_in_the_same_moment_shares_one_round_trip(migrated_postgres_url: str) -> None:
     async with session(migrated_postgres_url) as connection:
         counting = Counting(connection)
@@ -104,14 +125,8 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
 async def test_all_who_asked_over_a_connection_that_breaks_are_told(
     migrated_postgres_url: str, together: int
 ) -> None:
-    async with (
-        session(migrated_postgres_url) as holder,
-        session(migrated_postgres_url) as watcher,
-        open_storage(migrated_postgres_url, migrate=False) as storage,
-    ):
-        assert await noted(storage, "locked")
-        async with asyncio.timeout(PATIENCE), holder.transaction():
-            await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+    async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
+        async with asyncio.timeout(PATIENCE), holding():
             asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(together)]
             await until_somebody_waits(watcher)
             await watcher.execute(
@@ -144,14 +159,8 @@ async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_u
 
 
 async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: str) -> None:
-    async with (
-        session(migrated_postgres_url) as holder,
-        session(migrated_postgres_url) as watcher,
-        open_storage(migrated_postgres_url, migrate=False) as storage,
-    ):
-        assert await noted(storage, "locked")
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as askers, holder.transaction():
-            await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+    async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
+        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as askers, holding():
             waiting = []
             for sessions in range(1, 4):  # one more than go to and fro
                 waiting.append(askers.create_task(found(storage, "locked", HOLD)))
@@ -163,14 +172,8 @@ async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: 
 
 
 async def test_who_leaves_takes_no_answer_from_those_who_asked_with_him(migrated_postgres_url: str) -> None:
-    async with (
-        session(migrated_postgres_url) as holder,
-        session(migrated_postgres_url) as watcher,
-        open_storage(migrated_postgres_url, migrate=False) as storage,
-    ):
-        assert await noted(storage, "locked")
-        async with asyncio.timeout(PATIENCE), holder.transaction():
-            await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+    async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
+        async with asyncio.timeout(PATIENCE), holding():
             asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(5)]
             await until_somebody_waits(watcher)
             asking[2].cancel()
@@ -181,14 +184,8 @@ async def test_who_leaves_takes_no_answer_from_those_who_asked_with_him(migrated
 
 async def test_who_is_not_taken_along_in_time_is_told_so(migrated_postgres_url: str) -> None:
     limits = PoolLimits(least=1, most=2, acquire_seconds=0.2)
-    async with (
-        session(migrated_postgres_url) as holder,
-        session(migrated_postgres_url) as watcher,
-        open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
-    ):
-        assert await noted(storage, "locked")
-        async with asyncio.timeout(PATIENCE), holder.transaction():
-            await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
+    async with a_fact_to_hold(migrated_postgres_url, limits) as (storage, holding, watcher):
+        async with asyncio.timeout(PATIENCE), holding():
             waiting = asyncio.create_task(found(storage, "locked", HOLD))  # the one carrier there may be
             await until_somebody_waits(watcher)
             with pytest.raises(Unavailable):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -77,12 +77,19 @@ def held(question: bytes, monkeypatch: pytest.MonkeyPatch) -> Held:
     return Held(monkeypatch)
 
 
-async def test_it_is_not_answered_before_the_database_was_asked(
-    service: Service, question: bytes, held: Held
-) -> None:
+@asynccontextmanager
+async def waiting_line(service: Service, question: bytes, held: Held) -> AsyncIterator[RawConnection]:
+    """A connection whose request waits for the moment."""
     async with connection_to(service) as line:
         line.send(question)
         await held.asked.wait()
+        yield line
+
+
+async def test_it_is_not_answered_before_the_database_was_asked(
+    service: Service, question: bytes, held: Held
+) -> None:
+    async with waiting_line(service, question, held) as line:
         answer = asyncio.create_task(line.answer())
         await settle()
         assert not answer.done()
@@ -93,9 +100,7 @@ async def test_it_is_not_answered_before_the_database_was_asked(
 async def test_what_follows_while_it_waits_is_answered_after_it(
     service: Service, question: bytes, held: Held
 ) -> None:
-    async with connection_to(service) as line:
-        line.send(question)
-        await held.asked.wait()
+    async with waiting_line(service, question, held) as line:
         line.send(HEALTH)
         first, second = await line.answer(), await line.answer()
         assert b"nickname" in first.body
@@ -155,9 +160,7 @@ async def test_a_service_that_stops_answers_it_first(
 
 
 async def test_while_it_waits_the_client_owes_nothing(service: Service, question: bytes, held: Held) -> None:
-    async with connection_to(service) as line:
-        line.send(question)
-        await held.asked.wait()
+    async with waiting_line(service, question, held) as line:
         await service.clock.advance(DEFAULT_LIMITS.idle + DEFAULT_LIMITS.head)
         held.may_answer.set()
         assert (await line.answer()).status == 200
@@ -216,9 +219,7 @@ async def test_a_fault_of_ours_while_it_waits_ends_the_connection(
 
     monkeypatch.setattr(RepeatedAnswers, "again", broken)
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # it would tell of it, and so fail the test
-    async with connection_to(service) as line:
-        line.send(question)
-        await held.asked.wait()
+    async with waiting_line(service, question, held) as line:
         held.may_answer.set()
         assert await line.rest() == b""
 

@@ -66,5 +66,6 @@ async def run_in_child(url: str) -> None:
 
 def reason(errors: str) -> str:
     """The line below a traceback; SQLAlchemy puts the statement and a link below that one."""
-    below = list(takewhile(lambda line: not line.startswith("  "), reversed(errors.strip().splitlines())))
+    told = errors.partition("\n[SQL:")[0].strip()
+    below = list(takewhile(lambda line: not line.startswith("  "), reversed(told.splitlines())))
     return below[-1] if below else "the migrating process said nothing"

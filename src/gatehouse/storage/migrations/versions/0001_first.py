@@ -1,20 +1,15 @@
-"""The first schema.
+"""The first schema, written out for each database in the SQL files beside this one."""
 
-Until the first release tag this revision is the whole of `tables` as it stands; from then on
-revisions are written out and never change again.
-"""
+from pathlib import Path
 
 from alembic import op
-
-from gatehouse.storage.tables import metadata
 
 revision = "0001"
 down_revision = None
 
 
 def upgrade() -> None:
-    metadata.create_all(op.get_bind(), checkfirst=False)
-
-
-def downgrade() -> None:
-    metadata.drop_all(op.get_bind(), checkfirst=False)
+    written_out = Path(__file__).with_name(f"0001_{op.get_bind().dialect.name}.sql").read_text()
+    for statement in written_out.split(";\n"):
+        if statement.strip():
+            op.get_bind().exec_driver_sql(statement)

@@ -1,0 +1,79 @@
+"""Databases of earlier revisions upgrade at the next start, and everything in them still works."""
+
+import asyncio
+import gzip
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import httpx2
+import pytest
+
+from tests.conformance.test_migrations import differences, on
+from tests.support.capabilities import POSTGRES, require
+from tests.support.processes import Node, run_command
+from tests.support.service import QUICK
+
+KEPT: Final = Path(__file__).parent
+REVISIONS: Final = sorted(path.name for path in KEPT.iterdir() if path.name.isdigit())
+MODERATOR: Final = "noor.haddad@mail.example"
+GAME: Final = 50_001
+FACTOR: Final = "a device"
+
+
+@pytest.fixture(params=REVISIONS)
+def revision(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def kept(request: pytest.FixtureRequest, revision: str, tmp_path: Path) -> tuple[Path, str]:
+    """A copy of the kept database, its data directory and its address."""
+    folder = KEPT / revision / request.param
+    for name in ("dev.key", "demo-accounts.txt"):
+        shutil.copy(folder / name, tmp_path)
+    (tmp_path / "dev.key").chmod(0o600)
+    if request.param == "sqlite":
+        database = tmp_path / "gatehouse.db"
+        database.write_bytes(gzip.decompress((folder / "gatehouse.db.gz").read_bytes()))
+        return tmp_path, f"sqlite:///{database}"
+    url: str = request.getfixturevalue("postgres_url")
+    restore(url, folder / "dump.sql.gz")
+    return tmp_path, url
+
+
+def restore(url: str, dump: Path) -> None:
+    psql = [require(POSTGRES) / "psql", "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--output", "/dev/null"]
+    subprocess.run([*psql, url], input=gzip.decompress(dump.read_bytes()), check=True)
+
+
+def password_of(login: str, data: Path) -> str:
+    found = re.search(rf"{re.escape(login)}\s+(\S+)$", (data / "demo-accounts.txt").read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+async def test_kept_database_upgrades_and_its_people_sign_in(kept: tuple[Path, str]) -> None:
+    data, url = kept
+    with Node(data=data, database_url=url, environment=QUICK) as node:
+        async with httpx2.AsyncClient(base_url=node.address) as client:
+            login = {"login": MODERATOR, "password": password_of(MODERATOR, data), "factor": FACTOR}
+            answer = (await client.post("/proxy/api/login", json=login)).json()
+            assert answer["status"] == "OK", answer
+            headers = {"authorization": f"Bearer {answer['jwt']}", "factor": FACTOR}
+            question = {"action": "get", "application_id": GAME, "data": {"user_id": answer["user_id"]}}
+            rules = (await client.post("/api/permissions/meta/data", json=question, headers=headers)).json()
+            assert "private_data.user.kick" in rules["data"], rules
+        assert node.terminate() == 0
+    assert await on(url, differences) == []
+
+
+async def test_log_of_a_kept_database_verifies_after_the_upgrade(kept: tuple[Path, str]) -> None:
+    data, url = kept
+    settings = {**QUICK, "GATEHOUSE__DATABASE__URL": url}
+    with Node(data=data, database_url=url, environment=QUICK) as node:
+        assert node.terminate() == 0
+    told = await asyncio.to_thread(run_command, "audit", "verify", "--dev", "--data", data, environment=settings)
+    assert told.startswith("Sound: ")

@@ -24,10 +24,8 @@ def permission_answers(program: Program, scratch: Path, url: str, kind: str) -> 
     with program.serving(data, url) as server:
         jwt = command(data, url, ["user", "token", USER, "--factor", FACTOR]).strip()  # of the address served now
         requests = {
-            f"{name} of {ROLES * RULES} rules{anew}": written(
-                scratch / f"{name}{anew}.http", name, jwt, anew=bool(anew)
-            )
-            for name, anew in (("list", ""), ("list_short", ""), ("list", " anew"))
+            f"{name} of {ROLES * RULES} rules": written(scratch / f"{name}.http", name, jwt)
+            for name in ("list", "list_short")
         }
         rounds = [{name: load(server.port, f"@{path}") for name, path in requests.items()} for _ in range(ROUNDS)]
     return [per_second(f"POST meta/data, {name}, {kind}", [one[name] for one in rounds]) for name in requests]
@@ -55,8 +53,8 @@ def command(data: Path, url: str, words: Sequence[str]) -> str:
     return subprocess.run(whole, check=True, capture_output=True, text=True, env=environment).stdout
 
 
-def written(path: Path, kind: str, jwt: str, *, anew: bool) -> Path:
-    """The request as it goes over the wire, for bench/load.py to repeat."""
+def written(path: Path, kind: str, jwt: str) -> Path:
+    """The request as it goes over the wire, for bench/load.py to send with another number each time."""
     body = json.dumps({"action": "get", "application_id": APPLICATION, "data": {"type": kind}})
     head = [
         f"POST {PATH} HTTP/1.1",
@@ -65,7 +63,7 @@ def written(path: Path, kind: str, jwt: str, *, anew: bool) -> Path:
         f"Factor: {FACTOR}",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
-        *(["X-Number: {number}"] if anew else []),
+        "X-Number: {number}",
     ]
     path.write_text("\r\n".join((*head, "", body)), newline="")
     return path

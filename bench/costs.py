@@ -10,8 +10,8 @@ OURS: Final = "Gatehouse on PostgreSQL"
 ASSUMED: Final = {
     f"flow RS256, {OURS}": 550.0,  # a second, of one core
     f"refresh RS256, {OURS}": 850.0,
-    f"userinfo anew, {OURS}": 3_500.0,
-    "POST meta/data, list of 1000 rules anew, PostgreSQL": 1_500.0,
+    f"userinfo, {OURS}": 3_500.0,
+    "POST meta/data, list of 1000 rules, PostgreSQL": 1_500.0,
     "GET /healthz, 16 connections": 9_000.0,
     "passwords checked in the storm, SQLite": 60.0,  # a second, two at a time
     "10,000 held polls, SQLite, memory of each": 17.0,  # KB

@@ -157,11 +157,11 @@ class Plan:
         return (
             self.at_peak(habits.flows) / costs[f"flow RS256, {OURS}"]
             + self.at_peak(habits.refreshes) / costs[f"refresh RS256, {OURS}"]
-            + self.at_peak(habits.userinfo) / costs[f"userinfo anew, {OURS}"]
-            + self.at_peak(habits.lists) / costs["POST meta/data, list of 1000 rules anew, PostgreSQL"]
+            + self.at_peak(habits.userinfo) / costs[f"userinfo, {OURS}"]
+            + self.at_peak(habits.lists) / costs["POST meta/data, list of 1000 rules, PostgreSQL"]
             + games * habits.passwords * 2 / costs["passwords checked in the storm, SQLite"]
             + games * (REQUESTS / costs["GET /healthz, 16 connections"] + WRITES / costs[f"refresh RS256, {OURS}"])
-            + max(self.day.polls) / costs[f"userinfo anew, {OURS}"]
+            + max(self.day.polls) / costs[f"userinfo, {OURS}"]
             + max(self.day.held) / 10_000 * costs["10,000 held polls, SQLite, of a core at rest"] / 100
             + max(self.day.sockets) / 5_000 * costs["5,000 WebSockets with heartbeats, of a core"] / 100
         )

@@ -48,7 +48,6 @@ WORKS: Final = (
     ("refresh RS256", "refresh", "RS256"),
     ("refresh ES256", "refresh", "ES256"),
     ("userinfo", "userinfo", "RS256"),
-    ("userinfo anew", "userinfo anew", "RS256"),
     ("discovery", "discovery", "RS256"),
     ("JWKS", "JWKS", "RS256"),
 )
@@ -144,9 +143,7 @@ class Contender:
         if work == "JWKS":
             return load(self.port, self.path("jwks_uri"))
         file = self.scratch / "userinfo.http"
-        head = f"GET {self.path('userinfo_endpoint')} HTTP/1.1\r\nHost: localhost\r\n"
-        if work == "userinfo anew":
-            head += "X-Number: {number}\r\n"
+        head = f"GET {self.path('userinfo_endpoint')} HTTP/1.1\r\nHost: localhost\r\nX-Number: {{number}}\r\n"
         file.write_text(f"{head}Authorization: Bearer {self.access_token()}\r\n\r\n", newline="")
         return load(self.port, f"@{file}")
 

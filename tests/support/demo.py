@@ -80,7 +80,9 @@ async def running_demo(url: str, data: Path) -> AsyncIterator[Demo]:
     async with open_house(loaded, clock=clock, serving=True) as house:
         await house.sealer.seal_all()
         served = front(house, stopping=stopping, demo=True)
-        async with serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready):
+        async with serving(
+            served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents
+        ):
             yield loaded.settings.server.base_url, secrets
 
 

@@ -58,7 +58,9 @@ async def running_service(
         async with open_house(loaded, clock=clock, serving=True) as house:
             served = front(house, stopping=stopping)
             async with (
-                serving(served.app, port=port, clock=clock, stopping=stopping, ready=served.ready),
+                serving(
+                    served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents
+                ),
                 httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NOBODY) as client,
             ):
                 yield Service(

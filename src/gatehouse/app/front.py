@@ -32,10 +32,10 @@ from gatehouse.web.middleware.request_id import RequestId
 from gatehouse.web.middleware.security_headers import SecurityHeaders
 from gatehouse.web.pages.rendering import Pages
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands, SetupPage
-from gatehouse.web.ready import ReadyAnswers
 from gatehouse.web.routes.table import Endpoint, RateClass, application, body_limits, client_paths
 from gatehouse.web.server import Stopping
 from gatehouse.web.static import Assets, our_assets
+from gatehouse.web.static_documents import StaticDocuments
 
 CONSOLE: Final = "gatehouse.app.console"
 
@@ -45,7 +45,7 @@ class Front:
     """What the listeners serve."""
 
     app: ASGIApp
-    ready: ReadyAnswers  # beside it: what need not go through the application
+    static_documents: StaticDocuments  # beside it: what need not go through the application
     readiness: Readiness
     metrics: Metrics
     game: GameRoom
@@ -87,7 +87,9 @@ def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMP
     dressed = SecurityHeaders(log, https=settings.server.base_url.startswith("https:"))
     return Front(
         app=RequestId(dressed),
-        ready=ReadyAnswers(table, addresses=addresses, limiter=limiter, dressing=dressed, log=log),
+        static_documents=StaticDocuments(
+            table, addresses=addresses, limiter=limiter, security_headers=dressed, log=log
+        ),
         readiness=readiness,
         metrics=metrics,
         game=them.game,

@@ -9,7 +9,6 @@ from gatehouse.app.callers import key_proofs, proofs
 from gatehouse.app.devices import device_endpoints
 from gatehouse.app.guessing import guesses
 from gatehouse.app.house import House
-from gatehouse.app.lastings import lastings
 from gatehouse.app.logout import logout_endpoints
 from gatehouse.app.people import People, browsers_of, login_rules
 from gatehouse.audit.refusals import Refusals
@@ -200,7 +199,7 @@ def token_endpoints(house: House, rooms: OAuthRooms) -> list[Endpoint]:
     )
     return [
         TokenEndpoints(tokens).endpoint(),
-        UserInfoEndpoint(UserInfo(bearers=rooms.bearers, mapping=rooms.mapping), lastings=lastings(house)).endpoint(),
+        UserInfoEndpoint(UserInfo(bearers=rooms.bearers, mapping=rooms.mapping)).endpoint(),
         *RevocationEndpoints(revocation).endpoints(),
         *exchange.endpoints(),
         IntrospectionEndpoint(introspection).endpoint(),

@@ -12,7 +12,6 @@ from gatehouse.admin.model.people import PeopleListStore, Written
 from gatehouse.admin.past_schemas import past_schema
 from gatehouse.app.callers import Proofs, email_secrets, open_endpoints, proofs, service_tokens
 from gatehouse.app.house import House
-from gatehouse.app.lastings import lastings
 from gatehouse.app.people import People as SignInRooms
 from gatehouse.app.questions import question_endpoints
 from gatehouse.app.webhooks import webhooks
@@ -123,7 +122,6 @@ def permission_endpoints(house: House, rooms: PermissionRooms, them: SignInRooms
             schemas=user_schemas,
             desk=rooms.desk,
             clock=clock,
-            lastings=lastings(house),
             max_age=house.settings.permissions.max_age_seconds,
         ).endpoints(),
         *ProjectEndpoints(

@@ -1,7 +1,6 @@
 """The part of the composition root that answers who may do what, and why."""
 
 from gatehouse.app.house import House
-from gatehouse.app.lastings import lastings
 from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.questions.check import Checks
 from gatehouse.permissions.questions.explain import Explained, Explanations
@@ -28,7 +27,6 @@ def question_endpoints(house: House, desk: Desk) -> list[Endpoint]:
         ),
         members=member_search(house),
         desk=desk,
-        lastings=lastings(house),
         max_age=house.settings.permissions.max_age_seconds,
     )
     return [

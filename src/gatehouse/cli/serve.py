@@ -81,7 +81,7 @@ async def run(loaded: Loaded, *, worker: int | None, demo: bool) -> None:
             port=settings.server.port,
             clock=clock,
             stopping=stopping,
-            ready=served.ready,
+            static_documents=served.static_documents,
             when_ready=lambda: tell_ready(settings.server.base_url, clock),
             leave_seconds=settings.server.leave_seconds,
         )

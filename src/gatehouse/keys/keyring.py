@@ -1,7 +1,6 @@
 """The keys as one node sees them: opened once, kept in memory, read anew when the store has changed."""
 
 import asyncio
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -63,11 +62,6 @@ class Keyring:
             await self._look_again()
         key = self._opened.get(kid)
         return key if key is not None and state(key.record, now) is not State.RETIRED else None
-
-    def verifies_until(self, kid: str) -> int:
-        """When time retires a key, in Unix seconds; 0 for one that is not there."""
-        key = self._opened.get(kid)
-        return 0 if key is None else key.record.verifies_until or sys.maxsize
 
     def published(self, now: int) -> tuple[SigningKey, ...]:
         """The records of the public key set, oldest first; the very same tuple within one second."""

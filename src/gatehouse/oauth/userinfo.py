@@ -1,17 +1,10 @@
 """GET and POST /proxy/oauth/userinfo: what an access token tells about its owner (interface §4.2)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gatehouse.oauth.bearers import Bearers
 from gatehouse.oauth.claims_told import email_for, nickname_for, trust_in
 from gatehouse.oauth.ports import ClaimMapping
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    claims: Mapping[str, object]
-    until: int  # when time alone may change it, in Unix seconds; 0 when that is not known
 
 
 class UserInfo:
@@ -19,20 +12,16 @@ class UserInfo:
         self._bearers = bearers
         self._mapping = mapping
 
-    async def about(self, access_token: str) -> Told:
+    async def about(self, access_token: str) -> Mapping[str, object]:
         """Raises InvalidToken."""
         bearer = await self._bearers.identify(access_token)
         user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
         mapped = await self._mapping.claims(user, client) if client.claims else {}
         told = {"email": email_for(user, scopes), "nickname": nickname_for(user, scopes)}
-        claims = {
+        return {
             **mapped,
             "status": "ok",
             "sub": user.user_id,
             **{name: value for name, value in told.items() if value is not None},
             **trust_in(user, scopes),
         }
-        # What is mapped may come of a role, and that ends when it will.
-        return Told(
-            claims=claims, until=0 if client.claims else min(bearer.token.ends_at, bearer.holder.grant.ends_at)
-        )

@@ -15,10 +15,9 @@ import structlog
 
 from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
 from gatehouse.storage.asked_together import AskedTogether
-from gatehouse.storage.moments import Moments
 from gatehouse.storage.notices import PLACE, Listeners, heard, spoken
 from gatehouse.storage.pool_limits import PoolLimits
-from gatehouse.storage.runner import Listener, Make, Then, drive_async
+from gatehouse.storage.runner import Listener, Make, drive_async
 from gatehouse.storage.statements import Ask, Many, Notice, Row, Step, Verb
 
 T = TypeVar("T")
@@ -63,7 +62,6 @@ class PostgresRunner:
         self._together = AskedTogether(
             self._connection, most=max(1, limits.most // 2), patience=limits.acquire_seconds
         )
-        self._moments = Moments(self._connection)
         self._listeners = Listeners()
         self._hearing = asyncio.create_task(hear(listen_url, self._listeners), name="postgres-listen")
 
@@ -127,13 +125,6 @@ class PostgresRunner:
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:  # noqa: ARG002 - other nodes write too
         return await self.look(make)
 
-    def moment(self) -> Hashable | None:
-        return self._moments.last()
-
-    @property
-    def renew(self) -> Callable[[Then], None]:
-        return self._moments.renew
-
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await until_it_serializes(lambda: self._survey(make()))
 
@@ -192,7 +183,6 @@ class PostgresRunner:
     async def close(self) -> None:
         self._hearing.cancel()
         await asyncio.gather(self._hearing, return_exceptions=True)
-        await self._moments.close()
         await self._histories.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):

@@ -15,7 +15,6 @@ from gatehouse.storage.statements import Row, Step, Verb
 P = ParamSpec("P")
 T = TypeVar("T")
 Listener = Callable[[str], object]
-Then = Callable[[], object]
 
 
 Make: TypeAlias = Callable[[], Verb[T]]
@@ -40,13 +39,6 @@ class Runner(Protocol):
 
         Only a database in this process can tell that for less than the look costs. `key` says what was asked.
         """
-
-    def moment(self) -> Hashable | None:
-        """Another one after every commit, by whomever, as far as this process has heard; None when it has not."""
-
-    @property
-    def renew(self) -> Callable[[Then], None] | None:
-        """Asks, and calls back when `moment` is one of after the call; None where it always is that of now."""
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         """Run a long read on one consistent snapshot, away from the event loop."""

@@ -28,8 +28,6 @@ RECALLED_MOST: Final = 4_096  # answers; seldom reached, for every commit clears
 
 
 class SQLiteRunner:
-    renew = None  # a moment costs less than asking for one
-
     def __init__(self, path: str) -> None:
         self._path = path
         self._listeners = Listeners()
@@ -62,12 +60,6 @@ class SQLiteRunner:
         if answer is None:
             answer = self._recalled[key] = await self.look(make)
         return answer
-
-    def moment(self) -> int | None:
-        try:
-            return self._version()
-        except apsw.Error:  # whoever needs the database is told
-            return None
 
     def _version(self) -> int:
         """Moves with every commit of another connection, and whoever writes has another one."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from gatehouse.storage.runner import Listener, Make, Runner, Then
+from gatehouse.storage.runner import Listener, Make, Runner
 from gatehouse.storage.statements import Verb
 
 T = TypeVar("T")
@@ -45,13 +45,6 @@ class UndoingRunner(Generic[A]):
 
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.recall(key, make)
-
-    def moment(self) -> Hashable | None:
-        return self._runner.moment()
-
-    @property
-    def renew(self) -> Callable[[Then], None] | None:
-        return self._runner.renew
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         return await self._runner.survey(make)

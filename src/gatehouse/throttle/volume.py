@@ -34,14 +34,6 @@ class Volume:
         self._most = sources_most
         self._empty_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
-    def has_room(self, rate_class: str, source: str) -> bool:
-        """Whether one more would be admitted; counts nothing."""
-        limit = self._limits.get(rate_class)
-        if limit is None:
-            return True
-        now = self._clock.monotonic()
-        return max(now, self._empty_at.get((rate_class, source), now)) + limit.interval - now <= MINUTE
-
     def admit(self, rate_class: str, source: str) -> int:
         """Count one request: 0 when it may go on, else the seconds after which the next one may."""
         limit = self._limits.get(rate_class)
@@ -57,18 +49,3 @@ class Volume:
         if len(self._empty_at) > self._most:
             self._empty_at.popitem(last=False)
         return max(0, math.ceil(full_for))
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """One source's part of what a table counts."""
-
-    volume: Volume
-    rate_class: str
-    source: str
-
-    def has_room(self) -> bool:
-        return self.volume.has_room(self.rate_class, self.source)
-
-    def take(self) -> int:
-        return self.volume.admit(self.rate_class, self.source)

@@ -81,10 +81,6 @@ class Verifier:
             raise InvalidToken(f"key {claims.kid} is no longer trusted")
         refuse_untimely(claims, self._clock.now(), expired_by)
 
-    def good_until(self, claims: Claims) -> int:
-        """When time ends what claims that were believed say: they end, or their key does."""
-        return min(claims.exp, self._keyring.verifies_until(claims.kid))
-
     async def verify_service(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
         """Verify a service JWT of either kind: what it claims to be is then checked in full."""
         jws = take_apart(token)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from gatehouse.keys.jwks import JwkSet, KeySetPublisher
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.responses import NOT_MODIFIED, cacheable
-from gatehouse.web.routes.table import AtHand, Cors, Endpoint, RateClass
+from gatehouse.web.routes.table import Cors, Endpoint, RateClass, StaticDocument
 
 # Well under the time a key is published before it signs (S-06): whoever caches still sees it in time.
 CACHE_CONTROL: Final = "public, max-age=300"
@@ -37,7 +37,7 @@ class KeySetEndpoints:
             summary="Public signing keys as a JWK set",
             answers={200: JwkSet, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
-            at_hand=AtHand(body=self.body, cache_control=CACHE_CONTROL),
+            static=StaticDocument(body=self.body, cache_control=CACHE_CONTROL),
         )
         permissions = replace(
             oauth,

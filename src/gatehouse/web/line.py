@@ -3,11 +3,8 @@
 import asyncio
 import select
 from collections.abc import Callable
-from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-
-NOTED: Final = len(("head", "body"))  # writes of an answer that is kept; one more tells that it is a longer one
 
 
 class Line(asyncio.Transport):
@@ -21,11 +18,8 @@ class Line(asyncio.Transport):
         self._transport = transport
         self._close = close
         self._held: bytes | bytearray | memoryview | None = None
-        self.written: list[bytes] | None = None  # the beginning of an answer, where somebody asks for it
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self.written is not None and len(self.written) <= NOTED:
-            self.written.append(bytes(data))
         if self._held is None:
             self._held = data
             asyncio.get_running_loop().call_soon(self.flush)

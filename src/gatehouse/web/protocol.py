@@ -21,10 +21,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.web.light import LightEvent, LightFlow, Queue
 from gatehouse.web.limits import Deadline, ProtocolLimits
 from gatehouse.web.line import Line, end_request, has_hung_up
-from gatehouse.web.ready import ReadyAnswers, Spoken
 from gatehouse.web.refusal import RequestRefused, bare_answer, refusal_behind
-from gatehouse.web.repeated import Said
 from gatehouse.web.request_head import RequestHead, check
+from gatehouse.web.static_documents import StaticDocuments
 
 LINE: Final = "gatehouse.line"  # where a request finds its connection in the scope
 SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
@@ -43,7 +42,6 @@ class Phase(Enum):
 class GuardedProtocol(HttpToolsProtocol):
     __slots__ = (  # the base class has a dict, which stays small without these
         "_answering",
-        "_at_hand",
         "_client_owes",
         "_client_reads",
         "_keeps_alive",
@@ -51,10 +49,10 @@ class GuardedProtocol(HttpToolsProtocol):
         "_limits",
         "_line",
         "_phase",
-        "_ready",
         "_refusal",
         "_requests",
-        "_said",
+        "_static_documents",
+        "_static_response",
         "_told_when_lost",
         "_unreported",
         "_upgrade_is_ignored",
@@ -70,13 +68,12 @@ class GuardedProtocol(HttpToolsProtocol):
         *,
         limits: ProtocolLimits,
         clock: Clock,
-        ready: ReadyAnswers | None = None,
+        static_documents: StaticDocuments | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.pipeline = cast("Any", Queue())
-        self._ready = ready
-        self._at_hand: Spoken | None = None  # the answer to the request whose head was just read
-        self._said: Said | None = None  # what was answered last from what is at hand
+        self._static_documents = static_documents
+        self._static_response: bytes | None = None  # the response to the request whose head was just read
         self._limits = limits
         self._client_owes = Deadline(clock)
         self._client_reads = Deadline(clock)
@@ -191,8 +188,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._unreported = 0
         self._check_head()
-        self._at_hand = self._ready_answer()
-        if self._at_hand is not None:
+        self._static_response = self._find_static_response()
+        if self._static_response is not None:
             return
         self._upgrade_is_ignored = self.parser.should_upgrade() and not self._should_upgrade()
         if self._upgrade_is_ignored:
@@ -232,19 +229,18 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unreported = 0
         super().on_body(body)
 
-    def _ready_answer(self) -> Spoken | None:
-        """The answer that is at hand, for a request that waits for no other and whose answer need not wait either."""
+    def _find_static_response(self) -> bytes | None:
+        """A pre-rendered response, for a request that waits for no other and whose response need not wait either."""
         parser = self.parser
         is_plain = parser.get_method() == b"GET" and parser.get_http_version() == "1.1"
-        if self._ready is None or not is_plain or not self._is_free():
+        if self._static_documents is None or not is_plain or not self._is_free():
             return None
-        return self._ready.answer(self.url, self.client, self.headers, self.server_state.default_headers)
+        return self._static_documents.response(self.url, self.client, self.headers, self.server_state.default_headers)
 
     def on_message_complete(self) -> None:
-        if self._at_hand is not None:
-            self._said, answer = self._at_hand
-            self._at_hand = None
-            self._answer_at_once(answer)
+        if self._static_response is not None:
+            response, self._static_response = self._static_response, None
+            self._write_response(response)
         elif not self._upgrade_is_ignored:
             super().on_message_complete()
             if self._phase is Phase.BODY:  # else it is an upgrade's
@@ -255,8 +251,8 @@ class GuardedProtocol(HttpToolsProtocol):
         """Whether an answer may go to the line at once: none is owed before it, and the last one has been taken."""
         return self._answering is None and not self.pipeline and not self.flow.write_paused
 
-    def _answer_at_once(self, answer: bytes) -> None:
-        self.transport.write(answer)
+    def _write_response(self, response: bytes) -> None:
+        self.transport.write(response)
         self.server_state.total_requests += 1
         self._phase = Phase.BETWEEN
 

@@ -22,8 +22,8 @@ from uvicorn.server import HANDLED_SIGNALS
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.web.limits import ProtocolLimits
-from gatehouse.web.ready import ReadyAnswers
-from gatehouse.web.repeating import RepeatingProtocol
+from gatehouse.web.protocol import GuardedProtocol
+from gatehouse.web.static_documents import StaticDocuments
 from gatehouse.web.upgrades import Upgrades
 
 DRAIN: Final = 30  # seconds that requests in flight may take to finish after a signal
@@ -201,7 +201,7 @@ def make_server(
     clock: Clock,
     stopping: Stopping,
     ws: str | None = None,
-    ready: ReadyAnswers | None = None,
+    static_documents: StaticDocuments | None = None,
     when_ready: Callable[[], object] | None = None,
     leave_seconds: float = 0,
 ) -> Server:
@@ -212,7 +212,10 @@ def make_server(
         port=port,
         interface="asgi3",
         lifespan="on",  # "auto" would serve on after a start-up that failed
-        http=cast("type[asyncio.Protocol]", partial(RepeatingProtocol, limits=limits, clock=clock, ready=ready)),
+        http=cast(
+            "type[asyncio.Protocol]",
+            partial(GuardedProtocol, limits=limits, clock=clock, static_documents=static_documents),
+        ),
         ws=ws or cast("type[asyncio.Protocol]", Upgrades(clock)),
         ws_per_message_deflate=False,
         ws_ping_interval=None,  # web/websocket.py has its own
@@ -235,11 +238,18 @@ async def serving(
     clock: Clock,
     stopping: Stopping | None = None,
     ws: str | None = None,
-    ready: ReadyAnswers | None = None,
+    static_documents: StaticDocuments | None = None,
 ) -> AsyncIterator[Server]:
     """Serve inside the running event loop, without touching signals; leaving drains as a signal would."""
     server = make_server(
-        app, host=host, port=port, limits=limits, clock=clock, stopping=stopping or Stopping(), ws=ws, ready=ready
+        app,
+        host=host,
+        port=port,
+        limits=limits,
+        clock=clock,
+        stopping=stopping or Stopping(),
+        ws=ws,
+        static_documents=static_documents,
     )
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import apsw
 
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.storage.runner import Listener, Make, Then
+from gatehouse.storage.runner import Listener, Make
 from gatehouse.storage.sqlite import SQLiteRunner
 from gatehouse.storage.sqlite_writer import Writer
 from gatehouse.storage.statements import Verb
@@ -113,13 +113,6 @@ class FaultyRunner:
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
         await self._way()
         return await self._inner.recall(key, make)
-
-    def moment(self) -> Hashable | None:
-        return self._inner.moment()
-
-    @property
-    def renew(self) -> Callable[[Then], None] | None:
-        return self._inner.renew
 
     async def survey(self, make: Callable[[], Verb[T]]) -> T:
         await self._way()

@@ -22,7 +22,7 @@ from gatehouse.permissions.errors import WrongCredentials
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.store import PermissionStore
-from gatehouse.throttle.volume import Share, Volume
+from gatehouse.throttle.volume import Volume
 from gatehouse.tokens.claims import ExchangedClaims, ServiceAccountClaims, UserClaims, factor_digest
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.request_signatures import is_signed_request
@@ -46,8 +46,6 @@ class Caller:
     expired: bool = False  # the user JWT is past its end, within the grace
     audience: int | None = None  # the one application the user JWT is for
     address: Address | None = None  # what an `ip` condition on the caller's own record may see (R5)
-    until: int = 0  # when time alone ends what he showed, in Unix seconds; 0 when that is not known
-    share: Share | None = field(default=None, compare=False, repr=False)  # what his requests are counted in
 
     @property
     def user_id(self) -> str:
@@ -169,8 +167,6 @@ class Callers:
             claims=claims,
             expired=claims.exp <= self._clock.now(),
             audience=audience,
-            until=self._user_jwts.good_until(claims) if standing is None and isinstance(claims, UserClaims) else 0,
-            share=Share(self._volume, PRINCIPAL, claims.uid),
         )
 
     def _lenience(self, need: Need, standing: Standing | None) -> int:

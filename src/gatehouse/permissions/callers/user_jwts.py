@@ -37,9 +37,6 @@ class UserJwts:
         self._believed[digest] = claims
         return claims
 
-    def good_until(self, claims: Token) -> int:
-        return self._verifier.good_until(claims)
-
 
 def grace(kind: type[Token], expired_by: int) -> int:
     """An exchanged JWT dies with its access token, a service account's with its end (R2)."""

@@ -145,15 +145,6 @@ class Effective:
         ends = (end for one in self._held.values() for end in (*one.gathered.ends, one.gathered.closes))
         return min((end.expired for end in ends if end.expired and not end.ttl), default=0)
 
-    @cached_property
-    def told_until(self) -> int:
-        """When time alone may change what is told of this and its ends.
-
-        That is 0, not known, where a ttl puts an end so far ahead of whoever asks: it is another with every second.
-        """
-        ends = (end for one in self._held.values() for end in (*one.gathered.ends, one.gathered.closes))
-        return 0 if any(end.ttl for end in ends) else self.until or FOREVER
-
     def rules(self, scope: Scope) -> ScopeHeld:
         """Those that are true exactly there."""
         return self._held.get(scope, EMPTY)

@@ -1,7 +1,7 @@
 """`check`: many questions about one person, yes or no each (R6)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import msgspec
@@ -45,7 +45,6 @@ class Checked:
     user_id: str
     allowed: tuple[bool, ...]  # in the order of the questions
     expired: int  # the earliest end of anything in the scopes asked about
-    until: int = 0  # when time alone may change it, in Unix seconds; 0 when that is not known
 
 
 class Checks:
@@ -58,9 +57,7 @@ class Checks:
         case = await self._sights.case(caller, user_id)
         application_id = caller.application_id or 0
         held = self._reading.effective(case, application_id, NOWHERE)
-        checked = decided(case, held, questions, self._clock.now())
-        # Of others he is told by rights of his own, which may end before.
-        return replace(checked, until=held.told_until if user_id == caller.user_id else 0)
+        return decided(case, held, questions, self._clock.now())
 
 
 def decided(case: Case, held: Effective, questions: Sequence[Question], now: int) -> Checked:

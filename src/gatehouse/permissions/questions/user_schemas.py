@@ -67,7 +67,6 @@ class View:
     user_id: str
     expired: int
     version: int
-    until: int = 0  # when time alone may change it, in Unix seconds; 0 when that is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +152,6 @@ class Views:
             user_id=facts.subject.user_id,
             expired=told_end(sight, held, kind, shape, now),
             version=record.version,
-            until=shown_until(sight, held, kind, options),
         )
 
     async def _shape_options(self, sight: Sight, kind: ViewType, options: ViewOptions) -> ShapeOptions:
@@ -260,14 +258,6 @@ def told_end(sight: Sight, held: Effective, kind: ViewType, shape: ShapeOptions,
     else:
         ends = (now + left for scope in scopes for left in lefts_shown(held, scope, shape, now))
     return min((end for end in ends if end), default=0)
-
-
-def shown_until(sight: Sight, held: Effective, kind: ViewType, options: ViewOptions) -> int:
-    """Known of the lists and roles that somebody sees of himself: no rights of his own end meanwhile."""
-    his_own = sight.case.facts.subject.user_id == sight.caller.user_id
-    if not his_own or kind is ViewType.TREE or options.with_exp or options.with_apps_data:
-        return 0
-    return held.told_until
 
 
 def lefts_shown(held: Effective, scope: Scope, shape: ShapeOptions, now: int) -> Iterable[int]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gatehouse.oauth.discovery import Metadata
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.responses import NOT_MODIFIED, cacheable
-from gatehouse.web.routes.table import AtHand, Cors, Endpoint, RateClass
+from gatehouse.web.routes.table import Cors, Endpoint, RateClass, StaticDocument
 
 CACHE_CONTROL: Final = "public, max-age=3600"
 
@@ -34,7 +34,7 @@ class DiscoveryEndpoints:
             summary="The OpenID Connect configuration",
             answers={200: Metadata, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
-            at_hand=AtHand(body=lambda: self._body, cache_control=CACHE_CONTROL),
+            static=StaticDocument(body=lambda: self._body, cache_control=CACHE_CONTROL),
         )
         plain = replace(
             openid,

@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.web.dialects import Dialect
-from gatehouse.web.lasting import Lastings
 from gatehouse.web.oauth.credentials import access_token_of
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import Auth, Cors, Endpoint, RateClass
@@ -26,15 +25,11 @@ class UserInfoAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserInfoEndpoint:
-    def __init__(self, userinfo: UserInfo, *, lastings: Lastings) -> None:
+    def __init__(self, userinfo: UserInfo) -> None:
         self._userinfo = userinfo
-        self._lastings = lastings
 
     async def tell(self, request: Request) -> Response:
-        moment = self._lastings.moment()
-        told = await self._userinfo.about(await access_token_of(request))
-        self._lastings.mark(request, moment, until=told.until)
-        return json_answer(told.claims)
+        return json_answer(await self._userinfo.about(await access_token_of(request)))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

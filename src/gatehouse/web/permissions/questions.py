@@ -15,7 +15,6 @@ from gatehouse.permissions.questions.check import Checks, ChecksDraft, Question,
 from gatehouse.permissions.questions.explain import ExplainDraft, Explanations
 from gatehouse.permissions.questions.members import Members, MembersDraft, MemberSearch
 from gatehouse.permissions.questions.sight import refuse_about_everybody
-from gatehouse.web.lasting import Lastings
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
@@ -73,25 +72,21 @@ class QuestionEndpoints:
         explanations: Explanations,
         members: MemberSearch,
         desk: Desk,
-        lastings: Lastings,
         max_age: int,
     ) -> None:
         self._checks = checks
         self._explanations = explanations
         self._members = members
         self._desk = desk
-        self._lastings = lastings
         self._max_age = max_age
 
     async def check(self, request: Request) -> Response:
-        moment = self._lastings.moment()
         ask = await read_json(request, CheckRequest)
         caller = await self._desk.caller(
             await credentials_of(request, ask), ABOUT_ONE_PERSON, application_id=id_of(ask.application_id)
         )
         user_id = about_whom(ask.data.user_id, caller.user_id)
         checked = await self._checks.check(caller, user_id, read_questions(ask.data.checks))
-        self._lastings.mark(request, moment, until=min(caller.until, checked.until), share=caller.share)
         return tagged(
             request,
             CheckAnswer(

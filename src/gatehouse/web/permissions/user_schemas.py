@@ -16,7 +16,6 @@ from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.questions.asked import project_named
 from gatehouse.permissions.questions.user_schemas import View, ViewOptions, Views, ViewType, saved_view
-from gatehouse.web.lasting import Lastings
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
@@ -54,14 +53,11 @@ class RecordAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordEndpoint:
-    def __init__(
-        self, *, views: Views, schemas: UserSchemas, desk: Desk, clock: Clock, lastings: Lastings, max_age: int
-    ) -> None:
+    def __init__(self, *, views: Views, schemas: UserSchemas, desk: Desk, clock: Clock, max_age: int) -> None:
         self._views = views
         self._schemas = schemas
         self._desk = desk
         self._clock = clock
-        self._lastings = lastings
         self._max_age = max_age
         self._kept = KeptAnswers()
 
@@ -70,7 +66,6 @@ class RecordEndpoint:
         return await (self._get(request, ask) if ask.action == "get" else self._save(request, ask))
 
     async def _get(self, request: Request, ask: RecordRequest) -> Response:
-        moment = self._lastings.moment()
         kind = type_of(ask.data)
         need = ROLES_OF_RECORD_GET if kind is ViewType.ROLES else RECORD_GET
         caller = await self._desk.caller(
@@ -78,7 +73,6 @@ class RecordEndpoint:
         )
         user_id = target_of(ask.data, caller.user_id)
         view = await self._views.view(caller, user_id, kind, options_of(ask.options))
-        self._lastings.mark(request, moment, until=min(caller.until, view.until), share=caller.share)
         answer = self._answer(view)
         if not isinstance(view.data, tuple):
             return tagged(request, answer)

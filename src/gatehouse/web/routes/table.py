@@ -72,8 +72,8 @@ class VolumeLimiter(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtHand:
-    """A JSON document that is the same for everyone, open to every origin (web/ready.py)."""
+class StaticDocument:
+    """A JSON document that is the same for everyone, open to every origin (web/static_documents.py)."""
 
     body: Callable[[], bytes]  # the very same object for as long as it says the same
     cache_control: str
@@ -98,7 +98,7 @@ class Endpoint:
     auth: Auth = Auth.NONE
     body_limit: int = DEFAULT_LIMIT  # bytes
     cors: Cors = Cors.NONE
-    at_hand: AtHand | None = None  # what the handler answers to a GET without conditions
+    static: StaticDocument | None = None  # what the handler answers to a GET without conditions
     hidden: bool = False  # pages and the like, not told by the OpenAPI document
 
     def __post_init__(self) -> None:

@@ -1,10 +1,10 @@
-"""Documents at hand are answered as the long way round would answer them."""
+"""Pre-rendered documents are answered as the ordinary path would answer them."""
 
 import pytest
 
 from gatehouse.audit.model import Origin
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose
-from gatehouse.web.ready import ReadyAnswers, Spoken
+from gatehouse.web.static_documents import StaticDocuments
 from tests.support.rawhttp import exchange, raw_connection
 from tests.support.service import Service, running_service
 
@@ -27,26 +27,26 @@ def port_of(service: Service) -> int:
 
 
 @pytest.fixture
-def at_hand(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each request to one of the documents, whether its answer was at hand."""
+def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each request to one of the documents, whether it was answered without the application."""
     seen: list[bool] = []
-    found = ReadyAnswers.answer
+    found = StaticDocuments.response
 
-    def noting(ready: ReadyAnswers, *asked: object) -> Spoken | None:
-        answer = found(ready, *asked)  # type: ignore[arg-type]
+    def noting(documents: StaticDocuments, *asked: object) -> bytes | None:
+        answer = found(documents, *asked)  # type: ignore[arg-type]
         if asked[0] in {path.encode() for path in PATHS}:
             seen.append(answer is not None)
         return answer
 
-    monkeypatch.setattr(ReadyAnswers, "answer", noting)
+    monkeypatch.setattr(StaticDocuments, "response", noting)
     return seen
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_both_ways_give_the_same_answer(service: Service, path: str, at_hand: list[bool]) -> None:
+async def test_both_ways_give_the_same_answer(service: Service, path: str, static: list[bool]) -> None:
     quick = await service.client.get(path)
     slow = await service.client.get(path, headers=LONG_WAY)
-    assert at_hand == [True, False]
+    assert static == [True, False]
     assert (quick.status_code, quick.content) == (slow.status_code, slow.content) == (200, quick.content)
     told = [
         sorted((name, value) for name, value in answer.headers.items() if name not in OF_THIS_REQUEST)
@@ -67,20 +67,20 @@ async def test_both_ways_give_the_same_answer(service: Service, path: str, at_ha
     ],
 )
 async def test_whatever_asks_for_more_goes_the_long_way(
-    service: Service, lines: tuple[str, ...], at_hand: list[bool]
+    service: Service, lines: tuple[str, ...], static: list[bool]
 ) -> None:
     answer = await exchange(port_of(service), a_get(PATHS[0], *lines))
     assert answer.status == 200
-    assert set(at_hand) == {False}
+    assert set(static) == {False}
 
 
-async def test_head_a_query_and_http_1_0_go_the_long_way(service: Service, at_hand: list[bool]) -> None:
+async def test_head_a_query_and_http_1_0_go_the_long_way(service: Service, static: list[bool]) -> None:
     assert (await service.client.head(PATHS[0])).status_code == 200
     assert (await service.client.get(f"{PATHS[0]}?x=1")).status_code == 200
     async with raw_connection(port_of(service)) as connection:
         connection.send(f"GET {PATHS[0]} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
         assert (await connection.answer()).status == 200
-    assert at_hand == []  # it was not even asked for
+    assert static == []  # it was not even asked for
 
 
 async def test_answers_to_pipelined_requests_keep_their_order(service: Service) -> None:

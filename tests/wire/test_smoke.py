@@ -1,0 +1,56 @@
+"""Sign-in, game login and permissions, once each: what runs before every commit."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from tests.support.game import ANNA, confirm, held, register
+from tests.support.oauth import an_oidc_client, claims_of, told
+from tests.support.service import Service
+from tests.support.visitor import PASSWORD, Visitor
+
+FACTOR = "device-1"
+
+
+@pytest.fixture
+async def anna(service: Service) -> User:
+    return await service.house.administration.create(
+        login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+    )
+
+
+@pytest.fixture
+async def visitor(service: Service) -> AsyncIterator[Visitor]:
+    someone = Visitor(service)
+    yield someone
+    await someone.client.aclose()
+
+
+async def test_person_signs_in_to_a_client_and_refreshes(service: Service, anna: User) -> None:
+    client = await an_oidc_client(service)
+    tokens = await client.tokens(await client.sign_in(ANNA))
+    assert claims_of(tokens["id_token"])["sub"] == anna.user_id
+    assert told(await client.userinfo(tokens["access_token"]))["email"] == ANNA
+    assert "access_token" in told(await client.refresh(tokens["refresh_token"]))
+
+
+async def test_player_signs_in_from_a_game_and_asks_for_permissions(
+    service: Service, visitor: Visitor, anna: User
+) -> None:
+    game = await register(service, factor=FACTOR)
+    polling = game.polling()
+    await held(service)
+    assert (await confirm(visitor, game)).status_code in {200, 303}
+    login = (await polling).json()
+    assert (login["status"], login["user_id"]) == ("OK", anna.user_id)
+    headers = {"authorization": f"Bearer {login['jwt']}", "factor": FACTOR}
+    question = {"action": "get", "application_id": 1, "data": {}}
+    answer = (await service.client.post("/api/permissions/meta/data", json=question, headers=headers)).json()
+    assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
+
+
+@pytest.mark.parametrize("path", ["/", "/sign-in", "/docs", "/openapi.json", "/healthz", "/readyz"])
+async def test_public_pages_answer(service: Service, path: str) -> None:
+    assert (await service.client.get(path)).status_code in {200, 303}

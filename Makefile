@@ -30,9 +30,9 @@ run: install ## start Gatehouse on http://localhost:8080 with SQLite under ./dat
 	@echo "gatehouse: starting"
 	@exec $(RUN)/gatehouse serve --dev --data ./data
 
-demo: install ## start it with an invented studio to look at, under ./demo-data
+demo: install ## start it on http://localhost:8081 with an invented studio to look at, under ./demo-data
 	@echo "gatehouse: starting"
-	@exec $(RUN)/gatehouse serve --demo
+	@exec $(RUN)/gatehouse serve --demo --port 8081
 
 install: ## make .venv/bin/gatehouse with the locked dependencies
 	@$(ENVIRONMENT) run

@@ -9,9 +9,7 @@ from typing import Final
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
 from gatehouse.app.house import House, open_house
 from gatehouse.audit.model import Record
-from gatehouse.audit.verification import Verification
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.audit_seal import AuditSeal
 from tests.support.capabilities import POSTGRES, require
 from tests.support.service import settings_for
 
@@ -51,9 +49,6 @@ async def administrators(house: House) -> list[str]:
 async def audit_log(house: House) -> list[Record]:
     """Every record, in order; the chain was verified and holds them all."""
     await house.sealer.seal_all()
-    seal = AuditSeal(keyring=house.keyring, clock=house.clock)
-    verdict = await Verification(
-        store=house.storage.audit, mac_key=house.audit_key, verify_seal=seal.is_ours
-    ).verify()
+    verdict = await house.verification().verify()
     assert (verdict.problems, verdict.unsealed) == ((), 0)
     return list(await house.storage.audit.records_from(1, MOST))

@@ -5,6 +5,7 @@ from gatehouse.app.people import People
 from gatehouse.app.permissions import PermissionRooms
 from gatehouse.app.questions import explained, simulation
 from gatehouse.app.seen_log import seen_log
+from gatehouse.audit.head import HeadBox
 from gatehouse.gamesessions.administration import GameAdministration
 from gatehouse.permissions.questions.explain import Explanations
 from gatehouse.permissions.questions.sight import Sights
@@ -89,6 +90,7 @@ def activity_screens(house: House, desk: ConsoleDesk, rooms: PermissionRooms) ->
         finding=FindingStorage(storage.runner),
         desk=desk,
         mac_key=house.audit_key,
+        box=HeadBox(house.masters),
     )
     refusals = RefusalScreens(store=store, desk=desk)
     return [*refusals.screens(), *log.screens()]  # an address of the log may be any record's

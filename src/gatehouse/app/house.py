@@ -1,9 +1,7 @@
 """Every room of the service, built on one database."""
 
-import base64
-import secrets
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -18,21 +16,24 @@ from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.setup import Setup
 from gatehouse.accounts.tokens import UserTokens
 from gatehouse.app.backchannel import backchannel_logout
+from gatehouse.app.instance_key import instance_key, refuse_wrong_master_key
 from gatehouse.app.mailing import postman
 from gatehouse.app.personal_data import data_desk, data_errands
 from gatehouse.app.webhooks import webhook_deliveries
 from gatehouse.audit.events import Event
+from gatehouse.audit.head import HeadBox, HeadNotes
 from gatehouse.audit.model import Origin
 from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.retention import Retention
 from gatehouse.audit.sealer import Sealer
 from gatehouse.audit.tally import Tally
+from gatehouse.audit.verification import Verification
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.audit_seal import AuditSeal
-from gatehouse.keys.errors import WrongMasterKey
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.rotation import CLOCK_DIFFERENCE, Rotation, RotationPolicy
-from gatehouse.keys.sealing import MasterKeys, expand, key_id_of, parse_master_key
+from gatehouse.keys.sealing import MasterKeys, expand, parse_master_key
 from gatehouse.mail.outbox import Postman
 from gatehouse.oauth.backchannel import BackchannelLogout
 from gatehouse.oauth.clients import Clients
@@ -48,10 +49,12 @@ from gatehouse.storage.promotion import note_timeline
 from gatehouse.storage.statements import Verb
 from gatehouse.tokens.signing import Signer
 from gatehouse.webhooks.delivering import Deliveries
+from gatehouse.webhooks.heads import HeadOffers
 
+MINUTE: Final = 60
 DAY: Final = 86_400
-INSTANCE_KEY: Final = "instance_key"  # sealed; what the master key opens first, and audit codes are made with
 BASE_URL: Final = "base_url"
+INSTALLATION_CHARACTERS: Final = 16
 RSA_THREADS: Final = 2
 THE_SERVICE: Final = Origin(actor="service")
 
@@ -96,6 +99,39 @@ class House:
     def audit_key(self) -> bytes:
         return expand(self.instance_key, "audit")
 
+    @property
+    def head_notes(self) -> HeadNotes:
+        return head_notes(self.instance_key)
+
+    @property
+    def head_offers(self) -> HeadOffers:
+        return HeadOffers(
+            store=self.storage.webhooks,
+            audit=self.storage.audit,
+            box=HeadBox(self.masters),
+            notes=self.head_notes,
+            clock=self.clock,
+            every=self.settings.audit.head_minutes * MINUTE,
+        )
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(store=self.storage.audit, key=self.audit_seal, box=HeadBox(self.masters))
+
+    def verification(self, progress: Callable[[int], object] = lambda _: None) -> Verification:
+        return Verification(
+            store=self.storage.audit,
+            mac_key=self.audit_key,
+            key=self.audit_seal,
+            box=HeadBox(self.masters),
+            notes=self.head_notes,
+            progress=progress,
+        )
+
+    @property
+    def audit_seal(self) -> AuditSeal:
+        return AuditSeal(keyring=self.keyring, clock=self.clock)
+
 
 @asynccontextmanager
 async def open_house(loaded: Loaded, *, clock: Clock, serving: bool, founding: bool = False) -> AsyncIterator[House]:
@@ -115,7 +151,7 @@ async def open_house(loaded: Loaded, *, clock: Clock, serving: bool, founding: b
             storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (founding and not held)
         )
         known = await with_base_url(loaded, storage, serving=serving)
-        key = await instance_key(storage, masters)
+        key = await instance_key(storage, masters, clock)
         house = build(known, storage=storage, masters=masters, clock=clock, key=key)
         try:
             await move_in(house)
@@ -219,7 +255,9 @@ def build(loaded: Loaded, *, storage: Storage, masters: MasterKeys, clock: Clock
         ),
         sealer=Sealer(
             store=storage.audit,
-            signer=AuditSeal(keyring=keyring, clock=clock),
+            key=AuditSeal(keyring=keyring, clock=clock),
+            box=HeadBox(masters),
+            recorder=recorder,
             mac_key=expand(key, "audit"),
             clock=clock,
         ),
@@ -259,27 +297,9 @@ def promotion_noted(house: House, timeline: str) -> Verb[bool]:
     )
 
 
-async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None:
-    kept = await storage.installation.fact(INSTANCE_KEY)
-    if kept is None:
-        return
-    sealed = base64.b64decode(kept)
-    try:
-        masters.open(sealed, purpose=INSTANCE_KEY)
-    except WrongMasterKey as error:
-        raise WrongMasterKey(
-            f"the database is sealed under master key {key_id_of(sealed)}, but security.master_key is "
-            f"{masters.primary_id}: name the right one, there or among security.previous_master_keys"
-        ) from error
-
-
-async def instance_key(storage: Storage, masters: MasterKeys) -> bytes:
-    """A random key of this installation, sealed under the master key, so that re-wrapping never changes it."""
-    fresh = masters.seal(secrets.token_bytes(32), purpose=INSTANCE_KEY)
-    if await storage.installation.fact(INSTANCE_KEY) is None:
-        await storage.installation.state_once(INSTANCE_KEY, base64.b64encode(fresh).decode())
-    kept = await storage.installation.fact(INSTANCE_KEY) or ""
-    return masters.open(base64.b64decode(kept), purpose=INSTANCE_KEY)
+def head_notes(key: bytes) -> HeadNotes:
+    installation = expand(key, "installation").hex()[:INSTALLATION_CHARACTERS]
+    return HeadNotes(key=expand(key, "audit-head"), installation=installation)
 
 
 def master_keys(settings: Settings) -> MasterKeys:

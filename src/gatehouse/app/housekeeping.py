@@ -18,6 +18,7 @@ from gatehouse.storage.webhooks import CHANNEL as WEBHOOK_DUE
 log = structlog.get_logger(__name__)
 
 SEAL_EVERY: Final = 0.5  # seconds
+HEADS_EVERY: Final = 15.0  # how soon a head that is due is offered (audit.head_minutes)
 KEYS_EVERY: Final = 300.0  # well within the time a key is published before it signs
 MAIL_EVERY: Final = 60.0  # how soon a letter that did not get out is tried again
 DATA_EVERY: Final = 60.0  # how soon an application that did not answer is called again
@@ -47,6 +48,7 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
     await notice_promotion(house)
     duties = [
         asyncio.create_task(repeat(house, SEAL_EVERY, lambda: seal(house, webhooks)), name="seal"),
+        asyncio.create_task(repeat(house, HEADS_EVERY, house.head_offers.run_once), name="audit-head"),
         asyncio.create_task(repeat(house, KEYS_EVERY, lambda: tend_keys(house)), name="keys"),
         asyncio.create_task(repeat(house, TALLY_EVERY, house.tally.write), name="tally"),
         asyncio.create_task(repeat(house, SWEEP_EVERY, lambda: sweep(house)), name="sweep"),
@@ -124,4 +126,4 @@ async def sweep(house: House) -> None:
     now = house.clock.now()
     await house.storage.sweep(now)
     if house.settings.audit.retention_days:
-        await house.storage.audit.forget_before(now - house.settings.audit.retention_days * DAY)
+        await house.retention.forget_before(now - house.settings.audit.retention_days * DAY)

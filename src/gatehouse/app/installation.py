@@ -9,6 +9,7 @@ from gatehouse.admin.model.settings import MailServer, Policy, SettingLine
 from gatehouse.admin.risks import risks
 from gatehouse.app.house import House, rotation_policy
 from gatehouse.app.posture import posture
+from gatehouse.audit.head import HeadBox
 from gatehouse.kernel.colours import Colour
 from gatehouse.settings.entries import ENTRIES
 from gatehouse.settings.showing import cell, shown
@@ -40,6 +41,7 @@ def installation_desk(house: House, readiness: Readiness) -> InstallationDesk:
         reads=InstallationReads(storage.runner),
         outbox=storage.mail,
         audit=storage.audit,
+        box=HeadBox(house.masters),
         readiness=readiness,
         keys=KeyOffice(
             store=storage.keys,

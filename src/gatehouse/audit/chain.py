@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import Record, Seal
 from gatehouse.kernel.digests import keyed_digest, same_secret, sha256
 
 CANONICAL = msgspec.json.Encoder(order="sorted")
@@ -58,5 +58,12 @@ def head_after(previous: bytes, first_place: int, records: Sequence[Record]) -> 
     return link
 
 
-def seal_message(place: int, link: bytes) -> bytes:
-    return b"gatehouse audit seal" + place.to_bytes(8, "big") + link
+def seal_message(seal: Seal, previous: int) -> bytes:
+    """What a seal signs; `previous` is the place of the seal before it, so that none can be taken out."""
+    numbers = b"".join(number.to_bytes(8, "big", signed=True) for number in (previous, seal.place, seal.at))
+    return b"gatehouse audit seal 2" + numbers + seal.link
+
+
+def unlinked_seal_message(seal: Seal) -> bytes:
+    """What seals signed before there was a head."""
+    return b"gatehouse audit seal" + seal.place.to_bytes(8, "big", signed=True) + seal.link

@@ -17,6 +17,10 @@ class Event(StrEnum):
     RESTORED = "installation.restored", "A backup was restored; every token issued before is refused."
     PROMOTED = "installation.promoted", "Another database server took over; every token issued before is refused."
     REWRAPPED = "installation.rewrapped", "Sealed records were re-wrapped under another master key."
+    LOG_BROKEN = (
+        "audit.broken",
+        "The audit log did not end where it was sealed up to; high.",
+    )
     SETUP_LINK_MADE = "setup.link_made", "A one-time link for the first administrator was made."
     SETUP_CLOSED = "setup.closed", "The first administrator exists; setup is closed for ever."
     KEY_MADE = "key.made", "A signing key was generated."

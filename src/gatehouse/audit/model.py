@@ -51,6 +51,25 @@ class Seal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainEnd:
+    """What the database holds about the end of the chain, read by one statement."""
+
+    head: str | None  # the sealed head
+    seal: Seal | None  # the newest
+    previous: int  # the place of the seal before that, 0 for none
+    first_place: int  # of the oldest and the newest sealed record, 0 for none
+    last_place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadMove:
+    """Replaces one sealed head by another, provided that it is still the one that was read."""
+
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """Something that was not allowed; the caller got `record_id` and no reason."""
 

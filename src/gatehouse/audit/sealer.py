@@ -1,15 +1,26 @@
 """Numbers, chains and signs what was recorded, a few times a second, one process at a time (S-24).
 
 Not in the transaction of the change: then every write of the service would queue on the chain's head.
+
+The head says where the chain ends (audit/head.py). A log that ends elsewhere was tampered with. Sealing goes on then,
+because the service must keep recording, but behind the place that the head names, so that the gap stays for ever; a
+record and an entry in the head tell of it.
 """
 
-from typing import Final, Protocol
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
+import msgspec
 import structlog
 
 from gatehouse.audit.chain import head_after, is_authentic, seal_message
 from gatehouse.audit.errors import SealedMeanwhile
-from gatehouse.audit.model import GENESIS, Record, Seal
+from gatehouse.audit.events import Event
+from gatehouse.audit.head import BREAKS_KEPT, Break, Head, HeadBox, agrees, describe_break
+from gatehouse.audit.model import GENESIS, ChainEnd, HeadMove, Origin, Record, Seal
+from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.seals import SealKey, predecessor
 from gatehouse.audit.store import AuditStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict
@@ -17,19 +28,24 @@ from gatehouse.kernel.errors import Conflict
 log = structlog.get_logger(__name__)
 
 BATCH: Final = 500
-
-
-class SealSigner(Protocol):
-    """The audit key of the keys room, handed in: this room knows no keys."""
-
-    def sign(self, message: bytes) -> tuple[str, bytes]:
-        """The key's id and its signature."""
+THE_SERVICE: Final = Origin(actor="service")
 
 
 class Sealer:
-    def __init__(self, *, store: AuditStore, signer: SealSigner, mac_key: bytes, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: AuditStore,
+        key: SealKey,
+        box: HeadBox,
+        recorder: Recorder,
+        mac_key: bytes,
+        clock: Clock,
+    ) -> None:
         self._store = store
-        self._signer = signer
+        self._key = key
+        self._box = box
+        self._recorder = recorder
         self._mac_key = mac_key
         self._clock = clock
 
@@ -37,33 +53,102 @@ class Sealer:
         """Seal until nothing is left; how many records got a place. Another sealer's win is no error."""
         sealed = 0
         while True:
+            before = await self._store.chain_end()
             try:
-                count = await self._seal_batch()
+                count = await self._seal_batch(before)
             except (SealedMeanwhile, Conflict):
+                if (await self._store.chain_end()).head == before.head:
+                    log.exception("audit.sealing_blocked")
                 return sealed
             sealed += count
             if count < BATCH:
                 return sealed
 
-    async def _seal_batch(self) -> int:
-        head = await self._store.newest_seal()  # before the records: an older head only loses the race
-        records = [record for record in await self._store.unsealed(BATCH) if self._may_enter(record)]
+    async def _seal_batch(self, end: ChainEnd) -> int:
+        records = await self._authentic_records()
         if not records:
             return 0
-        place, link = (head.place, head.link) if head else (0, GENESIS)
+        head = self._box.open(end.head)
+        broken = None
+        if head is None or not agrees(head, end):
+            broken = await self._break(head, end)
+            head = after_break(head, end, broken)
+        is_new = broken is not None and head.breaks[-1] is broken
+        break_record = self._break_record(broken) if broken is not None and is_new else None
+        chained = records if break_record is None else [break_record, *records]
+        seal = self._seal(head.place, head_after(head.link, head.place + 1, chained), len(chained))
+        moved = msgspec.structs.replace(head, place=seal.place, link=seal.link, at=seal.at)
         await self._store.append(
             [record.record_id for record in records],
-            self._seal(place + len(records), head_after(link, place + 1, records)),
+            seal,
+            HeadMove(before=end.head, after=self._box.close(moved)),
+            break_record,
         )
+        if broken is not None and is_new:
+            log.critical("audit.broken", reason=describe_break(broken))
         return len(records)
 
-    def _may_enter(self, record: Record) -> bool:
-        """A record changed before it was sealed stays outside, where `audit verify` names it."""
-        authentic = is_authentic(record, self._mac_key)
-        if not authentic:
-            log.error("audit.record_not_authentic", record_id=record.record_id)
-        return authentic
+    async def _authentic_records(self) -> Sequence[Record]:
+        """A record changed before it was sealed stays outside, where `audit verify` names it.
 
-    def _seal(self, place: int, link: bytes) -> Seal:
-        kid, signature = self._signer.sign(seal_message(place, link))
-        return Seal(place=place, at=self._clock.now(), link=link, kid=kid, signature=signature)
+        However many of those there are, the records behind them are sealed.
+        """
+        last: Record | None = None
+        while records := await self._store.unsealed(BATCH, last):
+            authentic = [record for record in records if is_authentic(record, self._mac_key)]
+            if len(authentic) < len(records):
+                refused = [record.record_id for record in records if record not in authentic]
+                log.error("audit.record_not_authentic", count=len(refused), record_id=refused[0])
+            if authentic:
+                return authentic
+            last = records[-1]
+        return ()
+
+    async def _break(self, head: Head | None, end: ChainEnd) -> Break:
+        """What is wrong with the end of the log, and where to go on: behind the head or a genuine seal beyond it."""
+        place, link = (0, GENESIS) if head is None else (head.place, head.link)
+        sealed = end.seal.place if end.seal else 0
+        if end.seal and sealed > place and await predecessor(self._key, end.seal, end.previous, head) is not None:
+            place, link = sealed, end.seal.link
+        elif head is None:
+            place = max(sealed, end.last_place)  # no place that may have been used is used again
+        return Break(
+            at=self._clock.now(),
+            expected=None if head is None else head.place,
+            sealed=sealed,
+            recorded=end.last_place,
+            place=place,
+            link=link,
+        )
+
+    def _break_record(self, broken: Break) -> Record:
+        record = self._recorder.record(
+            Event.LOG_BROKEN,
+            THE_SERVICE,
+            subject="installation",
+            details={
+                "expected": broken.expected,
+                "sealed": broken.sealed,
+                "recorded": broken.recorded,
+                "place": broken.place,
+            },
+        )
+        return replace(record, place=broken.place + 1)
+
+    def _seal(self, previous: int, link: bytes, count: int) -> Seal:
+        seal = Seal(place=previous + count, at=self._clock.now(), link=link, kid="", signature=b"")
+        kid, signature = self._key.sign(seal_message(seal, previous))
+        return replace(seal, kid=kid, signature=signature)
+
+
+def after_break(head: Head | None, end: ChainEnd, broken: Break) -> Head:
+    """The head from which sealing goes on; it tells of the break, once."""
+    if head is None:
+        begins = end.first_place or broken.place + 1
+        return Head(place=broken.place, link=broken.link, at=broken.at, begins=begins, breaks=(broken,), broken=1)
+    # A forged seal beyond the head stays there, for the service cannot delete it.
+    is_known = bool(head.breaks) and head.breaks[-1].sealed == broken.sealed > broken.place
+    breaks = head.breaks if is_known else (*head.breaks, broken)[-BREAKS_KEPT:]
+    return msgspec.structs.replace(
+        head, place=broken.place, link=broken.link, breaks=breaks, broken=head.broken + (not is_known)
+    )

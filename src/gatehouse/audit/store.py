@@ -3,21 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.audit.model import Counted, Record, Refusal, Seal, Tallied
+from gatehouse.audit.model import ChainEnd, Counted, HeadMove, Record, Refusal, Seal, Tallied
 
 
 class AuditStore(Protocol):
-    async def unsealed(self, limit: int) -> Sequence[Record]:
-        """The oldest records that have no place in the chain yet."""
+    async def unsealed(self, limit: int, after: Record | None = None) -> Sequence[Record]:
+        """The oldest records that have no place in the chain yet, or those behind `after`."""
 
-    async def newest_seal(self) -> Seal | None:
-        """The head of the chain, or None when nothing was ever sealed."""
+    async def chain_end(self) -> ChainEnd:
+        """The head, and where seals and records end."""
 
-    async def append(self, record_ids: Sequence[str], seal: Seal) -> None:
-        """Give the records the places that end at the seal's, and keep the seal, all or nothing.
+    async def append(
+        self, record_ids: Sequence[str], seal: Seal, head: HeadMove, break_record: Record | None = None
+    ) -> None:
+        """Give the records the places that end at the seal's, keep the seal and move the head, all or nothing.
 
-        Raises SealedMeanwhile, and changes nothing, when any of them has a place by now or a place is taken.
+        `break_record` is inserted with the place it has, before the others; records that claim a place behind it lose
+        that first, to be sealed properly. Raises SealedMeanwhile, and changes nothing, when the head was moved
+        meanwhile, one of the records has a place by now or a place is taken.
         """
+
+    async def move_head(self, head: HeadMove) -> None:
+        """Raises SealedMeanwhile when the head was moved meanwhile."""
 
     async def refuse(self, refusal: Refusal, kept: int) -> None:
         """Keep the refusal, and only the newest `kept` of them."""
@@ -37,8 +44,14 @@ class AuditStore(Protocol):
     async def erase_personal(self, subject: str, record: Record) -> int:
         """Delete the personal part of every record about the subject, and keep `record`; returns how many."""
 
-    async def forget_before(self, at: int) -> int:
-        """Delete whole sealed batches that ended before that time; seals stay, so the rest still verifies."""
+    async def seal_to_forget(self, begins: int, at: int) -> tuple[Seal, int] | None:
+        """A seal made before that time, from `begins` on, and the place of the seal before it; not far apart."""
+
+    async def forget_up_to(self, place: int, head: HeadMove) -> int:
+        """Delete the records up to that place and move the head; seals stay, so the rest still verifies.
+
+        Raises SealedMeanwhile when the head was moved meanwhile.
+        """
 
 
 class TallyStore(Protocol):

@@ -1,16 +1,17 @@
 """Reads the whole chain again and says where it does not hold."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.audit.chain import is_authentic, keeps_its_commitment, next_link, seal_message
+from gatehouse.audit.chain import is_authentic, keeps_its_commitment, next_link
+from gatehouse.audit.head import Head, HeadBox, HeadNotes, NotedHead, missing, missing_at_end, problems_at_end
 from gatehouse.audit.model import GENESIS, Record, Seal
+from gatehouse.audit.seals import SealKey, predecessor
 from gatehouse.audit.store import AuditStore
 
 CHUNK: Final = 1_000
-
-VerifySeal = Callable[[str, bytes, bytes], Awaitable[bool]]  # kid, message, signature
+LOWEST: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +20,21 @@ class Verdict:
     seals: int
     unsealed: int
     first_place: int  # above 1 when retention has cut the beginning off
-    head: str  # to be noted elsewhere: a chain cut at its end is only seen by comparing heads
+    head: str  # to be noted elsewhere: only that shows that the whole database was replaced by an older one
     problems: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """How far the records were read, and how much of that is certain."""
+
+    place: int  # of the next record
+    last: int  # of the records that are read; what a running service seals meanwhile is left out
+    since: int  # the first record behind the last genuine seal
+    link: bytes | None  # of the record before; None when one is missing
+    links: dict[int, bytes]  # by place, for noted heads
+    is_whole: bool = True  # no record since is missing or changed
+    checked: int = 0
 
 
 class Verification:
@@ -29,78 +43,139 @@ class Verification:
         *,
         store: AuditStore,
         mac_key: bytes,
-        verify_seal: VerifySeal,
+        key: SealKey,
+        box: HeadBox,
+        notes: HeadNotes,
         progress: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._store = store
         self._mac_key = mac_key
-        self._verify_seal = verify_seal
+        self._key = key
+        self._box = box
+        self._notes = notes
         self._progress = progress
         self._problems: list[str] = []
+        self._links = {0: GENESIS}  # what is certain: the links that genuine seals and the head name, by place
 
-    async def verify(self) -> Verdict:
+    async def verify(self, noted: Sequence[NotedHead] = ()) -> Verdict:
+        """Compare records, seals and head with each other, and heads that were noted elsewhere with them."""
+        end = await self._store.chain_end()
+        head = self._box.open(end.head)
         seals = await self._all_seals()
-        first = await self._store.records_from(1, 1)
-        place, link = self._start(seals, first[0].place or 1 if first else 1)
-        checked, link, last = await self._walk(place, link, {seal.place: seal for seal in seals})
-        if seals and last != seals[-1].place:
-            self._problems.append(f"records {last + 1} to {seals[-1].place} are missing at the end")
-        unsealed = await self._store.unsealed(CHUNK)
-        for record in unsealed:
-            self._check_record(record, "not sealed yet")
+        self._problems += problems_at_end(head, end)
+        await self._check_seals(seals, head)
+        first = head.begins if head else end.first_place or 1
+        last = max([head.place if head else end.last_place, *self._links])
+        walk = Walk(place=first, since=first, last=last, link=self._links.get(first - 1), links={})
+        await self._walk(walk, {one.place for one in noted})
+        self._compare_noted(noted, walk)
         return Verdict(
-            records=checked,
+            records=walk.checked,
             seals=len(seals),
-            unsealed=len(unsealed),
-            first_place=place,
-            head=link.hex(),
+            unsealed=await self._check_unsealed(),
+            first_place=first,
+            head=self._notes.write(head) if head else "",
             problems=tuple(self._problems),
         )
 
-    def _start(self, seals: Sequence[Seal], first_place: int) -> tuple[int, bytes]:
-        """Where the records begin, and the link before it: from the seal that retention left standing."""
-        if first_place == 1:
-            return 1, GENESIS
-        before = next((seal for seal in seals if seal.place == first_place - 1), None)
-        if before is None:
-            self._problems.append(f"records before {first_place} are missing")
-            return first_place, GENESIS
-        return first_place, before.link
+    async def _check_seals(self, seals: Sequence[Seal], head: Head | None) -> None:
+        if head is not None:
+            self._links |= {found.place: found.link for found in head.breaks} | {head.place: head.link}
+        previous = 0
+        for seal in seals:
+            signed = await predecessor(self._key, seal, previous, head)
+            if signed is None:
+                self._problems.append(
+                    f"the seal at record {seal.place} was changed, or a seal after record {previous} was deleted"
+                )
+            else:
+                if signed != previous:
+                    self._problems.append(f"the seals after record {previous} up to record {signed} are missing")
+                self._links[seal.place] = seal.link
+            previous = seal.place
 
-    async def _walk(self, place: int, link: bytes, seals: dict[int, Seal]) -> tuple[int, bytes, int]:
-        checked = 0
-        last = max(seals, default=0)
-        while chunk := await self._store.records_from(place, CHUNK):
+    async def _walk(self, walk: Walk, noted: Container[int]) -> None:
+        while walk.place <= walk.last and (chunk := await self._store.records_from(walk.place, CHUNK)):
             for record in chunk:
-                if (record.place or 0) > last:  # sealed by a running service since the seals were read
-                    return checked, link, place - 1
                 found = record.place or 0
-                if found != place:
-                    self._problems.append(f"record {place} is missing, the next one found is {found}")
-                self._check_record(record, f"record {found}")
-                link = next_link(link, found, record)
-                if found in seals:
-                    await self._check_seal(seals[found], link)
-                    link = seals[found].link  # a break is reported once, not at every later seal
-                place = found + 1
-                checked += 1
-            self._progress(checked)
-        return checked, link, place - 1
+                if found > walk.last:
+                    break
+                if found != walk.place:
+                    await self._skip_to(found, walk)
+                self._check(record, walk)
+                if found in noted and walk.link is not None:
+                    walk.links[found] = walk.link
+            else:
+                self._progress(walk.checked)
+                continue
+            break
+        problem = missing_at_end(walk.place, walk.last)
+        if walk.place <= walk.last and problem not in self._problems:
+            self._problems.append(problem)
 
-    def _check_record(self, record: Record, where: str) -> None:
+    async def _skip_to(self, found: int, walk: Walk) -> None:
+        """Go on at the record that was found; those before it are missing, unless retention took them meanwhile."""
+        head = self._box.open((await self._store.chain_end()).head)
+        if head is None or head.begins < found:
+            self._problems.append(missing(walk.place, found - 1))
+        walk.place, walk.since, walk.link = found, found, self._links.get(found - 1)
+
+    def _check(self, record: Record, walk: Walk) -> None:
+        place = walk.place
+        if not self._check_record(record, f"record {place}"):
+            walk.is_whole = False
+        walk.link = None if walk.link is None else next_link(walk.link, place, record)
+        certain = self._links.get(place)
+        if certain is not None:
+            if walk.link not in (None, certain) and walk.is_whole:
+                self._problems.append(
+                    f"the chain breaks between records {walk.since} and {place}: records were exchanged or replaced"
+                )
+            walk.link, walk.since, walk.is_whole = certain, place + 1, True  # a break is reported once
+        walk.place = place + 1
+        walk.checked += 1
+
+    def _check_record(self, record: Record, where: str) -> bool:
+        """False for a record whose chained part was changed."""
         if not is_authentic(record, self._mac_key):
             self._problems.append(f"{where} ({record.record_id}) was changed")
-        elif not keeps_its_commitment(record):
+            return False
+        if not keeps_its_commitment(record):
             self._problems.append(f"{where} ({record.record_id}): its personal part was changed")
+        return True
 
-    async def _check_seal(self, seal: Seal, link: bytes) -> None:
-        if seal.link != link:
-            self._problems.append(f"the chain breaks at or before record {seal.place}")
-        if not await self._verify_seal(seal.kid, seal_message(seal.place, seal.link), seal.signature):
-            self._problems.append(f"the seal at record {seal.place} is not ours")
+    async def _check_unsealed(self) -> int:
+        unsealed = await self._store.unsealed(CHUNK)
+        for record in unsealed:
+            self._check_record(record, "not sealed yet")
+        return len(unsealed)
+
+    def _compare_noted(self, noted: Sequence[NotedHead], walk: Walk) -> None:
+        agreed = 0
+        for one in noted:
+            link = self._links.get(one.place) or walk.links.get(one.place)
+            if not one.authentic:
+                self._problems.append(f"this was not made by this installation, or was changed: {one.text}")
+            elif one.place > walk.last:
+                self._problems.append(
+                    f"the log ends at record {walk.last}; the noted head is {one.place}: the end was cut off, "
+                    "or an older copy or backup was restored"
+                )
+            elif link is None:
+                self._problems.append(f"the noted head {one.place} has no seal in the log to be compared with")
+            elif link != one.link:
+                self._problems.append(
+                    f"record {one.place} is not the one of the noted head: the log was replaced after record "
+                    f"{agreed}, as restoring an older copy or backup does"
+                )
+            else:
+                agreed = one.place
 
     async def _all_seals(self) -> list[Seal]:
-        seals: list[Seal] = []
-        while chunk := await self._store.seals_from(seals[-1].place + 1 if seals else 1, CHUNK):
-            seals.extend(chunk)
+        seals = list(await self._store.seals_from(LOWEST, CHUNK))
+        count = len(seals)
+        while count == CHUNK:
+            more = await self._store.seals_from(seals[-1].place + 1, CHUNK)
+            seals += more
+            count = len(more)
         return seals

@@ -2,21 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import click
 
-from gatehouse.app.house import House
+from gatehouse.app.house import DAY, House
 from gatehouse.audit.events import Event
+from gatehouse.audit.head import NOTED, HeadBox
 from gatehouse.audit.model import Record, Refusal
-from gatehouse.audit.verification import Verdict, Verification
+from gatehouse.audit.verification import Verdict
 from gatehouse.cli.common import Invocation, common_options, did_you_mean, json_option, print_json
 from gatehouse.cli.house import in_house
 from gatehouse.cli.output import moment, print_table, progress
 from gatehouse.cli.people import find_user
 from gatehouse.gamesessions.model import short_gsid, short_gsids
 from gatehouse.kernel.errors import NotFound
-from gatehouse.keys.audit_seal import AuditSeal
 
 LISTED: Final = ("at", "event", "subject", "actor", "details", "personal", "record")
 
@@ -29,11 +30,27 @@ def audit() -> None:
 @audit.command()
 @common_options
 @json_option
-def verify(invocation: Invocation, *, as_json: bool) -> None:
+@click.option(
+    "--head",
+    "heads",
+    metavar="FILE|VALUE",
+    multiple=True,
+    callback=lambda _context, _option, given: [noted_in(one) for one in given],
+    help="A head that was noted elsewhere, or a file with any number of them, such as a log of the service.",
+)
+def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> None:
     """Read the whole log again and say whether it is as it was written; exit 1 and the place if not.
 
-    Note the head it prints elsewhere: records cut off at the end are only seen by comparing heads.
+    Records and seals that were cut off are found. Only a head that was noted elsewhere shows that the whole database
+    was replaced by an older one: note what `gatehouse audit head` prints, and compare with --head.
     """
+
+    async def verified(house: House) -> Verdict:
+        noted = house.head_notes.find("\n".join(heads))
+        last = (await house.storage.audit.chain_end()).last_place
+        with progress("Verifying, records", last) as tell:
+            return await house.verification(tell).verify(noted)
+
     verdict = in_house(invocation, verified)
     if as_json:
         print_json(verdict)
@@ -43,17 +60,19 @@ def verify(invocation: Invocation, *, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-async def verified(house: House) -> Verdict:
-    head = await house.storage.audit.newest_seal()
-    last = head.place if head else 0
-    with progress("Verifying, records", last) as tell:
-        verification = Verification(
-            store=house.storage.audit,
-            mac_key=house.audit_key,
-            verify_seal=AuditSeal(keyring=house.keyring, clock=house.clock).is_ours,
-            progress=tell,
-        )
-        return await verification.verify()
+def noted_in(given: str) -> str:
+    """Return the text that names heads: what was given, or what the file of that name holds."""
+    if NOTED.fullmatch(given.strip()):
+        return given
+    try:
+        text = Path(given).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise click.BadParameter(
+            f"{given} is neither a head nor a file that can be read: {error.strerror}"
+        ) from error
+    if not NOTED.search(text):
+        raise click.BadParameter(f"there is no head in {given}")
+    return text
 
 
 def report(verdict: Verdict) -> None:
@@ -61,7 +80,41 @@ def report(verdict: Verdict) -> None:
         click.echo(problem, err=True)
     counted = f"{verdict.records:,} records from {verdict.first_place:,} on, {verdict.seals:,} seals"
     click.echo(f"{'Damaged' if verdict.problems else 'Sound'}: {counted}, {verdict.unsealed:,} not sealed yet.")
-    click.echo(f"Head: {verdict.head}")
+    if verdict.head:
+        click.echo(f"Head: {verdict.head}")
+
+
+@audit.command()
+@common_options
+def head(invocation: Invocation) -> None:
+    """Print the head of the log, to be noted elsewhere and given to `gatehouse audit verify --head`.
+
+    It names the newest sealed record and holds no secret. Only this installation can make one.
+    """
+
+    async def work(house: House) -> str:
+        found = HeadBox(house.masters).open((await house.storage.audit.chain_end()).head)
+        if found is None:
+            raise NotFound("the head of the log is missing from the installation, or was changed")
+        return house.head_notes.write(found)
+
+    click.echo(in_house(invocation, work))
+
+
+@audit.command()
+@common_options
+@click.option("--days", type=click.IntRange(1, 36_500), required=True, help="Delete records older than this.")
+def prune(invocation: Invocation, *, days: int) -> None:
+    """Delete old records, whole sealed batches at a time; the rest of the log still verifies.
+
+    The service does this by itself where `audit.retention_days` is set and its database role may delete records.
+    Records that are deleted in another way are missing to `gatehouse audit verify`.
+    """
+
+    async def work(house: House) -> int:
+        return await house.retention.forget_before(house.clock.now() - days * DAY)
+
+    click.echo(f"Deleted {in_house(invocation, work):,} records.")
 
 
 def known_event(_context: click.Context, _option: click.Parameter, event: str | None) -> str | None:

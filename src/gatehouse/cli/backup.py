@@ -10,7 +10,9 @@ from pathlib import Path
 import click
 
 from gatehouse import __version__, logs
-from gatehouse.app.house import BASE_URL, INSTANCE_KEY, master_keys
+from gatehouse.app.house import BASE_URL, head_notes, master_keys
+from gatehouse.app.instance_key import INSTANCE_KEY, open_instance_key
+from gatehouse.audit.head import HeadBox
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.opening import NoInstallation, existing_database
 from gatehouse.cli.output import progress
@@ -31,6 +33,7 @@ class Made:
     file: Path
     manifest: Manifest
     closing: Closing
+    audit_head: str  # not later than the backup
 
 
 @click.command()
@@ -55,6 +58,8 @@ def backup(invocation: Invocation, *, file: Path, as_json: bool) -> None:
         print_json(summary(made))
     else:
         click.echo(f"Backed up {made.closing.total:,} rows to {file}, checksum {made.closing.sha256}.")
+        if made.audit_head:
+            click.echo(f"Head of the audit log: {made.audit_head}")
         click.echo(f"It opens with master key {made.manifest.master_key}, which is not in it: keep both, apart.")
 
 
@@ -62,13 +67,15 @@ async def back_up(loaded: Loaded, file: Path, tell: Callable[[int], object]) -> 
     async with existing_database(loaded) as storage:
         await ensure_current(storage.runner, loaded.settings.database.url.reveal(), migrate=False)
         manifest = await describe(storage)
-        sealed = base64.b64decode(manifest.instance_key)
-        key = master_keys(loaded.settings).open(sealed, purpose=INSTANCE_KEY)
+        masters = master_keys(loaded.settings)
+        key = open_instance_key(masters, manifest.instance_key)
+        head = HeadBox(masters).open((await storage.audit.chain_end()).head)
         with new_file(file) as out:
             writer = ArchiveWriter(out, manifest)
             await storage.runner.survey(partial(dump, counting(writer, tell)))
             closing = writer.close(expand(key, MAC_LABEL))
-    return Made(file=file, manifest=manifest, closing=closing)
+    noted = head_notes(key).write(head) if head else ""
+    return Made(file=file, manifest=manifest, closing=closing, audit_head=noted)
 
 
 async def describe(storage: Storage) -> Manifest:
@@ -108,4 +115,5 @@ def summary(made: Made) -> dict[str, object]:
         "master_key": made.manifest.master_key,
         "rows": made.closing.total,
         "sha256": made.closing.sha256,
+        "audit_head": made.audit_head,
     }

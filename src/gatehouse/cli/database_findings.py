@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
-from gatehouse.app.house import DAY, master_keys, refuse_wrong_master_key
+from gatehouse.app.house import DAY, master_keys
+from gatehouse.app.instance_key import refuse_wrong_master_key
 from gatehouse.app.readiness import CLOCKS_MAY_DIFFER
 from gatehouse.app.rewrapping import left_elsewhere
+from gatehouse.audit.head import HeadBox, problems_at_end
 from gatehouse.cli.findings import Finding, bad, ok, warn
 from gatehouse.cli.output import moment
 from gatehouse.kernel.clock import Clock
@@ -158,7 +160,13 @@ def old_keys(live: list[SigningKey], now: int, patient: Patient) -> Iterator[Fin
 
 async def about_audit(patient: Patient) -> AsyncIterator[Finding]:
     waiting = await patient.storage.audit.unsealed(1)
-    head = await patient.storage.audit.newest_seal()
+    end = await patient.storage.audit.chain_end()
+    head = end.seal
+    problems = problems_at_end(HeadBox(patient.masters).open(end.head), end)
+    for problem in problems:
+        yield bad("audit log", f"{problem}: run `gatehouse audit verify`")
+    if problems:
+        return
     if waiting and patient.clock.now() - waiting[0].at > UNSEALED_FOR:
         since = moment(waiting[0].at)
         yield warn("audit log", f"records wait to be sealed since {since}: the service seals them while it runs")

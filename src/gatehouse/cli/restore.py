@@ -1,7 +1,6 @@
 """`gatehouse restore`: the database as a backup holds it, and nothing that ended since alive again."""
 
 import asyncio
-import base64
 import binascii
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +11,8 @@ from pathlib import Path
 import click
 
 from gatehouse import __version__, logs
-from gatehouse.app.house import INSTANCE_KEY, database, master_keys
+from gatehouse.app.house import database, master_keys
+from gatehouse.app.instance_key import open_instance_key
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
 from gatehouse.audit.recorder import Recorder
@@ -99,7 +99,7 @@ def refuse_other_schema(manifest: Manifest) -> None:
 
 def opened(manifest: Manifest, masters: MasterKeys) -> bytes:
     try:
-        return masters.open(base64.b64decode(manifest.instance_key), purpose=INSTANCE_KEY)
+        return open_instance_key(masters, manifest.instance_key)
     except (binascii.Error, Tampered) as error:
         raise BackupDamaged("the backup's own key is damaged") from error
     except WrongMasterKey as error:

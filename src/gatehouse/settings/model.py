@@ -328,6 +328,16 @@ class Audit:
     refusals_kept: Annotated[
         int, number("How many refused requests are kept, newest first.", 1000, 100_000_000, "records")
     ] = 100_000
+    head_minutes: Annotated[
+        int,
+        number(
+            "How often the head of the log is written to the service's own log and sent to webhooks, if it moved; "
+            "0 for never.",
+            0,
+            1_440,
+            "minutes",
+        ),
+    ] = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,26 +1,73 @@
 """Keeps the audit log (audit/store.py)."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import and_, bindparam, delete, func, insert, null, or_, select, update
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    true,
+    tuple_,
+    type_coerce,
+    update,
+)
 
 from gatehouse.audit.errors import SealedMeanwhile
-from gatehouse.audit.model import Record, Refusal, Seal
+from gatehouse.audit.model import ChainEnd, HeadMove, Record, Refusal, Seal
+from gatehouse.storage.installation import replace, state_once
 from gatehouse.storage.runner import Stored, act, look, survey
-from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
+from gatehouse.storage.statements import AnyOf, Document, Row, Statement, Verb
 from gatehouse.storage.tables.audit import audit_events, audit_refusals, audit_seals
+from gatehouse.storage.tables.installation import installation
 
+HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
 FORGOTTEN_AT_ONCE: Final = 1_000  # records, where no sealed batch has more
 
 INSERT_EVENT = Statement(insert(audit_events))
+# Documents as the text they are: one that was made unreadable is named by verification, and holds up no sealing.
+_RAW_EVENT = [
+    type_coerce(column, Text()).label(column.name) if isinstance(column.type, Document) else column
+    for column in audit_events.c
+]
+_UNSEALED_ORDER = (audit_events.c.at, audit_events.c.record_id)
 UNSEALED = Statement(
-    select(audit_events)
-    .where(audit_events.c.place.is_(None))
-    .order_by(audit_events.c.at, audit_events.c.record_id)
+    select(*_RAW_EVENT).where(audit_events.c.place.is_(None)).order_by(*_UNSEALED_ORDER).limit(bindparam("most"))
+)
+UNSEALED_AFTER = Statement(
+    select(*_RAW_EVENT)
+    .where(
+        audit_events.c.place.is_(None),
+        tuple_(*_UNSEALED_ORDER) > tuple_(bindparam("at", type_=BigInteger()), bindparam("record_id", type_=Text())),
+    )
+    .order_by(*_UNSEALED_ORDER)
     .limit(bindparam("most"))
 )
-NEWEST_SEAL = Statement(select(audit_seals).order_by(audit_seals.c.place.desc()).limit(1))
+_SEAL = select(audit_seals).order_by(audit_seals.c.place.desc()).limit(1).subquery("newest_seal")
+_PREVIOUS = (
+    select(func.coalesce(func.max(audit_seals.c.place), 0))
+    .where(audit_seals.c.place < _SEAL.c.place)
+    .correlate(_SEAL)
+)
+CHAIN_END = Statement(
+    select(
+        select(installation.c.value).where(installation.c.name == HEAD).scalar_subquery().label("head"),
+        _PREVIOUS.scalar_subquery().label("previous"),
+        select(func.coalesce(func.min(audit_events.c.place), 0)).scalar_subquery().label("first_place"),
+        select(func.coalesce(func.max(audit_events.c.place), 0)).scalar_subquery().label("last_place"),
+        *_SEAL.c,
+    ).select_from(select(literal(1).label("one")).subquery("one").outerjoin(_SEAL, true()))
+)
+UNPLACE = Statement(update(audit_events).where(audit_events.c.place > bindparam("last")).values(place=null()))
 INSERT_SEAL = Statement(insert(audit_seals))
 PLACE_EVENT = Statement(
     update(audit_events)
@@ -48,7 +95,7 @@ DROP_OLD_REFUSALS = Statement(delete(audit_refusals).where(audit_refusals.c.posi
 EVENT_BY_ID = Statement(select(audit_events).where(audit_events.c.record_id == bindparam("record_id")))
 REFUSAL_BY_ID = Statement(select(audit_refusals).where(audit_refusals.c.record_id == bindparam("record_id")))
 EVENTS_FROM = Statement(
-    select(audit_events)
+    select(*_RAW_EVENT)
     .where(audit_events.c.place >= bindparam("first"))
     .order_by(audit_events.c.place)
     .limit(bindparam("most"))
@@ -74,16 +121,21 @@ ERASE_PERSONAL = Statement(
     .values(personal=null(), salt=null())
     .returning(audit_events.c.record_id)
 )
-OLDEST = Statement(select(func.min(audit_events.c.place).label("place")))
 _OLD_SEAL = and_(audit_seals.c.place >= bindparam("oldest"), audit_seals.c.at < bindparam("at"))
 LAST_SEAL_WITHIN = Statement(
     select(func.max(audit_seals.c.place).label("place")).where(_OLD_SEAL, audit_seals.c.place < bindparam("end"))
 )
 NEXT_SEAL = Statement(
-    select(audit_seals.c.place, audit_seals.c.at)
+    select(audit_seals.c.place)
     .where(audit_seals.c.place >= bindparam("oldest"))
     .order_by(audit_seals.c.place)
     .limit(1)
+)
+SEAL_AT = Statement(select(audit_seals).where(audit_seals.c.place == bindparam("place")))
+SEAL_BEFORE = Statement(
+    select(func.coalesce(func.max(audit_seals.c.place), 0).label("place")).where(
+        audit_seals.c.place < bindparam("place")
+    )
 )
 FORGET_UP_TO = Statement(
     delete(audit_events).where(audit_events.c.place <= bindparam("last")).returning(audit_events.c.record_id)
@@ -108,18 +160,46 @@ def record(entry: Record) -> Verb[None]:
     )
 
 
-def unsealed(limit: int) -> Verb[Sequence[Record]]:
-    rows = yield UNSEALED(most=limit)
-    return [_record(row) for row in rows]
+def unsealed(limit: int, after: Record | None = None) -> Verb[Sequence[Record]]:
+    if after is None:
+        rows = yield UNSEALED(most=limit)
+    else:
+        rows = yield UNSEALED_AFTER(at=after.at, record_id=after.record_id, most=limit)
+    return [_raw_record(row) for row in rows]
 
 
-def newest_seal() -> Verb[Seal | None]:
-    rows = yield NEWEST_SEAL()
-    return _seal(rows[0]) if rows else None
+def chain_end() -> Verb[ChainEnd]:
+    row = (yield CHAIN_END())[0]
+    fields = row._asdict()
+    end = {name: fields.pop(name) for name in ("head", "previous", "first_place", "last_place")}
+    return ChainEnd(**end, seal=None if fields["place"] is None else Seal(**fields))
 
 
-def append(record_ids: Sequence[str], seal: Seal) -> Verb[None]:
+def move_head(head: HeadMove) -> Verb[None]:
+    """The condition is part of the write: of two sealers the second finds no row left to change."""
+    if head.before is None:
+        moved = yield from state_once(HEAD, head.after)
+    else:
+        moved = yield from replace(HEAD, head.before, head.after)
+    if not moved:
+        raise SealedMeanwhile
+
+
+def make_head(key: tuple[str, str | None, str], head: str) -> Verb[bool]:
+    """Keep the head together with the fact that says there is one, given as name, value read and new value."""
+    name, before, after = key
+    kept = yield from (state_once(name, after) if before is None else replace(name, before, after))
+    if kept:
+        yield from state_once(HEAD, head)
+    return kept
+
+
+def append(record_ids: Sequence[str], seal: Seal, head: HeadMove, break_record: Record | None = None) -> Verb[None]:
+    yield from move_head(head)
     after = seal.place - len(record_ids)
+    if break_record is not None:
+        yield UNPLACE(last=(break_record.place or 0) - 1)
+        yield from record(break_record)
     yield PLACE_EVENT.many(
         [{"record": record_id, "new_place": place} for place, record_id in enumerate(record_ids, after + 1)]
     )
@@ -153,7 +233,7 @@ def find(record_id: str) -> Verb[Record | Refusal | None]:
 
 def records_from(place: int, limit: int) -> Verb[Sequence[Record]]:
     rows = yield EVENTS_FROM(first=place, most=limit)
-    return [_record(row) for row in rows]
+    return [_raw_record(row) for row in rows]
 
 
 def seals_from(place: int, limit: int) -> Verb[Sequence[Seal]]:
@@ -172,41 +252,52 @@ def erase_personal(subject: str, entry: Record) -> Verb[int]:
     return len(rows)
 
 
-def forget_some(at: int) -> Verb[int]:
+def seal_to_forget(begins: int, at: int) -> Verb[tuple[Seal, int] | None]:
     """From one seal to another, so that what is left begins behind one; as few at a time as that allows."""
-    oldest = (yield OLDEST())[0].place
-    if oldest is None:
-        return 0
-    last = (yield LAST_SEAL_WITHIN(oldest=oldest, at=at, end=oldest + FORGOTTEN_AT_ONCE))[0].place
+    last = (yield LAST_SEAL_WITHIN(oldest=begins, at=at, end=begins + FORGOTTEN_AT_ONCE))[0].place
     if last is None:
-        seals = yield NEXT_SEAL(oldest=oldest)
-        if not seals or seals[0].at >= at:
-            return 0
-        last = seals[0].place
-    return len((yield FORGET_UP_TO(last=last)))
+        rows = yield NEXT_SEAL(oldest=begins)
+        if not rows:
+            return None
+        last = rows[0].place
+    seal = _seal((yield SEAL_AT(place=last))[0])
+    return None if seal.at >= at else (seal, (yield SEAL_BEFORE(place=last))[0].place)
+
+
+def forget_up_to(place: int, head: HeadMove) -> Verb[int]:
+    yield from move_head(head)
+    return len((yield FORGET_UP_TO(last=place)))
 
 
 class AuditStorage(Stored):
     unsealed = look(unsealed)
-    newest_seal = look(newest_seal)
+    chain_end = look(chain_end)
     append = act(append)
+    move_head = act(move_head)
+    make_head = act(make_head)
     refuse = act(refuse)
     find = look(find)
     records_from = survey(records_from)
     seals_from = survey(seals_from)
     newest = survey(newest)
     erase_personal = act(erase_personal)
-    _forget_some = act(forget_some)
-
-    async def forget_before(self, at: int) -> int:
-        forgotten = 0
-        while some := await self._forget_some(at):
-            forgotten += some
-        return forgotten
+    seal_to_forget = look(seal_to_forget)
+    forget_up_to = act(forget_up_to)
 
 
 def _record(row: Row) -> Record:
     return Record(**row._asdict())
+
+
+def _raw_record(row: Row) -> Record:
+    return Record(**{**row._asdict(), "details": _decode(row.details), "personal": _decode(row.personal)})
+
+
+def _decode(text: str | None) -> Any:  # noqa: ANN401 - a document
+    try:
+        return None if text is None else msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {"unreadable": text}  # no record was written like this: its authentication code does not fit
 
 
 def _seal(row: Row) -> Seal:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.storage.runner import Stored, act, look
@@ -16,6 +16,13 @@ _put = insert(installation)
 FACT = Statement(select(installation.c.value).where(installation.c.name == bindparam("name")))
 STATE_ONCE = Statement(_put.on_conflict_do_nothing().returning(installation.c.name))
 STATE = Statement(_put.on_conflict_do_update(index_elements=["name"], set_={"value": _put.excluded.value}))
+
+REPLACE = Statement(
+    update(installation)
+    .where(installation.c.name == bindparam("of"), installation.c.value == bindparam("before"))
+    .values(value=bindparam("after"))
+    .returning(installation.c.name)
+)
 
 
 def fact(name: str) -> Verb[str | None]:
@@ -31,6 +38,11 @@ def state_once(name: str, value: str) -> Verb[bool]:
 
 def state(name: str, value: str) -> Verb[None]:
     yield STATE(name=name, value=value)
+
+
+def replace(name: str, before: str, after: str) -> Verb[bool]:
+    """Keep the fact if it still is what was read; True for the one caller who was first."""
+    return bool((yield REPLACE(of=name, before=before, after=after)))
 
 
 def epoch() -> Verb[int]:

@@ -6,9 +6,9 @@ from typing import Any, Final
 from sqlalchemy import and_, bindparam, delete, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import HeadMove, Record
 from gatehouse.kernel.errors import Conflict
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import move_head, record
 from gatehouse.storage.rows import columns_of
 from gatehouse.storage.runner import Stored, act, look, survey
 from gatehouse.storage.statements import Notice, Row, Statement, Verb
@@ -249,6 +249,13 @@ def enqueue(delivery: Delivery, entry: Record) -> Verb[None]:
     yield Notice(CHANNEL, "")
 
 
+def offer_head(head: HeadMove, deliveries: Sequence[Delivery]) -> Verb[None]:
+    yield from move_head(head)
+    if deliveries:
+        yield INSERT_DELIVERY.many([columns_of(delivery) for delivery in deliveries])
+        yield Notice(CHANNEL, "")
+
+
 def hasten(delivery_id: str, now: int, entry: Record) -> Verb[bool]:
     if not (yield HASTEN(one=delivery_id, now=now)):
         return False
@@ -335,6 +342,7 @@ class WebhookStorage(Stored):
     behind = look(behind)
     follow = act(follow)
     enqueue = act(enqueue)
+    offer_head = act(offer_head)
     hasten = act(hasten)
     due = look(due)
     claim = act(claim)

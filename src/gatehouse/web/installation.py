@@ -19,6 +19,7 @@ from gatehouse.admin.model.settings import (
     SettingLine,
 )
 from gatehouse.admin.risks import Risk
+from gatehouse.audit.head import HeadBox, problems_at_end
 from gatehouse.audit.model import Seal
 from gatehouse.audit.store import AuditStore
 from gatehouse.mail.model import Outstanding
@@ -69,6 +70,7 @@ class Condition:
     database: DatabaseFacts
     seal: Seal | None
     unsealed_since: int  # 0: everything is sealed
+    log_problems: Sequence[str]  # what is wrong with the audit log, as far as its end shows
     python: str
 
     @property
@@ -91,6 +93,7 @@ class InstallationDesk:
         reads: InstallationStore,
         outbox: OutboxStore,
         audit: AuditStore,
+        box: HeadBox,
         readiness: Readiness,
         keys: KeyOffice,
     ) -> None:
@@ -98,6 +101,7 @@ class InstallationDesk:
         self._reads = reads
         self._outbox = outbox
         self._audit = audit
+        self._box = box
         self._readiness = readiness
         self.keys: Final = keys  # with a guard of its own
 
@@ -108,12 +112,14 @@ class InstallationDesk:
     async def condition(self, actor: Actor) -> Condition:
         installation = self.settled(actor)
         unsealed = await self._audit.unsealed(1)
+        end = await self._audit.chain_end()
         return Condition(
             report=await self._readiness.report(),
             installation=installation,
             database=await (self._reads.sqlite() if installation.on_sqlite else self._reads.postgres()),
-            seal=await self._audit.newest_seal(),
+            seal=end.seal,
             unsealed_since=unsealed[0].at if unsealed else 0,
+            log_problems=problems_at_end(self._box.open(end.head), end),
             python=platform.python_version(),
         )
 

@@ -12,7 +12,7 @@ from gatehouse.audit.model import Detail, Details, Record
 from gatehouse.gamesessions.model import short_gsid
 from gatehouse.kernel.digests import keyed_digest
 from gatehouse.kernel.ids import SECRET_BYTES
-from gatehouse.webhooks.model import PING
+from gatehouse.webhooks.model import HEAD, PING, Topic
 from gatehouse.webhooks.topics import TOPIC_OF
 
 PREFIX: Final = "whsec_"
@@ -23,6 +23,7 @@ TOLD: Final = (
     *("application_id", "app_id", "project_id", "client", "client_id", "grant_id", "key_id", "kid", "jti"),
     *("administrator", "auth", "device", "factor", "field", "fields", "profile", "request_id", "role", "scope"),
     *("strength", "users"),
+    *("expected", "sealed", "recorded", "place"),  # where the audit log was broken
 )
 
 
@@ -59,6 +60,11 @@ def body_of(record: Record) -> str:
 def ping(event_id: str, webhook_id: str, actor: str, now: int) -> str:
     data = Content(topic="webhook", subject=f"webhook {webhook_id}", actor=actor_of(actor), details={})
     return written(Message(id=event_id, type=PING, timestamp=moment(now), data=data))
+
+
+def head(event_id: str, value: str, now: int) -> str:
+    data = Content(topic=Topic.AUDIT.value, subject="installation", actor="service", details={"head": value})
+    return written(Message(id=event_id, type=HEAD, timestamp=moment(now), data=data))
 
 
 def written(message: Message) -> str:

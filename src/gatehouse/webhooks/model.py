@@ -13,12 +13,14 @@ WAITING_MOST: Final = 1_000
 TRIED_FOR: Final = DAY
 OLD_SECRET_LIVES: Final = 7 * DAY  # as an OAuth client's
 PING: Final = "webhook.ping"
+HEAD: Final = "audit.head"  # the head of the audit log, to be noted elsewhere
 
 
 class Topic(StrEnum):
     ACCOUNT = "account"
     SESSION = "session"
     PERMISSION = "permission"
+    AUDIT = "audit"
 
 
 class DeliveryState(StrEnum):

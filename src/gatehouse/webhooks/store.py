@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from gatehouse.audit.model import Record
+from gatehouse.audit.model import HeadMove, Record
 from gatehouse.webhooks.model import Attempt, Delivery, DeliveryState, Held, Webhook
 
 
@@ -42,6 +42,12 @@ class WebhookStore(Protocol):
 
     async def enqueue(self, delivery: Delivery, entry: Record) -> None:
         """Keep a delivery that somebody asked for. Raises WebhookNotFound."""
+
+    async def offer_head(self, head: HeadMove, deliveries: Sequence[Delivery]) -> None:
+        """Keep the deliveries, and in the head of the audit log that it was offered.
+
+        Raises SealedMeanwhile, with nothing kept, when the head was moved meanwhile.
+        """
 
     async def hasten(self, delivery_id: str, now: int, entry: Record) -> bool:
         """Make a delivery due that still waits; False, and nothing kept, when it does not."""

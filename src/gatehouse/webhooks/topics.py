@@ -35,6 +35,7 @@ PERMISSION: Final = (
     *(Event.GROUP_TAGGED, Event.GROUP_ACCESS_SAVED, Event.GROUP_OPENED, Event.PROJECT_ERASED),
     *(Event.CLIENT_CREATED, Event.CLIENT_CHANGED, Event.CLIENT_REMOVED, Event.CLIENT_SECRET_ROTATED),
 )
+AUDIT: Final = (Event.LOG_BROKEN,)
 # The installation's own affairs; refusals, which the log has no place for; what would tell of our own telling, and
 # without end.
 NEVER_TOLD: Final = frozenset(
@@ -47,5 +48,5 @@ NEVER_TOLD: Final = frozenset(
         *(Event.WEBHOOK_STOPPED, Event.WEBHOOK_REDELIVERED, Event.WEBHOOK_TESTED),
     }
 )
-BY_TOPIC: Final = {Topic.ACCOUNT: ACCOUNT, Topic.SESSION: SESSION, Topic.PERMISSION: PERMISSION}
+BY_TOPIC: Final = {Topic.ACCOUNT: ACCOUNT, Topic.SESSION: SESSION, Topic.PERMISSION: PERMISSION, Topic.AUDIT: AUDIT}
 TOPIC_OF: Final[Mapping[str, Topic]] = {event.value: topic for topic, events in BY_TOPIC.items() for event in events}

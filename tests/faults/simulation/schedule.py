@@ -9,10 +9,8 @@ from typing import Final
 
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin, Record
-from gatehouse.audit.verification import Verification
 from gatehouse.gamesessions.poll import OK
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.keys.audit_seal import AuditSeal
 from tests.faults.disk import Disk
 from tests.faults.simulation import families, games, permissions, signing_in
 from tests.faults.simulation.families import Family, Relying, a_family, blocked, generation_of, refreshed
@@ -189,10 +187,7 @@ class Schedule:
     async def _records(self, node: Node, history: History) -> list[str]:
         """I8: one record for each acknowledged change, none for what was refused, and the chain holds."""
         await node.house.sealer.seal_all()
-        seal = AuditSeal(keyring=node.house.keyring, clock=node.clock)
-        verdict = await Verification(
-            store=node.house.storage.audit, mac_key=node.house.audit_key, verify_seal=seal.is_ours
-        ).verify()
+        verdict = await node.house.verification().verify()
         problems = [f"I8: {problem}" for problem in verdict.problems]
         records = await node.house.storage.audit.records_from(1, MOST)
         told = Counter(record.request_id for record in records)

@@ -7,7 +7,8 @@ from typing import Final
 import apsw
 
 from gatehouse.accounts.model import User
-from gatehouse.app.house import House, build, instance_key, master_keys
+from gatehouse.app.house import House, build, master_keys
+from gatehouse.app.instance_key import instance_key
 from gatehouse.audit.events import Event
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose
@@ -49,7 +50,7 @@ async def make_world(directory: Path) -> World:
     loaded = settings_for(url, directory, port=8080)
     masters = master_keys(loaded.settings)
     async with open_storage(url, migrate=False) as storage:
-        key = await instance_key(storage, masters)
+        key = await instance_key(storage, masters, MovableClock())
         secret, people = await fill(build(loaded, storage=storage, masters=masters, clock=MovableClock(), key=key))
     # Made by builders, which have no audit key of this installation.
     connection = apsw.Connection(str(file))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gatehouse.audit.model import Record, Refusal, Seal
+from gatehouse.audit.model import ChainEnd, Record, Refusal
 
 PAGE: Final = 50
 EXAMINED_MOST: Final = 5_000  # records looked at for one page: a filter that finds little never reads the whole log
@@ -69,8 +69,8 @@ class ActivityStore(Protocol):
     async def refusals(self, after: int, limit: int) -> Refusals:
         """`after`: where a page before ended, 0 for the newest."""
 
-    async def newest_seal(self) -> Seal | None:
-        """The head of the chain."""
+    async def chain_end(self) -> ChainEnd:
+        """The head of the log, and where seals and records end."""
 
     async def belongings(self, project_ids: Collection[str]) -> Belongings:
         """The applications and groups of these projects, removed ones too."""

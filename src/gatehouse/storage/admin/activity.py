@@ -27,7 +27,7 @@ from sqlalchemy.types import Text
 from gatehouse.admin.model.activity import EXAMINED_MOST, Activity, Belongings, Looked, Refusals, Spot
 from gatehouse.audit.model import Record
 from gatehouse.storage.admin.searching import ESCAPE, anywhere
-from gatehouse.storage.audit import EVENT_BY_ID, newest_seal, refusal_of
+from gatehouse.storage.audit import EVENT_BY_ID, chain_end, refusal_of
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
 from gatehouse.storage.tables.applications import applications
@@ -249,6 +249,6 @@ def _record(row: Row) -> Record:
 class ActivityStorage(Stored):
     activity = survey(activity)
     one = look(one)
-    newest_seal = look(newest_seal)
+    chain_end = look(chain_end)
     belongings = survey(belongings)
     refusals = survey(refusals)

@@ -17,6 +17,7 @@ from gatehouse.admin.model.paging import EXPORT_MOST, SEARCH_LONGEST
 from gatehouse.admin.seen_log import RecordNotFound, SeenLog, cut_at, shown
 from gatehouse.audit.chain import is_authentic, keeps_its_commitment
 from gatehouse.audit.events import Event
+from gatehouse.audit.head import HeadBox, problems_at_end
 from gatehouse.audit.model import Record, Seal
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web.console.activity_words import (
@@ -111,6 +112,7 @@ class ActivityContext(PageContext):
     groups: Sequence[str]
     applications: Sequence[NamedApplication]
     seal: Seal | None
+    log_problems: Sequence[str]  # as far as the end of the log shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,7 @@ class ActivityScreens:
         finding: FindingStore,
         desk: ConsoleDesk,
         mac_key: bytes,
+        box: HeadBox,
     ) -> None:
         """`mac_key`: what records are authenticated with, to see that none was changed since."""
         self._log = log
@@ -141,6 +144,7 @@ class ActivityScreens:
         self._finding = finding
         self._desk = desk
         self._mac_key = mac_key
+        self._box = box
 
     async def list(self, request: Request, guest: Guest) -> Response:
         query = read_query(request, ActivityQuery)
@@ -148,6 +152,7 @@ class ActivityScreens:
         if query.format:
             return await self._file(guest, query, looked)
         found = await self._found(looked, query)
+        end = await self._store.chain_end() if guest.rights.administers else None
         context = ActivityContext(
             found=await self._told(found.records, guest),
             query=query,
@@ -159,7 +164,8 @@ class ActivityScreens:
             administers=guest.rights.administers,
             groups=GROUPS,
             applications=await self._finding.seen(guest.sight, OFFERED_MOST),
-            seal=await self._store.newest_seal() if guest.rights.administers else None,
+            seal=end.seal if end else None,
+            log_problems=problems_at_end(self._box.open(end.head), end) if end else (),
         )
         return self._desk.show(request, guest, HERE, context)
 

@@ -27,7 +27,7 @@ class WebhookEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     webhook_id: str
     url: str
     description: str
-    events: tuple[str, ...]  # account, session, permission
+    events: tuple[str, ...]  # account, session, permission, audit
     enabled: bool
     created_by: str
     created: str

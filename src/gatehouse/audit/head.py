@@ -1,0 +1,178 @@
+"""The head of the audit chain, kept apart from the log: where the log begins and ends, and where it was broken.
+
+The log alone cannot show that its end was cut off. The head can: it is sealed under the master key, is written in the
+transaction of each seal, and never follows a log that ends elsewhere (docs/decisions/0031-audit-head.md).
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import msgspec
+
+from gatehouse.audit.model import GENESIS, ChainEnd
+from gatehouse.kernel.digests import keyed_digest, same_secret
+
+PURPOSE: Final = "audit_head"  # what the sealed head is bound to
+BREAKS_KEPT: Final = 20  # the newest; `broken` counts all
+MAC_CHARACTERS: Final = 32
+# Version, installation, place, link, authentication code.
+NOTED: Final = re.compile(r"gh1\.([0-9a-f]{16})\.(0|[1-9][0-9]{0,17})\.([0-9a-f]{64})\.([0-9a-f]{32})", re.ASCII)
+
+
+class Break(msgspec.Struct, frozen=True, kw_only=True):
+    """The sealer found that the log does not end where the head says; it went on behind `place`."""
+
+    at: int
+    expected: int | None  # the place of the head; None when the head was missing or did not open
+    sealed: int  # where the seals ended
+    recorded: int  # where the records ended
+    place: int
+    link: bytes
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    place: int = 0  # of the newest sealed record
+    link: bytes = GENESIS
+    at: int
+    begins: int = 1  # the first record that retention has left
+    unlinked: int = 0  # seals up to here were made before seals named their predecessor
+    offered: int = 0  # the place last written to the service's log and to webhooks
+    offered_at: int = 0
+    breaks: tuple[Break, ...] = ()
+    broken: int = 0  # how many breaks there were
+
+
+class NotedHead(msgspec.Struct, frozen=True, kw_only=True):
+    """A head that was written down elsewhere."""
+
+    text: str
+    place: int
+    link: bytes
+    authentic: bool  # made by this installation
+
+
+HEAD: Final = msgspec.json.Decoder(Head)
+
+
+class Sealing(Protocol):
+    """The master keys, handed in: this package knows no keys."""
+
+    def seal(self, plain: bytes, *, purpose: str) -> bytes:
+        """Encrypt and authenticate."""
+
+    def opened(self, sealed: bytes, *, purpose: str) -> bytes | None:
+        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
+
+
+class HeadBox:
+    """Seals the head for the installation table and opens it again."""
+
+    def __init__(self, sealing: Sealing) -> None:
+        self._sealing = sealing
+
+    def close(self, head: Head) -> str:
+        return base64.b64encode(self._sealing.seal(msgspec.json.encode(head), purpose=PURPOSE)).decode()
+
+    def open(self, value: str | None) -> Head | None:
+        """Return the head; None when there is none or it does not open."""
+        if value is None:
+            return None
+        try:
+            plain = self._sealing.opened(base64.b64decode(value, validate=True), purpose=PURPOSE)
+            return None if plain is None else HEAD.decode(plain)
+        except (binascii.Error, msgspec.DecodeError):
+            return None
+
+
+class HeadNotes:
+    """Heads as text, to be kept outside the database; only this installation can make one."""
+
+    def __init__(self, *, key: bytes, installation: str) -> None:
+        self._key = key
+        self._installation = installation
+
+    def write(self, head: Head) -> str:
+        text = f"gh1.{self._installation}.{head.place}.{head.link.hex()}"
+        return f"{text}.{self._mac(text)}"
+
+    def find(self, text: str) -> Sequence[NotedHead]:
+        """Every head in the text, which may be a log of the service, in the order of their places."""
+        found = {match[0]: self._read(match) for match in NOTED.finditer(text)}
+        return sorted(found.values(), key=lambda noted: noted.place)
+
+    def _read(self, match: re.Match[str]) -> NotedHead:
+        signed, _, mac = match[0].rpartition(".")
+        return NotedHead(
+            text=match[0],
+            place=int(match[2]),
+            link=bytes.fromhex(match[3]),
+            authentic=match[1] == self._installation and same_secret(self._mac(signed), mac),
+        )
+
+    def _mac(self, text: str) -> str:
+        return keyed_digest(self._key, text.encode()).hex()[:MAC_CHARACTERS]
+
+
+def agrees(head: Head, end: ChainEnd) -> bool:
+    """Whether seals and records end where the head says."""
+    sealed = (end.seal.place, end.seal.link) if end.seal else (0, GENESIS)
+    # Retention may have removed every record.
+    recorded = end.last_place == head.place or (end.last_place == 0 and head.begins == head.place + 1)
+    return sealed == (head.place, head.link) and recorded
+
+
+def describe_break(found: Break) -> str:
+    """What was found, and when, in words for operators."""
+    at = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if found.expected is None:
+        before = "the head of the log was missing or unreadable"
+    else:
+        before = f"the log had been sealed up to record {found.expected}"
+    ends = f"its seals ended at record {found.sealed} and its records at record {found.recorded}"
+    return f"found broken at {at}: {before}; {ends}; it goes on at record {found.place + 1}"
+
+
+def problems_at_end(head: Head | None, end: ChainEnd) -> list[str]:
+    """What head, seals and records say against each other, and every break that was found before.
+
+    They are read by one statement: a service that seals meanwhile makes no difference.
+    """
+    if head is None:
+        return ["the head of the log is missing from the installation, or was changed"]
+    problems = [describe_break(found) for found in head.breaks]
+    if head.broken > len(head.breaks):
+        problems.append(f"found broken {head.broken} times in all; the first are not named any more")
+    if not agrees(head, end):
+        problems += list(disagreements(head, end))
+    if end.first_place < head.begins and end.first_place != 0:
+        problems.append(f"record {end.first_place} has a place before the log begins, at {head.begins}")
+    return problems
+
+
+def disagreements(head: Head, end: ChainEnd) -> Iterator[str]:
+    sealed = end.seal.place if end.seal else 0
+    if sealed < head.place:
+        yield f"the seals end at record {sealed}; the log was sealed up to record {head.place}"
+    elif sealed > head.place:
+        yield (
+            f"there is a seal at record {sealed}, but the log was sealed up to record {head.place}: "
+            "the head was replaced by an older one, or the seal is forged"
+        )
+    elif end.seal and end.seal.link != head.link:
+        yield f"the seal at record {sealed} is not the one that the head names"
+    if end.last_place > max(head.place, sealed):
+        yield f"record {end.last_place} has a place beyond the end of the log"
+    elif end.last_place < head.place and head.begins <= head.place:
+        yield missing_at_end(max(end.last_place + 1, head.begins), head.place)
+
+
+def missing(first: int, last: int) -> str:
+    return f"record {first} is missing" if first == last else f"records {first} to {last} are missing"
+
+
+def missing_at_end(first: int, last: int) -> str:
+    return f"{missing(first, last)} at the end"

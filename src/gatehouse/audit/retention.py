@@ -1,0 +1,57 @@
+"""Forgets old records, and keeps in the head where the log begins since: a beginning cut by others is found."""
+
+from typing import Final
+
+import msgspec
+import structlog
+
+from gatehouse.audit.errors import SealedMeanwhile
+from gatehouse.audit.head import Head, HeadBox
+from gatehouse.audit.model import HeadMove
+from gatehouse.audit.seals import SealKey, predecessor
+from gatehouse.audit.store import AuditStore
+
+log = structlog.get_logger(__name__)
+
+TRIES: Final = 5  # sealers move the head too
+
+
+class Retention:
+    def __init__(self, *, store: AuditStore, key: SealKey, box: HeadBox) -> None:
+        self._store = store
+        self._key = key
+        self._box = box
+
+    async def forget_before(self, at: int) -> int:
+        """Delete whole sealed batches that ended before that time; how many records."""
+        forgotten = lost = 0
+        while lost < TRIES:
+            try:
+                some = await self._forget_some(at)
+            except SealedMeanwhile:
+                lost += 1
+                continue
+            if some is None:
+                break
+            forgotten, lost = forgotten + some, 0
+        return forgotten
+
+    async def _forget_some(self, at: int) -> int | None:
+        value = (await self._store.chain_end()).head
+        head = self._box.open(value)
+        last = None if head is None else await self._last_to_forget(head, at)
+        if head is None or last is None:
+            return None
+        moved = self._box.close(msgspec.structs.replace(head, begins=last + 1))
+        return await self._store.forget_up_to(last, HeadMove(before=value, after=moved))
+
+    async def _last_to_forget(self, head: Head, at: int) -> int | None:
+        """The place of a genuine seal: the time of any other proves nothing."""
+        begins = head.begins
+        while found := await self._store.seal_to_forget(begins, at):
+            seal, previous = found
+            if await predecessor(self._key, seal, previous, head) is not None:
+                return seal.place
+            log.error("audit.seal_not_genuine", place=seal.place)
+            begins = seal.place + 1
+        return None

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import click
 
 from gatehouse import logs
-from gatehouse.app.house import database, master_keys, refuse_wrong_master_key
+from gatehouse.app.house import database, master_keys
+from gatehouse.app.instance_key import refuse_wrong_master_key
 from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
 from gatehouse.cli.opening import NoInstallation, existing_database
 from gatehouse.settings import Loaded

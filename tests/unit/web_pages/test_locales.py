@@ -36,7 +36,7 @@ ALIKE = {
 NEVER_ABOUT_A_PERSON = (
     *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),
     *("service_account.", "schema.", "role.saved", "role.default_saved", "role.removed", "project.", "group."),
-    *("game_session.", "webhook."),
+    *("game_session.", "webhook.", "audit."),
 )
 
 

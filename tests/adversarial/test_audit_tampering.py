@@ -404,6 +404,18 @@ def test_op_04_forged_records_hold_up_no_sealing(victim: Victim) -> None:
     assert len(victim.problems()) == 600
 
 
+def test_op_04_forged_seals_hold_up_no_sealing(victim: Victim) -> None:
+    forged = f"SELECT place + {victim.log.end}, at, link, kid, signature FROM {SEALS}"
+    victim.tamper(f"INSERT INTO {SEALS} {forged}")
+    assert len(victim.problems()) == 1 + OPERATIONS // ROUND
+    victim.go_on()
+    last = 2 * victim.log.end
+    assert any(f"it goes on at record {last + 1}" in problem for problem in victim.problems())
+    victim.go_on()
+    [told] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
+    assert told["place"] == last + 1
+
+
 def test_op_04_an_installation_without_its_key_does_not_start_a_new_log(victim: Victim) -> None:
     victim.tamper(NO_RECORDS, NO_SEALS, NO_HEAD, "DELETE FROM installation WHERE name = 'instance_key'")
     with pytest.raises(InstanceKeyMissing):

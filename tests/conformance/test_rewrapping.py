@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 
 from gatehouse.app import rewrapping
 from gatehouse.app.house import House, open_house
@@ -17,7 +18,8 @@ from gatehouse.oauth.model import SecretKind
 from gatehouse.permissions.commands.access_keys import new_access_key
 from gatehouse.permissions.model.access_key import access_key_purpose
 from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR
-from gatehouse.storage.statements import Row, Verb
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables.audit import audit_events
 from tests.support.builders import ORIGIN, a_client, a_record, a_user
 from tests.support.command_line import Place
 from tests.support.permission_builders import create_application
@@ -148,3 +150,23 @@ async def test_access_keys_and_private_keys_of_applications_open_under_the_new_k
         kept = (await after.storage.applications.application(shop.application_id)).sealed_private_key
         assert kept is not None
         assert after.masters.open(kept, purpose=PRIVATE_KEY_SEALED_FOR) == b"private"
+
+
+async def test_the_head_of_the_audit_log_moves_with_the_master_key(house: House, url: str, tmp_path: Path) -> None:
+    await forget_records_of_builders(house)
+    await rewrap_all(house, ORIGIN)
+    await house.sealer.seal_all()
+    noted = (await house.verification().verify()).head
+    async with house_under(url, tmp_path, NEW) as after:
+        verdict = await after.verification().verify(after.head_notes.find(noted))
+    assert verdict.problems == ()
+    assert verdict.records > 0
+
+
+async def forget_records_of_builders(house: House) -> None:
+    """They are made with a key of their own."""
+
+    def forget() -> Verb[None]:
+        yield Statement(delete(audit_events))()
+
+    await house.storage.runner.act(forget)

@@ -29,6 +29,10 @@ def open_instance_key(masters: MasterKeys, kept: str) -> bytes:
     return opened(masters, kept)[:KEY_BYTES]
 
 
+def has_head(masters: MasterKeys, kept: str) -> bool:
+    return opened(masters, kept).endswith(HAS_HEAD, KEY_BYTES)
+
+
 def opened(masters: MasterKeys, kept: str) -> bytes:
     plain = masters.open(base64.b64decode(kept), purpose=INSTANCE_KEY)
     if plain[KEY_BYTES:] not in (b"", HAS_HEAD):
@@ -56,7 +60,7 @@ async def instance_key(storage: Storage, masters: MasterKeys, clock: Clock) -> b
     if kept is None:
         await refuse_missing_key(storage)
         await make_head(storage, masters, clock, None, secrets.token_bytes(KEY_BYTES))
-    elif not opened(masters, kept).endswith(HAS_HEAD, KEY_BYTES):
+    elif not has_head(masters, kept):
         await make_head(storage, masters, clock, kept, open_instance_key(masters, kept))
     return open_instance_key(masters, await storage.installation.fact(INSTANCE_KEY) or "")
 

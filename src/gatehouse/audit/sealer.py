@@ -28,6 +28,7 @@ from gatehouse.kernel.errors import Conflict
 log = structlog.get_logger(__name__)
 
 BATCH: Final = 500
+HIGHEST_PLACE: Final = 2**62  # the database counts up to 2**63
 THE_SERVICE: Final = Origin(actor="service")
 
 
@@ -73,8 +74,7 @@ class Sealer:
         if head is None or not agrees(head, end):
             broken = await self._break(head, end)
             head = after_break(head, end, broken)
-        is_new = broken is not None and head.breaks[-1] is broken
-        break_record = self._break_record(broken) if broken is not None and is_new else None
+        break_record = None if broken is None else self._break_record(broken)
         chained = records if break_record is None else [break_record, *records]
         seal = self._seal(head.place, head_after(head.link, head.place + 1, chained), len(chained))
         moved = msgspec.structs.replace(head, place=seal.place, link=seal.link, at=seal.at)
@@ -84,7 +84,7 @@ class Sealer:
             HeadMove(before=end.head, after=self._box.close(moved)),
             break_record,
         )
-        if broken is not None and is_new:
+        if broken is not None:
             log.critical("audit.broken", reason=describe_break(broken))
         return len(records)
 
@@ -110,8 +110,10 @@ class Sealer:
         sealed = end.seal.place if end.seal else 0
         if end.seal and sealed > place and await predecessor(self._key, end.seal, end.previous, head) is not None:
             place, link = sealed, end.seal.link
-        elif head is None:
-            place = max(sealed, end.last_place)  # no place that may have been used is used again
+        elif sealed > place or head is None:
+            # A forged seal stands in the way, or nothing is known: go on behind all that is there.
+            beyond = max(sealed, end.last_place if head is None else 0)
+            place = beyond if beyond < HIGHEST_PLACE else place
         return Break(
             at=self._clock.now(),
             expected=None if head is None else head.place,
@@ -142,13 +144,9 @@ class Sealer:
 
 
 def after_break(head: Head | None, end: ChainEnd, broken: Break) -> Head:
-    """The head from which sealing goes on; it tells of the break, once."""
+    """The head from which sealing goes on, with the break in it."""
     if head is None:
         begins = end.first_place or broken.place + 1
         return Head(place=broken.place, link=broken.link, at=broken.at, begins=begins, breaks=(broken,), broken=1)
-    # A forged seal beyond the head stays there, for the service cannot delete it.
-    is_known = bool(head.breaks) and head.breaks[-1].sealed == broken.sealed > broken.place
-    breaks = head.breaks if is_known else (*head.breaks, broken)[-BREAKS_KEPT:]
-    return msgspec.structs.replace(
-        head, place=broken.place, link=broken.link, breaks=breaks, broken=head.broken + (not is_known)
-    )
+    breaks = (*head.breaks, broken)[-BREAKS_KEPT:]
+    return msgspec.structs.replace(head, place=broken.place, link=broken.link, breaks=breaks, broken=head.broken + 1)

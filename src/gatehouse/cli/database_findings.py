@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
 from gatehouse.app.house import DAY, master_keys
-from gatehouse.app.instance_key import refuse_wrong_master_key
+from gatehouse.app.instance_key import INSTANCE_KEY, has_head, refuse_wrong_master_key
 from gatehouse.app.readiness import CLOCKS_MAY_DIFFER
 from gatehouse.app.rewrapping import left_elsewhere
 from gatehouse.audit.head import HeadBox, problems_at_end
@@ -162,6 +162,10 @@ async def about_audit(patient: Patient) -> AsyncIterator[Finding]:
     waiting = await patient.storage.audit.unsealed(1)
     end = await patient.storage.audit.chain_end()
     head = end.seal
+    key = await patient.storage.installation.fact(INSTANCE_KEY)
+    if end.head is None and (key is None or not has_head(patient.masters, key)):
+        yield warn("audit log", "it has no head yet: the service makes one when it starts")
+        return
     problems = problems_at_end(HeadBox(patient.masters).open(end.head), end)
     for problem in problems:
         yield bad("audit log", f"{problem}: run `gatehouse audit verify`")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import bindparam, update
+from sqlalchemy import bindparam, delete, update
 
 from gatehouse.admin import seen_log
 from gatehouse.admin.model.activity import PAGE as ONE_PAGE
@@ -17,7 +17,7 @@ from gatehouse.audit.model import Origin
 from gatehouse.permissions.model.scope import Scope, application_scope
 from gatehouse.storage.audit import record
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.audit import audit_events
+from gatehouse.storage.tables.audit import audit_events, audit_seals
 from tests.support.builders import NOW, ORIGIN
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, Visitors, send
 from tests.support.game import RESULT
@@ -241,3 +241,21 @@ async def test_what_was_refused_is_listed_with_its_reason_for_whoever_administer
     rows = list(csv.DictReader(io.StringIO((await ada.get(f"{address}?format=csv")).text)))
     assert [row["record_id"] for row in rows] == [one.record_id for one in reversed(kept)]
     assert (await (await inside(OLGA)).get(address)).status_code == 403
+
+
+async def test_a_log_whose_end_was_cut_off_is_shown_as_broken_to_administrators(
+    studio: Service, inside: Visitors
+) -> None:
+    await studio.house.sealer.seal_all()
+    ada, olga = await inside(ADA), await inside(OLGA)
+    pages = (LOG, "/console/settings/health")
+    for page in pages:
+        assert "the log was sealed up to record" not in (await ada.get(page)).text
+    await studio.house.storage.runner.act(cut_seals)
+    for page in pages:
+        assert "the seals end at record 0; the log was sealed up to record" in (await ada.get(page)).text
+    assert "the log was sealed up to record" not in (await olga.get(LOG)).text
+
+
+def cut_seals() -> Verb[None]:
+    yield Statement(delete(audit_seals))()

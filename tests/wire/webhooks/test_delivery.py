@@ -10,11 +10,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
+from structlog.testing import capture_logs
 
 from gatehouse.app.housekeeping import housekeeping
 from gatehouse.outbound.calling import Outbound
 from gatehouse.outbound.network import SystemResolver, TcpConnector
 from gatehouse.storage import webhooks as storage
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.audit import audit_seals
 from gatehouse.storage.webhooks import WebhookStorage
 from gatehouse.webhooks import delivering, following
 from gatehouse.webhooks.delivering import LANE, Deliveries
@@ -368,3 +372,46 @@ async def test_the_log_is_swept_and_a_secret_that_has_ended_is_forgotten(
 
 async def refreshed(town: Town) -> Town:
     return replace(town, admin=await administrator(town.studio))
+
+
+async def test_the_head_of_the_audit_log_is_sent_and_logged_once_an_hour_when_it_moved(town: Town) -> None:
+    house = town.service.house
+    hook = await town.hook("audit")
+    await town.hook("account", url=f"{town.url}/other")
+    await town.someone()
+    await house.sealer.seal_all()
+    with capture_logs() as logs:
+        await asyncio.gather(*(house.head_offers.run_once() for _ in range(3)))  # as several nodes do
+    await town.run()
+    heads = heads_in(town.receiver)
+    assert [line["head"] for line in logs if line["event"] == "audit.head"] == heads
+    assert (await house.verification().verify(house.head_notes.find(heads[0]))).records > 0
+    assert (await town.log(hook))[0]["event"] == "audit.head"
+
+    for minutes, moves, count in ((59, True, 1), (2, False, 2), (61, False, 2), (0, True, 3)):
+        if moves:
+            await town.someone(f"user{minutes}@studio.example")
+        await town.service.clock.advance(minutes * 60)
+        await house.sealer.seal_all()
+        await house.head_offers.run_once()
+        await town.run()
+        assert len(heads_in(town.receiver)) == count
+
+
+def heads_in(receiver: Outsider) -> list[str]:
+    messages = [json.loads(received.body) for received in receiver.received if " /events " in received.line]
+    return [message["data"]["details"]["head"] for message in messages if message["type"] == "audit.head"]
+
+
+def cut_seals() -> Verb[None]:
+    yield Statement(delete(audit_seals))()
+
+
+async def test_a_broken_audit_log_is_told_to_whoever_listens_to_it(town: Town) -> None:
+    await town.hook("audit")
+    await town.service.house.storage.runner.act(cut_seals)
+    await town.someone()
+    await town.run()
+    [message] = [json.loads(received.body) for received in town.receiver.received]
+    assert message["type"] == "audit.broken"
+    assert (message["data"]["details"]["sealed"], message["data"]["topic"]) == (0, "audit")

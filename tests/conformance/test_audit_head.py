@@ -1,0 +1,100 @@
+"""The head of the audit log: made with the installation, or at the first start of a version that keeps one."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import bindparam, delete, update
+
+from gatehouse.app.house import House, open_house
+from gatehouse.app.instance_key import INSTANCE_KEY
+from gatehouse.audit.chain import unlinked_seal_message
+from gatehouse.audit.events import Event
+from gatehouse.audit.head import HeadBox
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.storage.audit import HEAD
+from gatehouse.storage.installation import state
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.audit import audit_seals
+from gatehouse.storage.tables.installation import installation
+from tests.support.builders import ORIGIN
+from tests.support.command_line import Place
+
+
+@asynccontextmanager
+async def opened(url: str, data: Path) -> AsyncIterator[House]:
+    place = Place(data=data, url=url)
+    async with open_house(place.loaded(), clock=SystemClock(), serving=False) as house:
+        yield house
+
+
+async def note(house: House) -> None:
+    await house.storage.accounts.note(house.recorder.record(Event.USER_CHANGED, ORIGIN, subject="1000000001"))
+
+
+async def test_a_new_installation_has_a_head_from_the_start(migrated_url: str, tmp_path: Path) -> None:
+    async with opened(migrated_url, tmp_path) as house:
+        head = HeadBox(house.masters).open((await house.storage.audit.chain_end()).head)
+        assert head is not None
+        assert (head.place, head.begins, head.unlinked) == (0, 1, 0)
+        assert (await house.verification().verify()).problems == ()
+
+
+async def test_processes_that_start_together_make_one_key_and_one_head(migrated_url: str, tmp_path: Path) -> None:
+    async def start() -> tuple[bytes, str | None]:
+        async with opened(migrated_url, tmp_path) as house:
+            return house.instance_key, (await house.storage.audit.chain_end()).head
+
+    assert len(set(await asyncio.gather(*(start() for _ in range(4))))) == 1
+
+
+@pytest.mark.parametrize("forgotten", [0, 2], ids=["whole", "after retention"])
+async def test_an_installation_from_before_gets_a_head_at_its_first_start(
+    migrated_url: str, tmp_path: Path, forgotten: int
+) -> None:
+    async with opened(migrated_url, tmp_path) as house:
+        await house.sealer.seal_all()
+        for _ in range(3):
+            await note(house)
+            await house.sealer.seal_all()
+        if forgotten:
+            assert await house.retention.forget_before(house.clock.now() + 1) > 0
+            await note(house)
+            await house.sealer.seal_all()
+        await make_older(house)
+    async with opened(migrated_url, tmp_path) as house:
+        assert (await house.verification().verify()).problems == ()
+        await note(house)
+        await house.sealer.seal_all()
+        assert (await house.verification().verify()).problems == ()
+        await cut(house, HEAD)
+        assert len((await house.verification().verify()).problems) > 0
+    async with opened(migrated_url, tmp_path) as house:  # no second head is made
+        assert len((await house.verification().verify()).problems) > 0
+
+
+async def make_older(house: House) -> None:
+    """As the version before left it: no mark, no head, and seals that name no predecessor."""
+    sealed = house.masters.seal(house.instance_key, purpose=INSTANCE_KEY)
+    seals = [
+        {"of": seal.place, "signed": house.audit_seal.sign(unlinked_seal_message(seal))[1]}
+        for seal in await house.storage.audit.seals_from(1, 100)
+    ]
+
+    def verb() -> Verb[None]:
+        yield from state(INSTANCE_KEY, b64encode(sealed).decode())
+        yield Statement(delete(installation).where(installation.c.name == HEAD))()
+        resign = update(audit_seals).where(audit_seals.c.place == bindparam("of"))
+        yield Statement(resign.values(signature=bindparam("signed"))).many(seals)
+
+    await house.storage.runner.act(verb)
+
+
+async def cut(house: House, name: str) -> None:
+    def verb() -> Verb[None]:
+        yield Statement(delete(installation).where(installation.c.name == name))()
+
+    await house.storage.runner.act(verb)

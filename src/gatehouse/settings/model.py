@@ -329,14 +329,7 @@ class Audit:
         int, number("How many refused requests are kept, newest first.", 1000, 100_000_000, "records")
     ] = 100_000
     head_minutes: Annotated[
-        int,
-        number(
-            "How often the head of the log is written to the service's own log and sent to webhooks, if it moved; "
-            "0 for never.",
-            0,
-            1_440,
-            "minutes",
-        ),
+        int, number("How often the head of the log is logged and sent to webhooks; 0 for never.", 0, 1_440, "minutes")
     ] = 60
 
 

@@ -1,19 +1,20 @@
 """OAuth clients of an application, for whoever may save it (R3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from gatehouse.admin.client_drafts import ClientDraft, changed_client, in_dialect, new_client
+from gatehouse.admin.client_rights import administers, require_client_right
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_rules import checked_id
 from gatehouse.oauth.clients import Clients
 from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
-from gatehouse.oauth.model import ClaimSource, Client
+from gatehouse.oauth.model import Client
 from gatehouse.permissions.commands.custom_keys import may_manage
-from gatehouse.permissions.errors import NoRight, VersionConflict
+from gatehouse.permissions.errors import VersionConflict
 from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, is_open, require
+from gatehouse.permissions.rights.guard import Operation, require
 from gatehouse.permissions.store import ApplicationStore
 
 TRIES: Final = 8  # of a save without a version, which wins over whatever is saved beside it (R6)
@@ -28,7 +29,7 @@ class MadeClient:
 
 
 class ApplicationClients:
-    """canSave of the application manages its clients; what reaches beyond it takes can_administer.
+    """canSave of the application manages its ordinary clients; privileged ones take can_administer (client_rights).
 
     Without an application it is about every client, those of no application too, for who administers.
     """
@@ -49,29 +50,36 @@ class ApplicationClients:
             raise ClientNotFound
         return client
 
+    async def changeable(self, actor: Actor, application_id: int | None, client_id: str) -> Client:
+        """The client, for an actor who may change it. Raises AdministratorsOnly."""
+        client = await self.get(actor, application_id, client_id)
+        require_client_right(actor, client)
+        return client
+
     async def create(self, actor: Actor, client: Client) -> str | None:
         """The secret, which is never shown again; None for a public client."""
         await self.require(actor, client.application_id)
-        refuse_reach(actor, None, client)
+        require_client_right(actor, None, client)
         return await self._clients.create(client, actor.origin)
 
     async def change(self, actor: Actor, client: Client) -> None:
         before = await self.get(actor, client.application_id, client.client_id)
-        refuse_reach(actor, before, client)
+        require_client_right(actor, before, client)
+        if client.version != before.version:  # what is replaced is what the right was checked on
+            raise ClientChanged
         await self._clients.change(client, actor.origin)
 
     async def rotate_secret(self, actor: Actor, application_id: int | None, client_id: str) -> str:
-        client = await self.get(actor, application_id, client_id)
-        if foreign(client):
-            require(actor.rights, Operation.ADMINISTER)
+        await self.changeable(actor, application_id, client_id)
         return await self._clients.rotate_secret(client_id, actor.origin)
 
     async def revoke_tokens(self, actor: Actor, application_id: int | None, client_id: str) -> int:
+        """End what the client was granted: no change of the client, so canSave is enough for every one."""
         await self.get(actor, application_id, client_id)
         return await self._clients.revoke_tokens(client_id, actor.origin)
 
     async def remove(self, actor: Actor, application_id: int | None, client_id: str) -> None:
-        await self.get(actor, application_id, client_id)
+        await self.changeable(actor, application_id, client_id)
         await self._clients.remove(client_id, actor.origin)
 
     async def require(self, actor: Actor, application_id: int | None) -> None:
@@ -101,7 +109,7 @@ class DraftedClients:
     async def save(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> Client:
         """Raises VersionConflict for the version that another save has followed; one without a version wins."""
         for _ in range(TRIES):
-            before = await self._clients.get(actor, application_id, draft.client_id)
+            before = await self._clients.changeable(actor, application_id, draft.client_id)
             try:
                 await self._clients.change(actor, changed_client(draft, before, administers=administers(actor)))
             except BadClient as error:
@@ -121,36 +129,3 @@ class DraftedClients:
     async def _made(self, actor: Actor, client: Client, secret: str | None) -> MadeClient:
         made = await self._clients.get(actor, client.application_id, client.client_id)
         return MadeClient(client=made, secret=secret or "")
-
-
-def administers(actor: Actor) -> bool:
-    return is_open(actor.rights, Operation.ADMINISTER)
-
-
-def refuse_reach(actor: Actor, before: Client | None, after: Client) -> None:
-    """Who does not administer leaves these as they are, and maps claims of no other application."""
-    if administers(actor):
-        return
-    if reach(before) != reach(after):
-        raise NoRight("first_party, redirect_hosts and may_exchange take can_administer")
-    if foreign(after) != foreign(before):
-        raise NoRight("claims of another application take can_administer")
-    if foreign(after) and entrances(before) != entrances(after):
-        raise NoRight("a client that is told of another application is led elsewhere with can_administer only")
-
-
-def reach(client: Client | None) -> tuple[object, ...]:
-    return (False, (), False) if client is None else (client.first_party, client.redirect_hosts, client.may_exchange)
-
-
-def entrances(client: Client | None) -> tuple[object, ...]:
-    """Where it is answered, and by what it proves to be itself."""
-    if client is None:
-        return ()
-    return client.redirect_uris, client.origins, client.backchannel_logout_uri, client.jwks
-
-
-def foreign(client: Client | None) -> Mapping[str, ClaimSource]:
-    if client is None:
-        return {}
-    return {name: source for name, source in client.claims.items() if source.application_id != client.application_id}

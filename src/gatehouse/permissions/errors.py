@@ -82,6 +82,10 @@ class NoRight(Refused):
     public = "You have no right to do this."
 
 
+class AdministratorsOnly(NoRight):
+    """The object takes can_administer; the detail says why, and is shown to callers who may see the object."""
+
+
 class WrongCredentials(Refused):
     """Valid, but not for this request: another application's, another address."""
 

@@ -78,8 +78,7 @@ def form_of(client: Client) -> ClientForm:
     )
 
 
-def new_client(form: ClientForm, application_id: int, *, administers: bool, now: int) -> Client:
-    """What reaches beyond the application is taken only from who administers (R3)."""
+def new_client(form: ClientForm, application_id: int, *, now: int) -> Client:
     if form.profile not in list(Profile):
         raise BadClient("profile is native or oidc")
     blank = Client(
@@ -91,14 +90,15 @@ def new_client(form: ClientForm, application_id: int, *, administers: bool, now:
         may_exchange=False,
         created_at=now,
     )
-    return replace(changed(blank, form, administers=administers), version=blank.version)
+    return replace(changed(blank, form), version=blank.version)
 
 
-def changed(client: Client, form: ClientForm, *, administers: bool) -> Client:
+def changed(client: Client, form: ClientForm) -> Client:
     """The client as the form wants it: what it always is stays, and its version is the one the form was made from."""
-    after = replace(
+    return replace(
         client,
         name=form.client_name.strip(),
+        redirect_hosts=tuple(typed_lines(form.redirect_hosts)),
         redirect_uris=tuple(typed_lines(form.redirect_uris)),
         post_logout_uris=tuple(typed_lines(form.post_logout_uris)),
         scopes=tuple(scope for scope in SCOPES if scope in form.scopes),
@@ -110,15 +110,9 @@ def changed(client: Client, form: ClientForm, *, administers: bool) -> Client:
         device_grant=form.device_grant == YES,
         require_pkce=form.require_pkce == YES,
         explain_errors=form.explain_errors == YES,
-        version=form.version,
-    )
-    if not administers:
-        return after
-    return replace(
-        after,
-        redirect_hosts=tuple(typed_lines(form.redirect_hosts)),
         first_party=form.first_party == YES,
         may_exchange=form.may_exchange == YES,
+        version=form.version,
     )
 
 

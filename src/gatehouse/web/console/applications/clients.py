@@ -7,6 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.client_rights import administers, privileges
 from gatehouse.admin.clients import ApplicationClients
 from gatehouse.admin.model.clients import ClientBreaks, ClientLine, ClientListStore
 from gatehouse.admin.model.paging import PAGE_SIZE, Page
@@ -59,6 +60,7 @@ class ClientContext(PageContext):
     client: Client | None  # None for a new one
     form: ClientForm
     administers: bool
+    locked: str  # what the client has that only administrators may change it for; empty when the reader may
     scopes: Sequence[str]
     algorithms: Sequence[str]
     call: ApiCall | None = None
@@ -126,12 +128,7 @@ class ClientScreens:
 
     async def create(self, request: Request, guest: Guest, form: ClientForm) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
-        client = new_client(
-            form,
-            model.application.application_id,
-            administers=guest.rights.administers,
-            now=self._clock.now(),
-        )
+        client = new_client(form, model.application.application_id, now=self._clock.now())
         value = await self._clients.create(guest.actor, client)
         if value is None:
             return self._desk.done(f"{place(client)}/recipe", "client_created")
@@ -147,8 +144,8 @@ class ClientScreens:
         return self._form(request, guest, model, client, form_of(client))
 
     async def save(self, request: Request, guest: Guest, form: ClientForm) -> Response:
-        client = await self._client(request, guest)
-        await self._clients.change(guest.actor, changed(client, form, administers=guest.rights.administers))
+        client = await self._clients.changeable(guest.actor, *named(request))
+        await self._clients.change(guest.actor, changed(client, form))
         return self._desk.done(place(client), "saved")
 
     async def save_again(self, request: Request, guest: Guest, form: ClientForm, problem: Problem) -> Response:
@@ -168,13 +165,13 @@ class ClientScreens:
         return self._desk.show(request, guest, HERE, context)
 
     async def ask_removal(self, request: Request, guest: Guest) -> Response:
-        return await self._ask(request, guest, "remove")
+        return await self._ask(request, guest, "remove", await self._clients.changeable(guest.actor, *named(request)))
 
     async def ask_rotation(self, request: Request, guest: Guest) -> Response:
-        return await self._ask(request, guest, "rotate")
+        return await self._ask(request, guest, "rotate", await self._clients.changeable(guest.actor, *named(request)))
 
     async def ask_ending(self, request: Request, guest: Guest) -> Response:
-        return await self._ask(request, guest, "revoke")
+        return await self._ask(request, guest, "revoke", await self._client(request, guest))
 
     async def remove(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
         application_id, client_id = named(request)
@@ -182,7 +179,7 @@ class ClientScreens:
         return self._desk.done(path_of(application_id, TAB), "client_removed")
 
     async def rotate(self, request: Request, guest: Guest, form: Guarded) -> Response:  # noqa: ARG002
-        client = await self._client(request, guest)
+        client = await self._clients.changeable(guest.actor, *named(request))
         value = await self._clients.rotate_secret(guest.actor, *named(request))
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         return self._show_secret(request, guest, model, client, value)
@@ -192,8 +189,7 @@ class ClientScreens:
         await self._clients.revoke_tokens(guest.actor, *named(request))
         return self._desk.done(place(client), "client_signed_out")
 
-    async def _ask(self, request: Request, guest: Guest, act: str) -> Response:
-        client = await self._client(request, guest)
+    async def _ask(self, request: Request, guest: Guest, act: str, client: Client) -> Response:
         model = guest.standing.opened(Operation.APPLICATION_SAVE)
         context = ClientActContext(
             head=head(guest, model, TAB),
@@ -231,7 +227,8 @@ class ClientScreens:
             head=head(guest, model, TAB),
             client=client,
             form=form,
-            administers=guest.rights.administers,
+            administers=administers(guest.actor),
+            locked="" if client is None or administers(guest.actor) else ", ".join(privileges(client)),
             scopes=SCOPES,
             algorithms=[alg.value for alg in Algorithm],
             call=api_call(client) if client else None,

@@ -1,0 +1,229 @@
+"""Clients that reach beyond their application are changed by administrators only, over API and console alike (R9)."""
+
+from dataclasses import fields, replace
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import pytest
+
+from gatehouse.admin.client_drafts import ClientDraft
+from gatehouse.oauth.client_document import open_document
+from gatehouse.oauth.model import ClaimSource, Client, Profile, Told
+from gatehouse.web.console.applications.client_forms import ClientForm, form_of
+from gatehouse.web.pages.desk import Guarded
+from tests.support.builders import ORIGIN
+from tests.support.console import ADA, OLGA, PIA, SHOP, WIKI, Visitors
+from tests.support.oauth import answer_in
+from tests.support.service import Service
+from tests.support.visitor import hidden_fields
+
+FACTOR: Final = "the device"
+GOOD: Final = "https://shop.example/callback"
+EVIL: Final = "https://evil.example/callback"
+ON_WIKI: Final = {"roles": ClaimSource(application_id=WIKI, told=Told.ROLES)}
+KEYS: Final = {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}
+ORDINARY: Final = Client(
+    client_id="web",
+    name="Web shop",
+    profile=Profile.OIDC,
+    application_id=SHOP,
+    redirect_uris=(GOOD,),
+    may_exchange=False,
+    created_at=0,
+)
+PRIVILEGED: Final = {
+    "first_party": replace(ORDINARY, first_party=True),
+    "redirect_hosts": replace(
+        ORDINARY, profile=Profile.NATIVE, redirect_uris=(), redirect_hosts=("shop.example",), may_exchange=True
+    ),
+    "may_exchange in profile oidc": replace(ORDINARY, may_exchange=True),
+    "claims of another application": replace(ORDINARY, claims=ON_WIKI),
+}
+# Model fields that no request can name, and the one that says which client is meant.
+NOT_ON_THE_WIRE: Final = {"removed", "created_at"}
+KEY_FIELD: Final = "client_id"
+
+
+OTHER: Final = {  # of fields whose type does not say what else they may be
+    "application_id": WIKI,
+    "jwks": KEYS,
+    "claims": {"other": {"application_id": SHOP, "told": "groups"}},
+    "token_settings": {"access_seconds": 600},
+    "version": 1,
+}
+
+
+def another(name: str, value: Any) -> Any:
+    """Another value for the field, as requests write it; a new field is covered by its type."""
+    if name in OTHER:
+        return OTHER[name]
+    if name == "profile":
+        return "native" if value == "oidc" else "oidc"
+    if isinstance(value, bool):
+        return not value
+    assert isinstance(value, str | list), f"OTHER says what else {name} may be"
+    return f"{value}x" if isinstance(value, str) else [*value, EVIL]
+
+
+class Callers:
+    """Olga may save the shop, Ada administers; both at the API."""
+
+    def __init__(self, studio: Service) -> None:
+        self._studio = studio
+
+    async def save(self, user_id: str, /, **data: object) -> Any:
+        return await self.act(user_id, "save", **data)
+
+    async def act(self, user_id: str, action: str, /, **data: object) -> Any:
+        user = await self._studio.house.storage.accounts.user(user_id)
+        jwt = await self._studio.house.user_tokens.issue(user, auth="login", factor=FACTOR)
+        return await self._studio.client.post(
+            "/api/permissions/client",
+            json={"action": action, "application_id": SHOP, "data": {"client_id": "web", **data}},
+            headers={"Authorization": f"Bearer {jwt}", "Factor": FACTOR},
+        )
+
+
+class FormSender:
+    """One browser in the console, which sends the client's form whole, with single fields changed."""
+
+    def __init__(self, studio: Service, visitor: Any) -> None:
+        self._studio = studio
+        self._visitor = visitor
+        self.page = f"/console/applications/{SHOP}/clients/web"
+
+    async def save(self, **changes: object) -> Any:
+        form = form_of(await self._studio.house.clients.show("web"))
+        given = {name: getattr(form, name) for name in form_fields()} | changes
+        return await self.post(self.page, **given)
+
+    async def post(self, path: str, **given: Any) -> Any:
+        guard = hidden_fields((await self._visitor.get(self.page)).text)["csrf"]
+        given = {name: list(one) if isinstance(one, tuple) else str(one) for name, one in given.items() if one != ""}
+        return await self._visitor.client.post(path, data={"csrf": guard, **given})
+
+
+def form_fields() -> list[str]:
+    return [name for name in ClientForm.__struct_fields__ if name not in Guarded.__struct_fields__]
+
+
+async def made(studio: Service, client: Client) -> Client:
+    await studio.house.clients.create(client, ORIGIN)
+    return await studio.house.clients.show(client.client_id)
+
+
+@pytest.mark.parametrize("privilege", PRIVILEGED)
+async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_over_the_api(
+    studio: Service, privilege: str
+) -> None:
+    callers, stored = Callers(studio), await made(studio, PRIVILEGED[privilege])
+    on_wire = {field.name for field in fields(Client)} - NOT_ON_THE_WIRE
+    assert on_wire <= set(ClientDraft.__struct_fields__)
+    record = open_document(stored) | {"version": stored.version, "secrets": [], "created": ""}
+    for name in sorted(set(ClientDraft.__struct_fields__) - {KEY_FIELD}):
+        for value in (record[name], another(name, record[name])):
+            answer = await callers.save(OLGA, **{name: value})
+            assert (answer.status_code, privilege in answer.json()["error"]) == (403, True), (name, answer.text)
+    for action in ("save", "rotate", "delete"):
+        answer = await callers.act(OLGA, action)
+        assert (answer.status_code, privilege in answer.json()["error"]) == (403, True), answer.text
+    assert await studio.house.clients.show("web") == stored, "nothing has changed"
+    assert (await callers.act(OLGA, "get")).status_code == 200
+    assert (await callers.act(OLGA, "revoke")).status_code == 200, "ending sign-ins is no change of the client"
+    for action in ("save", "rotate", "delete"):
+        assert (await callers.act(ADA, action)).status_code == 200
+
+
+@pytest.mark.parametrize("privilege", PRIVILEGED)
+async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_in_the_console(
+    studio: Service, inside: Visitors, privilege: str
+) -> None:
+    olga, ada = FormSender(studio, await inside(OLGA)), FormSender(studio, await inside(ADA))
+    stored = await made(studio, PRIVILEGED[privilege])
+    form = form_of(stored)
+    for name in form_fields():
+        before = getattr(form, name)
+        changed = before + 1 if isinstance(before, int) else (*before, "trust") if isinstance(before, tuple) else "x"
+        for value in (before, changed):
+            answer = await olga.save(**{name: value})
+            assert (answer.status_code, privilege in answer.text) == (403, True), name
+    for act in ("rotate", "remove"):
+        assert (await olga.post(f"{olga.page}/{act}")).status_code == 403
+    page = await (await inside(OLGA)).get(olga.page)
+    assert (page.status_code, privilege in page.text, "<fieldset disabled>" in page.text) == (200, True, True)
+    assert not [act for act in ("rotate", "remove") if f'href="{olga.page}/{act}"' in page.text]
+    assert await studio.house.clients.show("web") == stored, "nothing has changed"
+    assert (await ada.save(client_name="Renamed")).status_code == 303
+    assert (await ada.post(f"{ada.page}/rotate")).status_code == 200
+    assert (await ada.post(f"{ada.page}/remove")).status_code == 303
+
+
+@pytest.mark.parametrize("privilege", PRIVILEGED)
+async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
+    studio: Service, inside: Visitors, privilege: str
+) -> None:
+    wished = PRIVILEGED[privilege]
+    callers, olga = Callers(studio), FormSender(studio, await inside(OLGA))
+    stored = await made(studio, replace(ORDINARY, profile=wished.profile))
+    record = open_document(replace(wished, redirect_uris=(GOOD,)))
+    answer = await callers.save(OLGA, **record)
+    assert (answer.status_code, privilege in answer.json()["error"]) == (403, True)
+    answer = await callers.act(OLGA, "create", **record | {"client_id": "new"})
+    assert (answer.status_code, privilege in answer.json()["error"]) == (403, True)
+    form = form_of(replace(wished, redirect_uris=(GOOD,)))
+    given = {name: getattr(form, name) for name in form_fields()}
+    answer = await olga.save(**given)
+    assert (answer.status_code, privilege in answer.text) == (403, True)
+    answer = await olga.post(f"/console/applications/{SHOP}/new_client", **given | {"client_id": "new"})
+    assert (answer.status_code, privilege in answer.text) == (403, True)
+    assert await studio.house.clients.list() == [stored], "nothing has changed"
+
+
+async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client_first_party(
+    studio: Service, inside: Visitors
+) -> None:
+    callers, olga = Callers(studio), FormSender(studio, await inside(OLGA))
+    stored = await made(studio, replace(ORDINARY, profile=Profile.NATIVE, may_exchange=True))
+    assert (await callers.save(OLGA, name="By API", redirect_uris=[GOOD, EVIL])).status_code == 200
+    assert (await callers.act(OLGA, "rotate")).status_code == 200
+    assert (await callers.save(OLGA, may_exchange=False)).status_code == 403, "as R3 says"
+    assert (await olga.save(client_name="By console", redirect_uris=GOOD)).status_code == 303
+    assert (await olga.post(f"{olga.page}/rotate")).status_code == 200
+    now = await studio.house.clients.show("web")
+    assert (now.name, now.redirect_uris, now.may_exchange) == ("By console", (GOOD,), True)
+    ahead = await olga.save(client_name="Ahead", version=now.version + 1)
+    assert ahead.status_code == 409, "a version that is not there yet replaces none that comes meanwhile"
+
+    assert (await callers.save(ADA, first_party=True)).status_code == 200
+    after = await studio.house.clients.show("web")
+    assert (await callers.save(OLGA, name="By API")).status_code == 403
+    assert (await callers.act(OLGA, "rotate")).status_code == 403
+    assert (await olga.save(client_name="By console")).status_code == 403
+    assert (await olga.post(f"{olga.page}/rotate")).status_code == 403
+    assert await studio.house.clients.show("web") == after
+    assert stored.version < after.version
+
+
+async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_first_party_client(
+    studio: Service, inside: Visitors
+) -> None:
+    await made(studio, PRIVILEGED["first_party"])
+    taken = await Callers(studio).save(OLGA, redirect_uris=[GOOD, EVIL])
+    pia = await inside(PIA)
+
+    async def led_to(redirect_uri: str) -> Any:
+        asked = {
+            "response_type": "code",
+            "client_id": "web",
+            "redirect_uri": redirect_uri,
+            "scope": "openid email",
+            "prompt": "none",
+        }
+        return await pia.get(f"/proxy/oauth/authorize?{urlencode(asked)}")
+
+    answer = await led_to(EVIL)
+    assert (answer.status_code, "location" in answer.headers) == (400, False), answer.headers
+    assert taken.status_code == 403
+    answer = await led_to(GOOD)
+    assert answer.headers["location"].startswith(GOOD)
+    assert "code" in answer_in(answer.headers["location"]), "the person is signed in, and asked nothing"

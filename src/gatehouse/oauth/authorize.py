@@ -15,7 +15,7 @@ from gatehouse.oauth.errors import ClientNotFound
 from gatehouse.oauth.granting import Granting
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.ports import ApplicationRules
-from gatehouse.oauth.redirects import is_registered, with_query
+from gatehouse.oauth.redirects import is_registered, reserved_name, with_query
 from gatehouse.oauth.refusals import (
     AuthorizeRefused,
     InteractionRequired,
@@ -70,8 +70,11 @@ class Authorize:
             client = await self._clients.client(asked["client_id"])
         except ClientNotFound as error:
             raise NotRedirected("the client is unknown or removed") from error
-        if not is_registered(client, asked["redirect_uri"]):
-            raise NotRedirected("not a redirect_uri of this client", client=client, received=asked["redirect_uri"])
+        wanted = asked["redirect_uri"]
+        if not is_registered(client, wanted):
+            reserved = reserved_name(wanted)
+            why = f"{reserved} in its query is reserved" if reserved else "not a redirect_uri of this client"
+            raise NotRedirected(why, client=client, received=wanted)
         return client
 
     async def read(self, asked: Parameters, client: Client) -> AuthorizationRequest:

@@ -9,7 +9,14 @@ from gatehouse.kernel.urls import parse_web_url
 from gatehouse.oauth.client_keys import client_keys
 from gatehouse.oauth.errors import BadClient, ClientNotFound
 from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings
-from gatehouse.oauth.redirects import is_registrable_host, is_registrable_origin, is_registrable_uri
+from gatehouse.oauth.redirects import (
+    LOGOUT_NAMES,
+    RESPONSE_NAMES,
+    is_registrable_host,
+    is_registrable_origin,
+    is_registrable_uri,
+    reserved_name,
+)
 
 CLIENT_ID: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
 NAME_LONGEST: Final = 64
@@ -76,6 +83,8 @@ def _addresses(client: Client) -> Iterable[Problem]:
     uri = "a redirect URI is https (or http on loopback), without user-info or fragment"
     yield from _each("redirect_uris", client.redirect_uris, is_registrable_uri, uri)
     yield from _each("post_logout_uris", client.post_logout_uris, is_registrable_uri, uri)
+    yield from _unreserved("redirect_uris", client.redirect_uris, RESPONSE_NAMES)
+    yield from _unreserved("post_logout_uris", client.post_logout_uris, LOGOUT_NAMES)
     somewhere = client.redirect_hosts or client.redirect_uris or client.device_grant
     yield somewhere, "redirect_uris", "a client needs a redirect URI or host"
     origin = "an origin is https://host or https://host:port (or http on loopback), without a path"
@@ -86,6 +95,12 @@ def _addresses(client: Client) -> Iterable[Problem]:
 
 def _each(field: str, values: Iterable[str], fits: Callable[[str], object], words: str) -> Iterable[Problem]:
     return ((fits(value), f"{field}[{place}]", words) for place, value in enumerate(values))
+
+
+def _unreserved(field: str, uris: Iterable[str], reserved: frozenset[str]) -> Iterable[Problem]:
+    for place, uri in enumerate(uris):
+        name = reserved_name(uri, reserved)
+        yield not name, f"{field}[{place}]", f"{name} in the query is reserved for the answer"
 
 
 def _kinds(client: Client) -> Iterable[Problem]:

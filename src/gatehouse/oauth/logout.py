@@ -9,7 +9,7 @@ from gatehouse.accounts.model import SignedIn
 from gatehouse.oauth.client_rules import checked_id
 from gatehouse.oauth.errors import BadLogout, ClientNotFound
 from gatehouse.oauth.model import Client
-from gatehouse.oauth.redirects import with_query
+from gatehouse.oauth.redirects import LOGOUT_NAMES, reserved_name, with_query
 from gatehouse.oauth.store import ClientStore
 from gatehouse.tokens.claims import IdClaims
 from gatehouse.tokens.errors import InvalidToken
@@ -75,5 +75,7 @@ class Logouts:
             return ""
         if asked.post_logout_redirect_uri not in client.post_logout_uris:
             raise BadLogout("the post_logout_redirect_uri is not one this client has registered")
+        if reserved_name(asked.post_logout_redirect_uri, LOGOUT_NAMES):
+            raise BadLogout("the post_logout_redirect_uri has state in its query, which is reserved for the answer")
         given = {"state": asked.state} if asked.state else {}
         return with_query(asked.post_logout_redirect_uri, given) if given else asked.post_logout_redirect_uri

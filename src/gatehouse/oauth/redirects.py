@@ -6,7 +6,7 @@ Never a general URL parser: those forgive what browsers read differently.
 import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from gatehouse.oauth.model import Client
 
@@ -20,6 +20,17 @@ APP_URI: Final = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/[A-Za-z0-9._~!$&
 HOST: Final = re.compile(rf"(?P<host>{HOSTNAME}|\[::1\])({PORT})?", re.ASCII)
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HIGHEST_PORT: Final = 65_535
+# What answers carry (RFC 6749, RFC 9207, OpenID Connect Core and Session Management, JARM). In a query that a client
+# registers or asks for, the client would see the name twice and could believe the wrong one (R9, checklist AZ-20).
+RESPONSE_NAMES: Final = frozenset(
+    (
+        *("code", "state", "iss", "error", "error_description", "error_uri", "id_token", "access_token"),
+        *("token_type", "expires_in", "session_state", "response"),
+    )
+)
+LOGOUT_NAMES: Final = frozenset({"state"})  # what RP-initiated logout adds
+ESCAPED: Final = re.compile(r"([^%]|%[0-9A-Fa-f]{2})*", re.ASCII)
+NO_LETTER: Final = re.compile(r"[\W_]")
 DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
 
 
@@ -31,6 +42,36 @@ def is_registrable_uri(uri: str) -> bool:
     if parts is None:
         return APP_URI.fullmatch(uri) is not None
     return _port_fits(parts["port"]) and (parts["scheme"] == "https" or parts["host"] in LOOPBACK)
+
+
+def reserved_name(uri: str, reserved: frozenset[str] = RESPONSE_NAMES) -> str:
+    """Return the first name in the query that means a reserved one to some web framework, as written; "" for none.
+
+    Frameworks differ: some fold case, PHP drops leading spaces and reads "." and "[" as "_", PHP, Rails and Express
+    read code[] as code, others split at ";". So only letters and digits are compared, with and without what follows
+    a bracket. A name that is not escaped UTF-8 text is refused too: frameworks differ about it most.
+    """
+    lettered = {_letters(name) for name in reserved}
+    names = (part.partition("=")[0] for part in re.split("[&;]", uri.partition("?")[2]))
+    return next((name for name in names if _is_unreadable(name) or lettered & _meanings(name)), "")
+
+
+def _is_unreadable(name: str) -> bool:
+    if ESCAPED.fullmatch(name) is None:
+        return True
+    try:
+        return not unquote(name, errors="strict").isprintable()
+    except UnicodeDecodeError:
+        return True
+
+
+def _meanings(name: str) -> frozenset[str]:
+    plain = unquote(name)
+    return frozenset({_letters(plain), _letters(plain.partition("[")[0])})
+
+
+def _letters(name: str) -> str:
+    return NO_LETTER.sub("", name.upper().casefold())
 
 
 def is_registrable_host(host: str) -> bool:
@@ -52,7 +93,7 @@ def _port_fits(port: str | None) -> bool:
 
 def is_registered(client: Client, uri: str) -> bool:
     """Whether the browser may be sent there for this client: exact URIs when there are any, else hosts (R3)."""
-    if not is_registrable_uri(uri):
+    if not is_registrable_uri(uri) or reserved_name(uri):
         return False
     if not client.redirect_uris:
         return any(_is_on(host, uri) for host in client.redirect_hosts)
@@ -105,7 +146,7 @@ def source_of(uri: str) -> str:
 def with_query(uri: str, parameters: Mapping[str, str]) -> str:
     """Add an answer to a redirect URI that has been found registered, keeping the query it has.
 
-    The names are ours, and plain; the values may be anything.
+    The names are ours, plain, and not in its query yet (reserved_name); the values may be anything.
     """
     joint = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
     return f"{uri}{joint}" + "&".join([f"{name}={quote(value, safe='')}" for name, value in parameters.items()])

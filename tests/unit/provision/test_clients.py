@@ -190,6 +190,9 @@ async def test_a_client_that_the_oauth_rules_refuse_is_refused_with_their_words(
         "clients[0]: a client needs a redirect URI or host",
         "clients[1]: client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'",
     ]
+    assert await problems_of(clients=[{**OIDC, "redirect_uris": ["https://a.example/cb?state=x"]}]) == [
+        "clients[0]: state in the query is reserved for the answer"
+    ]
     assert await problems_of(clients=[{"client_id": "web"}]) == ["clients[0]: a new client needs a name"]
     assert await problems_of(clients=[NATIVE, NATIVE]) == ["clients[1]: is the same client as clients[0]"]
 

@@ -58,6 +58,8 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
 def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine, tmp_path: Path) -> None:
     make = ("client", "create", "shop", "--name", "Shop", "--profile", "oidc", *REDIRECT)
     assert "an origin is" in gatehouse.refused(*make, "--origin", "https://shop.example/x")
+    reserved = gatehouse.refused(*make, "--redirect-uri", "https://shop.example/cb?iss=x")
+    assert "iss in the query is reserved" in reserved
     assert "access_seconds is" in gatehouse.refused(*make, "--access-seconds", "5")
     assert "carry anyway" in gatehouse.refused(*make, "--claim", "sub=1:roles")
     for wrong in ("groups", "groups=x:roles", "groups=1:all", "=1:roles"):

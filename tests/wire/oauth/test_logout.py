@@ -1,6 +1,7 @@
 """RP-initiated logout: /proxy/oauth/logout (OpenID Connect RP-Initiated Logout 1.0, R3)."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import httpx2
@@ -8,6 +9,8 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Origin
+from gatehouse.oauth.errors import BadClient
+from tests.support.builders import a_record
 from tests.support.oauth import Relying, an_oidc_client
 from tests.support.service import Service
 from tests.support.visitor import PASSWORD, Visitor
@@ -96,6 +99,17 @@ async def test_an_address_that_is_not_registered_exactly_is_not_followed(
         assert (answer.status_code, "location" in answer.headers) == (400, False)
         assert uri not in answer.text
     assert await is_signed_in(visitor)
+
+
+@pytest.mark.parametrize("uri", [f"{BYE}?state=evil", f"{BYE}?a=1&St%61te"])
+async def test_az_20_a_stored_address_with_a_state_of_its_own_is_not_followed(
+    service: Service, visitor: Visitor, shelf: Relying, id_token: str, uri: str
+) -> None:
+    await service.house.storage.oauth.change(replace(shelf.client, post_logout_uris=(uri,)), a_record())
+    answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri, state="s"))
+    assert (answer.status_code, "location" in answer.headers) == (400, False)
+    with pytest.raises(BadClient, match="te in the query is reserved"):
+        await an_oidc_client(service, "new", post_logout_uris=(uri,))
 
 
 @pytest.mark.parametrize("change", ["cut", "foreign", "unsigned", "access"])

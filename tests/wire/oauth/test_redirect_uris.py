@@ -6,6 +6,9 @@ from html import unescape
 import pytest
 
 from gatehouse.accounts.model import User
+from gatehouse.oauth.client_rules import check_client
+from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.model import Client, Profile
 from tests.support.builders import a_record
 from tests.support.oauth import Relying, a_native_client, a_public_client, an_oidc_client, challenge_of
 from tests.support.service import Service
@@ -200,6 +203,82 @@ async def test_az_21_a_registered_query_is_kept_and_must_be_the_registered_one(
     told = back_with(await at_home.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code=")
     assert (told["tenant"], told["x"]) == ("1", "2")
     assert error_in(await at_home.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error=")
+
+
+RESERVED = (
+    *("code", "state", "iss", "error", "error_description", "error_uri", "id_token", "access_token"),
+    *("token_type", "expires_in", "session_state", "response"),
+)
+SPELLINGS = (
+    *(f"{name}=evil" for name in RESERVED),
+    *("c%6Fde=evil", "%63%6f%64%65=evil", "CODE=evil", "Id_Token=evil", "%C5%BFtate=evil", "%C4%B1ss=evil"),
+    *("code", "code=", "a=1&code=evil", "a=1;code=evil", ";code=evil", "&&code=evil", "a&iss=https://evil.example"),
+    *(
+        "+code=evil",
+        "code+=evil",
+        "%20code=evil",
+        "code%5B%5D=evil",
+        "code%5B0%5D=evil",
+        "id.token=x",
+        "id%5Btoken=x",
+    ),
+    *("c%6=evil", "co%de=evil", "%=1", "code%00=evil", "co%FFde=evil", "%C1%A3ode=evil", "code%0A=evil"),
+)
+HARMLESS = (
+    "?a=code",
+    "?code_of_conduct=1",
+    "?a=%26code",
+    "?estate=1",
+    "?errors=1",
+    "?codes=1;b=2",
+    "?=1",
+    "?",
+    "/code",
+)
+
+
+async def test_az_20_reserved_names_in_a_query_match_no_host(at_home: Visitor, good: Relying) -> None:
+    await refuses(at_home, good, uris=tuple(f"{HOST}?{query}" for query in SPELLINGS))
+    await accepts(at_home, good, *(f"{HOST}{query}" for query in HARMLESS))
+
+
+async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(service: Service, at_home: Visitor) -> None:
+    """As registrations kept it before such names were refused."""
+    uris = (*(f"{HOST}?{query}" for query in SPELLINGS), "com.example.app:/cb?code=evil", HOST)
+    stored = Client(
+        client_id="old",
+        name="Old",
+        profile=Profile.OIDC,
+        redirect_uris=uris,
+        first_party=True,
+        public=True,
+        created_at=0,
+    )
+    await service.house.storage.oauth.create(stored, a_record())
+    client = Relying(service=service, client=stored, secret="")
+    for uri in uris[:-1]:
+        assert is_page(await at_home.get(client.authorize_path(redirect_uri=uri, **PKCE))), uri
+    await accepts(at_home, client, HOST, **PKCE)
+
+
+@pytest.mark.parametrize("query", SPELLINGS)
+def test_az_20_reserved_names_are_registered_by_nobody(query: str) -> None:
+    """The check of every registration: API, console, apply and command line, which have a test each."""
+    client = Client(client_id="web", name="Web", redirect_uris=(HOST, f"{HOST}?{query}"), created_at=0)
+    with pytest.raises(BadClient, match="in the query is reserved") as refused:
+        check_client(client)
+    assert refused.value.field == "redirect_uris[1]"
+
+
+@pytest.mark.parametrize("query", HARMLESS)
+def test_az_20_other_queries_are_registered(query: str) -> None:
+    check_client(Client(client_id="web", name="Web", redirect_uris=(f"{HOST}{query}",), created_at=0))
+
+
+async def test_az_20_a_developer_is_shown_the_reserved_name(service: Service, visitor: Visitor) -> None:
+    debug = await a_native_client(service, "debug", redirect_hosts=("good.example",), explain_errors=True)
+    told = await visitor.get(debug.authorize_path(redirect_uri=f"{HOST}?a=1&C%6FDE=evil"))
+    assert "C%6FDE in its query is reserved" in shown(told.text)
 
 
 async def test_a_code_never_ends_up_in_the_path(at_home: Visitor, good: Relying) -> None:

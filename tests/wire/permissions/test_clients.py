@@ -140,6 +140,11 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
     ({"name": "a\u202eb"}, "data.name: "),
     ({"profile": "saml"}, "data.profile"),
     ({"redirect_uris": [REDIRECT, "http://shop.example/"]}, "data.redirect_uris[1]: "),
+    (
+        {"redirect_uris": [REDIRECT, f"{REDIRECT}?C%6Fde=evil"]},
+        "data.redirect_uris[1]: C%6Fde in the query is reserved",
+    ),
+    ({"post_logout_uris": [f"{REDIRECT}?state=evil"]}, "data.post_logout_uris[0]: state in the query is reserved"),
     ({"redirect_uris": []}, "data.redirect_uris: "),
     ({"redirect_uris": REDIRECT}, "data.redirect_uris"),
     ({"redirect_hosts": ["Shop.example"]}, "data.redirect_hosts[0]: "),

@@ -1,6 +1,6 @@
 """The address ranges a user JWT can be tied to (R4): subnets of private networks, in one spelling."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from ipaddress import ip_network
 from typing import Final
 
@@ -13,12 +13,14 @@ PRIVATE: Final[tuple[Network, ...]] = tuple(
 )
 
 
-def check_fixed_ips(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the ranges as CIDR; a bare address is a range of one. Raises BadAccount."""
-    ranges = tuple(dict.fromkeys(_private_range(text) for text in texts))
-    if len(ranges) > RANGES_MOST:
+def check_fixed_ips(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the ranges as CIDR, each once; a bare address is a range of one. Raises BadAccount.
+
+    They are counted as sent, before any is read: equal ones cost as much as different ones.
+    """
+    if len(texts) > RANGES_MOST:
         raise BadAccount(f"fixed_ips takes at most {RANGES_MOST} ranges")
-    return ranges
+    return tuple(dict.fromkeys(_private_range(text) for text in texts))
 
 
 def _private_range(text: str) -> str:

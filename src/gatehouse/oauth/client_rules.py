@@ -6,6 +6,7 @@ from typing import Final
 
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.kernel.urls import parse_web_url
+from gatehouse.oauth.client_document import LISTS
 from gatehouse.oauth.client_keys import client_keys
 from gatehouse.oauth.errors import BadClient, ClientNotFound
 from gatehouse.oauth.model import SCOPES, ClaimSource, Client, Profile, TokenSettings
@@ -22,6 +23,7 @@ CLIENT_ID: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
 NAME_LONGEST: Final = 64
 CLAIM_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
 CLAIMS_MOST: Final = 16
+ENTRIES_MOST: Final = 100  # of each list, counted as sent
 # What tokens and userinfo say anyway: a mapped claim never speaks in their place (OpenID Connect Core §2, §5.1).
 OWN_CLAIMS: Final = frozenset(
     (
@@ -75,6 +77,9 @@ def _names(client: Client) -> Iterable[Problem]:
     seen = client.name.strip() and is_plain_line(client.name)
     yield seen and len(client.name) <= NAME_LONGEST, "name", "name takes 1 to 64 characters that can be seen"
     yield from _each("scopes", client.scopes, SCOPES.__contains__, f"scopes are {', '.join(SCOPES)}")
+    for field in LISTS:
+        entries = len(getattr(client, field))
+        yield entries <= ENTRIES_MOST, field, f"{field} takes at most {ENTRIES_MOST} entries"
 
 
 def _addresses(client: Client) -> Iterable[Problem]:

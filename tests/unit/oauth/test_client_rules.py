@@ -81,6 +81,8 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
         ("refresh_grace_seconds is", {"token_settings": TokenSettings(refresh_grace_seconds=61)}),
         ("refresh_grace_seconds is", {"token_settings": TokenSettings(refresh_grace_seconds=-1)}),
         ("needs a redirect URI", {"redirect_uris": ()}),
+        ("redirect_uris takes at most 100", {"redirect_uris": ("https://a.example/cb",) * 101}),
+        ("scopes takes at most 100", {"scopes": ("openid",) * 101}),
         ("device grant needs profile oidc", {"profile": Profile.NATIVE, "device_grant": True}),
         ("jwks is for", {"jwks": {"keys": [ED25519]}, "public": True}),
         ("jwks is for", {"jwks": {"keys": [ED25519]}, "profile": Profile.NATIVE}),

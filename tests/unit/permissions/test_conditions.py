@@ -201,6 +201,8 @@ def test_gr_04_the_condition_of_a_group_knows_no_address(document: object) -> No
         {"or": [{}]},
         {"and": {}},
         {"uid": []},
+        {"uid": ["1001"] * 1_001},
+        {"or": [{"uid": ["1001"] * 600}, {"uid": ["1001"] * 600}]},
         {"uid": "1001"},
         {"uid": [1001]},
         {"tag": ""},

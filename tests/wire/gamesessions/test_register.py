@@ -18,6 +18,7 @@ from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
 from tests.support.service import Service, running_service
 from tests.support.studio import a_studio
+from tests.support.visitor import PASSWORD
 
 MULTIPART = {"Content-Type": "multipart/form-data; boundary=frontier"}
 KINDS = ("json", "form", "multipart", "empty multipart", "empty multipart of .NET", "nothing", "empty json")
@@ -92,6 +93,19 @@ async def test_every_endpoint_reads_every_kind_of_body(service: Service, anna: U
 async def test_gs_29_oversized_and_mistyped_fields_are_refused(service: Service, fields: dict[str, object]) -> None:
     answer = await service.client.post(GET_GSID, json=fields)
     assert (answer.status_code, answer.json()["status"]) == (400, "ERROR")
+
+
+@pytest.mark.parametrize("path", [GET_GSID, "/proxy/api/login"])
+async def test_gs_80_address_ranges_are_counted_as_sent(service: Service, anna: User, path: str) -> None:
+    credentials = {"login": anna.login, "password": PASSWORD, "factor": "f"}
+    for name, entries in (("fixed_ips", 10_000), ("fixed_ips[]", 10_000), ("fixed_ips", 33), ("fixed_ips[]", 33)):
+        answer = await service.client.post(path, json={name: ["10.0.0.0/8"] * entries, **credentials})
+        assert (answer.status_code, answer.json()["status"]) == (400, "ERROR"), answer.text
+        assert "at most 32" in answer.text
+    both = {"fixed_ips": ["10.0.0.0/8"] * 17, "fixed_ips[]": ["10.0.0.0/8"] * 16}
+    assert (await service.client.post(path, json=both | credentials)).status_code == 400
+    fits = {"fixed_ips": ["10.0.0.0/8"] * 16, "fixed_ips[]": ["10.0.0.0/8"] * 16}
+    assert (await service.client.post(path, json=fits | credentials)).status_code == 200
 
 
 async def test_gs_29_a_lone_surrogate_is_refused(service: Service) -> None:

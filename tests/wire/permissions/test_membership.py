@@ -146,6 +146,8 @@ async def test_pr_13_lists_take_groups_of_the_project_that_carry_its_tag(studio:
     for ids in ([UNTAGGED], [FOREIGN], ["0" * 24], ["x"], [5], GROUP):
         await studio.refused(400, "project/membership", saving(allow=ids), studio.owner.headers)
         await studio.refused(400, "project/membership", saving(disallow=ids), studio.owner.headers)
+    many = await studio.refused(400, "project/membership", saving(allow=[GROUP] * 501), studio.owner.headers)
+    assert "data.allow: at most 500" in many
     both = saving(allow=[GROUP], disallow=[GROUP])
     await studio.refused(400, "project/membership", both, studio.owner.headers)
     saved = await save(studio, studio.owner, allow=[GROUP], disallow=[OTHER_GROUP])

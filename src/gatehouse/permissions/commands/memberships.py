@@ -16,11 +16,12 @@ from gatehouse.permissions.commands.projects import ProjectRemoved
 from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.group import PROJECT_TAG
+from gatehouse.permissions.model.group import GROUPS_MOST, PROJECT_TAG
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
 from gatehouse.permissions.rights.actor import Actor
@@ -152,9 +153,8 @@ def group_list(
     """Groups of this project that carry its tag (interface §2.5)."""
     if given is UNSET:
         return tuple(kept)
-    ids = tuple(
-        dict.fromkeys(grammar.check_group_id(one, f"{place}[{index}]") for index, one in enumerate(given or []))
-    )
+    listed = read_list(given or [], place, GROUPS_MOST)
+    ids = tuple(dict.fromkeys(grammar.check_group_id(one, f"{place}[{index}]") for index, one in enumerate(listed)))
     for group_id in ids:
         group = model.groups.get(group_id)
         if group is None or PROJECT_TAG not in group.tags:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Network, parse_network, unmapped_network
-from gatehouse.permissions.documents.fields import read_flag, read_line, read_members, shown
+from gatehouse.permissions.documents.fields import read_flag, read_line, read_list, read_members, shown
 from gatehouse.permissions.documents.grammar import parse_domain, parse_user_ids
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.condition import (
@@ -105,11 +105,11 @@ def _text(value: object, place: str) -> str:
     return read_line(value, place, NAME_LONGEST, shortest=1)
 
 
-def _user_ids(value: object, place: str) -> frozenset[str]:
-    user_ids = frozenset(parse_user_ids(value, place, USERS_MOST))
+def _users(value: object, place: str) -> OneOfUsers:
+    user_ids = parse_user_ids(value, place, USERS_MOST)
     if not user_ids:
         raise Malformed(f"{place}: at least one user id")
-    return user_ids
+    return OneOfUsers(frozenset(user_ids), listed=len(read_list(value, place, USERS_MOST)))
 
 
 def _network(value: str, place: str) -> Network:
@@ -130,16 +130,16 @@ def _stored_text(value: object, place: str) -> str:
     return value
 
 
-def _stored_user_ids(value: object, place: str) -> frozenset[str]:
+def _stored_users(value: object, place: str) -> OneOfUsers:
     if not isinstance(value, list | tuple) or set(map(type, value)) != {str}:
         raise Malformed(f"{place}: a list of user ids")
-    return frozenset(value)
+    return OneOfUsers(frozenset(value), listed=len(value))
 
 
 NESTING: Final[Mapping[str, Callable[[tuple[Test, ...]], Test]]] = {"and": AllOf, "or": AnyOf}
 WRITTEN: Final[Mapping[str, ReadLeaf]] = {
     "domain": lambda value, place: Domain(parse_domain(value, place)),
-    "uid": lambda value, place: OneOfUsers(_user_ids(value, place)),
+    "uid": _users,
     "tag": lambda value, place: HasTag(_text(value, place)),
     "purchase": lambda value, place: HasPurchase(_text(value, place)),
     "everyone": lambda value, place: Everyone(read_flag(value, place)),
@@ -148,7 +148,7 @@ WRITTEN: Final[Mapping[str, ReadLeaf]] = {
 STORED: Final[Mapping[str, ReadLeaf]] = {
     "everyone": WRITTEN["everyone"],
     "domain": lambda value, place: Domain(_stored_text(value, place).lower()),
-    "uid": lambda value, place: OneOfUsers(_stored_user_ids(value, place)),
+    "uid": _stored_users,
     "tag": lambda value, place: HasTag(_stored_text(value, place)),
     "purchase": lambda value, place: HasPurchase(_stored_text(value, place)),
     "ip": lambda value, place: FromNetwork(_network(_stored_text(value, place), place)),

@@ -25,6 +25,7 @@ class Domain:
 @dataclass(frozen=True, slots=True)
 class OneOfUsers:
     user_ids: frozenset[str]
+    listed: int = field(compare=False)  # how many ids are written, which is what is stored: repeated ones count
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,12 @@ class Size:
     """How much there is to read and to decide."""
 
     members: int
-    users: int  # named by id
+    users: int  # named by id, as often as they are written
 
 
 def size_of(tests: Iterable[Test]) -> Size:
     each = [part for test in tests for part in tests_in(test)]
-    return Size(members=len(each), users=sum(len(one.user_ids) for one in each if isinstance(one, OneOfUsers)))
+    return Size(members=len(each), users=sum(one.listed for one in each if isinstance(one, OneOfUsers)))
 
 
 def tests_in(test: Test) -> Iterator[Test]:

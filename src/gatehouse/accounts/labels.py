@@ -6,7 +6,9 @@ from typing import Final
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import KEPT_TAGS, TAG_LONGEST, TAGS_MOST
 from gatehouse.kernel.text import is_plain_line
+from gatehouse.tokens.sizes import TAG_BYTES_MOST, json_length
 
+OWN_TAG_BYTES_MOST: Final = TAG_BYTES_MOST - 128  # the rest is for the tags that the service keeps
 LANG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 COUNTRY: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
 
@@ -29,7 +31,9 @@ def check_tags(tags: frozenset[str]) -> frozenset[str]:
         raise BadAccount(f"{', '.join(sorted(own))}: the service itself keeps this in step with the account")
     if any("," in tag for tag in tags):
         raise BadAccount("a tag holds no comma")  # they travel joined by commas (R2, claim tgs)
-    return check_words(tags)
+    if json_length(",".join(check_words(tags))) > OWN_TAG_BYTES_MOST:
+        raise BadAccount(f"all tags together take at most {OWN_TAG_BYTES_MOST} bytes")
+    return tags
 
 
 def check_words(words: frozenset[str]) -> frozenset[str]:

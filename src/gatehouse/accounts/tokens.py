@@ -13,6 +13,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.tokens.claims import Permissions, UserClaims, factor_digest, location_digest
 from gatehouse.tokens.signing import Signer
+from gatehouse.tokens.sizes import tag_claims, without_long_perm
 
 SALT_BYTES = 16
 
@@ -71,7 +72,7 @@ class UserTokens:
         """The claims of a fresh JWT; without a factor there is no `fac`, and no factor check ever passes."""
         slt = secrets.token_urlsafe(SALT_BYTES)
         now = self._clock.now()
-        return UserClaims(
+        claims = UserClaims(
             iss=self._issuer,
             iat=now,
             exp=now + self._lifetime,
@@ -82,7 +83,7 @@ class UserTokens:
             slt=slt,
             fac=None if factor is None else factor_digest(factor, slt),
             loc=location_digest(user.country, slt),
-            tgs=user.tag_text,
+            **tag_claims(user.tag_text),
             cntry=user.country,
             lng=user.lang,
             rev=user.rev,
@@ -92,3 +93,4 @@ class UserTokens:
             perm=None if permissions is None else permissions.entries,
             perm_exp=None if permissions is None else permissions.ends_at,
         )
+        return without_long_perm(claims)

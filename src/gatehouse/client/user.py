@@ -13,6 +13,7 @@ class User:
     nick: str = ""
     auth: str = ""  # how he proved who he is: login, 2step, openid or passkey
     tags: frozenset[str] = frozenset()
+    tags_omitted: bool = False  # they are too long for a JWT: `tags` is empty, and says nothing about the person
     country: str = ""
     lang: str = ""
     expires_at: int = 0

@@ -40,6 +40,7 @@ class UserClaims(msgspec.Struct, frozen=True, kw_only=True):
     slt: Name
     nick: str
     tgs: str  # comma-separated
+    tgs_omitted: bool = False
     cntry: str
     lng: str
     fac: str | None = None
@@ -76,6 +77,7 @@ class Verifier:
             nick=claims.nick,
             auth=claims.auth,
             tags=frozenset(filter(None, claims.tgs.split(","))),
+            tags_omitted=claims.tgs_omitted,
             country=claims.cntry,
             lang=claims.lng,
             expires_at=claims.exp,

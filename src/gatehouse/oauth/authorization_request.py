@@ -17,12 +17,12 @@ from gatehouse.oauth.refusals import (
     ResponseTypeUnsupported,
     ScopeRefused,
 )
+from gatehouse.tokens.sizes import NONCE_BYTES_MOST, json_length
 
 OPENID: Final = "openid"
 SCOPE_TEXT: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*", re.ASCII)  # RFC 6749 §3.3
 CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # what S256 always makes (RFC 7636 §4.2)
 SECONDS: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
-NONCE_LONGEST: Final = 2_048
 HINT_LONGEST: Final = 254
 NEVER_READ: Final[Mapping[str, type[AuthorizeRefused]]] = {
     "request": RequestUnsupported,
@@ -128,7 +128,7 @@ def nonce_is_present(asked: Parameters, client: Client) -> None:
     """Required here, though OpenID Connect leaves it optional for this flow (interface §4.2)."""
     if client.profile is Profile.NATIVE and not asked["nonce"]:
         raise AskedWrongly("nonce is required")
-    if len(asked["nonce"]) > NONCE_LONGEST:
+    if json_length(asked["nonce"]) > NONCE_BYTES_MOST:  # it stands in the id_token, whole
         raise AskedWrongly("nonce is too long")
 
 

@@ -43,7 +43,7 @@ OWN_CLAIMS: Final = frozenset(
             "scope",
             "client_id",
         ),
-        *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash"),
+        *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "claims_omitted"),
         *("status", "email", "email_verified", "nickname", "name", "preferred_username", "locale"),
         *("phone_verified", "phone_number", "phone_number_verified"),
     )

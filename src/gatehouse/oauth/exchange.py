@@ -18,6 +18,7 @@ from gatehouse.oauth.vocabulary import PROFILE, TRUST
 from gatehouse.tokens.claims import ExchangedClaims, ExchangeIdClaims, UserClaims, location_digest
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.signing import Signer
+from gatehouse.tokens.sizes import tag_claims
 from gatehouse.tokens.verifying import Verifier
 
 ID_TOKEN_SECONDS: Final = 3_600
@@ -100,7 +101,7 @@ class AccessTokenForJwt:
             auth="openid",
             slt=slt,
             loc=location_digest(user.country, slt),
-            tgs=user.tag_text if client.first_party or TRUST in scopes else "",
+            **tag_claims(user.tag_text if client.first_party or TRUST in scopes else ""),
             cntry=user.country,
             lng=user.lang,
             rev=user.rev,

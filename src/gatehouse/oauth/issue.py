@@ -5,6 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.base64url import encode_base64url
 from gatehouse.keys.model import Algorithm
@@ -15,6 +17,7 @@ from gatehouse.oauth.ports import ClaimMapping
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.tokens.claims import IdClaims
 from gatehouse.tokens.signing import Signer
+from gatehouse.tokens.sizes import ID_TOKEN_MOST, fitting, room
 
 ID_TOKEN_SECONDS: Final = 3_600  # interface §8
 # The hash function of the signature: Ed25519 has SHA-512 inside (OpenID Connect Core §3.1.3.6, RFC 8032).
@@ -91,8 +94,11 @@ class Issue:
             at_hash=at_hash(access_token, alg),
             sid=grant.session_id if client.backchannel_logout_uri else None,
         )
-        mapped = await self._mapping.claims(user, client) if client.claims else {}
-        return await self._signer.sign(claims, alg=alg, more=mapped)
+        if not client.claims:
+            return await self._signer.sign(claims, alg=alg)
+        marked = msgspec.structs.replace(claims, claims_omitted=True)
+        mapped = fitting(await self._mapping.claims(user, client), room(marked, ID_TOKEN_MOST))
+        return await self._signer.sign(claims if len(mapped) == len(client.claims) else marked, alg=alg, more=mapped)
 
 
 def at_hash(access_token: str, alg: Algorithm) -> str:

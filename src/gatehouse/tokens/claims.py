@@ -53,6 +53,7 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
     slt: Name  # random salt of fac and loc
     loc: str
     tgs: str  # comma-separated
+    tgs_omitted: bool = False  # too long for a token: tgs is empty, and whoever needs the tags asks for them
     cntry: str
     lng: str
     rev: Seconds  # the user's revocation epoch
@@ -61,6 +62,7 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
     app_perm: int | None = None  # the application `perm` is about
     perm: tuple[str, ...] | None = None
     perm_exp: Seconds | None = None
+    perm_omitted: bool = False  # `perm` is too long for a token: whoever needs it asks for it (R9)
     aud: ApplicationId | None = None  # whoever verifies compares it with the request's application
 
     def __post_init__(self) -> None:
@@ -96,6 +98,7 @@ class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token
     auth_time: Seconds | None = None
     at_hash: str | None = None
     sid: str | None = None  # for clients that are told of a sign-out
+    claims_omitted: bool = False  # mapped claims are missing for their length; userinfo tells them
 
     def is_meant_for(self, issuer: str) -> bool:
         return self.aud == (issuer, self.azp)

@@ -7,5 +7,9 @@ class InvalidToken(GatehouseError):
     public = "The token is invalid."
 
 
+class TokenTooLong(GatehouseError):
+    """A token to be signed is longer than any of ours may be; a limit is missing where its parts are taken in."""
+
+
 class ExpiredToken(InvalidToken):
     """Everything else about the token is right."""

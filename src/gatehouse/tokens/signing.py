@@ -24,6 +24,8 @@ from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.material import PrivateKey
 from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import Claims, GeneratedServiceClaims
+from gatehouse.tokens.errors import TokenTooLong
+from gatehouse.tokens.sizes import TOKEN_MOST
 
 P256_BYTES: Final = 32
 RS256_PADDING: Final = PKCS1v15()
@@ -56,7 +58,10 @@ class Signer:
         key = self._keyring.signing(claims.purpose, alg, self._clock.now())
         message = signing_input(claims, alg, key.record.kid, more or {})
         signature = await self._signature(key.private, message)
-        return (message + b"." + encode_base64url(signature)).decode("ascii")
+        token = message + b"." + encode_base64url(signature)
+        if len(token) > TOKEN_MOST:
+            raise TokenTooLong(f"{type(claims).__name__} of {len(token)} characters")
+        return token.decode("ascii")
 
     async def _signature(self, private: PrivateKey, message: bytes) -> bytes:
         if isinstance(private, RSAPrivateKey):

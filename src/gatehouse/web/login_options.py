@@ -9,6 +9,7 @@ from gatehouse.accounts.login_data import LoginOptions
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.errors import BadPublicKey
 from gatehouse.keys.public_keys import parse_rsa_public_key
+from gatehouse.tokens.sizes import PUBLIC_KEY_BYTES_MOST, json_length
 
 FACTOR_LONGEST: Final = 1_024  # characters
 DISTR_LONGEST: Final = 1_024
@@ -70,6 +71,8 @@ def checked_public_key(name: str, text: str) -> str | None:
     """The key as it was given, once it is known to be one."""
     if not text:
         return None
+    if json_length(text) > PUBLIC_KEY_BYTES_MOST:
+        raise BadInput(f"{name}: the key takes more than {PUBLIC_KEY_BYTES_MOST} bytes")
     try:
         parse_rsa_public_key(text)
     except BadPublicKey as error:

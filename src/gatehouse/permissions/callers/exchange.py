@@ -8,6 +8,7 @@ from gatehouse.permissions.callers.credentials import EXCHANGE_JWT, Credentials
 from gatehouse.tokens.claims import UserClaims
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.signing import Signer
+from gatehouse.tokens.sizes import without_long_perm
 
 
 class JwtExchange:
@@ -33,7 +34,7 @@ class JwtExchange:
 def exchanged(source: UserClaims, application_id: int, *, with_factor: bool, now: int) -> UserClaims:
     """`fac` goes along only when the factor was shown; permissions only when they are about this application."""
     about_it = source.app_perm == application_id
-    return msgspec.structs.replace(
+    claims = msgspec.structs.replace(
         source,
         iat=now,
         kid="",
@@ -42,4 +43,6 @@ def exchanged(source: UserClaims, application_id: int, *, with_factor: bool, now
         app_perm=source.app_perm if about_it else None,
         perm=source.perm if about_it else None,
         perm_exp=source.perm_exp if about_it else None,
+        perm_omitted=source.perm_omitted and about_it,
     )
+    return without_long_perm(claims)  # with its audience it is longer than its source

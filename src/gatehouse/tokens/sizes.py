@@ -1,0 +1,65 @@
+"""How long tokens get: what has to be left out of one, and is then said in it (R9, checklist TK-31).
+
+Proxies and servers commonly read 8 KB of one header line, our own server 16 KB of all of them. What callers and
+administrators write into a token is bounded where it is taken in, so that a token at all of these limits still
+fits; what grows by itself (permissions, mapped claims) goes in only while there is room for it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gatehouse.tokens.claims import Claims, PersonClaims
+
+TOKEN_MOST: Final = 8_000  # characters: 8 KB of a header line, less `Authorization: Bearer `
+ID_TOKEN_MOST: Final = 6_144  # characters: it comes back as id_token_hint, in an address of at most 8 KB
+PERM_MOST: Final = 6_144  # characters that `perm` takes in a token
+# Bytes of JSON that one value takes in a payload, before base64.
+TAG_BYTES_MOST: Final = 1_024
+PUBLIC_KEY_BYTES_MOST: Final = 1_792  # an RSA key of 8192 bits takes 1,560 in PEM
+NONCE_BYTES_MOST: Final = 2_048
+# Characters beside the payload: the header, two dots, and the signature of the largest RSA key (R2: 3072 bits).
+AROUND_PAYLOAD: Final = 64 + 2 + 512
+KID: Final = "0" * 12  # as long as every kid of ours
+
+P = TypeVar("P", bound=PersonClaims)
+
+
+def json_length(value: object) -> int:
+    """Bytes of a value in a payload; of text without its quotes."""
+    return len(msgspec.json.encode(value)) - (2 if isinstance(value, str) else 0)
+
+
+def base64_length(length: int) -> int:
+    return -(-length * 4 // 3)
+
+
+def room(claims: Claims, most: int) -> int:
+    """Bytes of JSON that may still be added to the payload; below 0 when it is too long already."""
+    return (most - AROUND_PAYLOAD) * 3 // 4 - json_length(msgspec.structs.replace(claims, kid=KID))
+
+
+def tag_claims(tags: str) -> dict[str, Any]:
+    """`tgs`; tags that were stored before there was a limit may be too long, and half of them would be a lie."""
+    return {"tgs": tags} if json_length(tags) <= TAG_BYTES_MOST else {"tgs": "", "tgs_omitted": True}
+
+
+def without_long_perm(claims: P) -> P:
+    """The same claims, and `perm_omitted` in place of a `perm` that is too long: whoever reads it asks us."""
+    if claims.perm is None:
+        return claims
+    if base64_length(json_length(claims.perm)) <= PERM_MOST and room(claims, TOKEN_MOST) >= 0:
+        return claims
+    return msgspec.structs.replace(claims, perm=None, perm_exp=None, perm_omitted=True)
+
+
+def fitting(more: Mapping[str, object], bytes_left: int) -> Mapping[str, object]:
+    """As many members as there is room for, the shortest first."""
+    kept: dict[str, object] = {}
+    for length, name in sorted((json_length({name: value}), name) for name, value in more.items()):
+        bytes_left -= length - 1  # no braces, but a comma
+        if bytes_left < 0:
+            break
+        kept[name] = more[name]
+    return kept

@@ -1,4 +1,4 @@
-"""Decide who may change an OAuth client, from what the client is and what it is to become (R9)."""
+"""Decide who may change an OAuth client, from what the client is and what it is to become (R3)."""
 
 from collections.abc import Iterator
 

@@ -21,7 +21,7 @@ HOST: Final = re.compile(rf"(?P<host>{HOSTNAME}|\[::1\])({PORT})?", re.ASCII)
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HIGHEST_PORT: Final = 65_535
 # What answers carry (RFC 6749, RFC 9207, OpenID Connect Core and Session Management, JARM). In a query that a client
-# registers or asks for, the client would see the name twice and could believe the wrong one (R9, checklist AZ-20).
+# registers or asks for, the client would see the name twice and could believe the wrong one (R3, checklist AZ-20).
 RESPONSE_NAMES: Final = frozenset(
     (
         *("code", "state", "iss", "error", "error_description", "error_uri", "id_token", "access_token"),

@@ -62,7 +62,7 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
     app_perm: int | None = None  # the application `perm` is about
     perm: tuple[str, ...] | None = None
     perm_exp: Seconds | None = None
-    perm_omitted: bool = False  # `perm` is too long for a token: whoever needs it asks for it (R9)
+    perm_omitted: bool = False  # `perm` is too long for a token: whoever needs it asks for it (R2)
     aud: ApplicationId | None = None  # whoever verifies compares it with the request's application
 
     def __post_init__(self) -> None:

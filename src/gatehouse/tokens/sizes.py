@@ -1,4 +1,4 @@
-"""How long tokens get: what has to be left out of one, and is then said in it (R9, checklist TK-31).
+"""How long tokens get: what has to be left out of one, and is then said in it (R2, checklist TK-31).
 
 Proxies and servers commonly read 8 KB of one header line, our own server 16 KB of all of them. What callers and
 administrators write into a token is bounded where it is taken in, so that a token at all of these limits still

@@ -179,6 +179,12 @@ async def test_a_member_of_a_newer_service_does_no_harm(pair: Pair) -> None:
     assert (user.user_id, user.tags, user.claims["new"]) == ("1234567890", {"staff", "2step"}, 1)
 
 
+async def test_tk_31_tags_that_the_token_leaves_out_are_not_taken_for_none(pair: Pair) -> None:
+    for members, omitted in (({"tgs": "", "tgs_omitted": True}, True), ({"tgs": ""}, False)):
+        user = await pair.client.verify(forge(UserClaims, payload=PAYLOAD | members), factor=None, address=None)
+        assert (user.tags, user.tags_omitted) == (frozenset(), omitted)
+
+
 async def test_made_up_keys_are_looked_for_once_in_five_seconds(pair: Pair) -> None:
     for made_up in range(20):
         with pytest.raises(Unauthenticated):

@@ -1,4 +1,4 @@
-"""Clients that reach beyond their application are changed by administrators only, over API and console alike (R9)."""
+"""Clients that reach beyond their application are changed by administrators only, over API and console alike (R3)."""
 
 from dataclasses import fields, replace
 from typing import Any, Final

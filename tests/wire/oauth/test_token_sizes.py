@@ -1,4 +1,4 @@
-"""Tokens at their limits, made by the running service and taken back by it (TK-31, R9)."""
+"""Tokens at their limits, made by the running service and taken back by it (TK-31, R2)."""
 
 from dataclasses import replace
 from functools import partial

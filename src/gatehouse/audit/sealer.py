@@ -95,25 +95,23 @@ class Sealer:
         """
         last: Record | None = None
         while records := await self._store.unsealed(BATCH, last):
-            authentic = [record for record in records if is_authentic(record, self._mac_key)]
-            if len(authentic) < len(records):
-                refused = [record.record_id for record in records if record not in authentic]
-                log.error("audit.record_not_authentic", count=len(refused), record_id=refused[0])
-            if authentic:
-                return authentic
+            refused = {record.record_id for record in records if not is_authentic(record, self._mac_key)}
+            if refused:
+                log.error("audit.record_not_authentic", count=len(refused), record_id=min(refused))
+            if len(refused) < len(records):
+                return [record for record in records if record.record_id not in refused]
             last = records[-1]
         return ()
 
     async def _break(self, head: Head | None, end: ChainEnd) -> Break:
-        """What is wrong with the end of the log, and where to go on: behind the head or a genuine seal beyond it."""
+        """What is wrong with the end of the log, and where to go on: behind the head and all that is there."""
         place, link = (0, GENESIS) if head is None else (head.place, head.link)
         sealed = end.seal.place if end.seal else 0
         if end.seal and sealed > place and await predecessor(self._key, end.seal, end.previous, head) is not None:
-            place, link = sealed, end.seal.link
-        elif sealed > place or head is None:
-            # A forged seal stands in the way, or nothing is known: go on behind all that is there.
-            beyond = max(sealed, end.last_place if head is None else 0)
-            place = beyond if beyond < HIGHEST_PLACE else place
+            link = end.seal.link
+        beyond = max(place, sealed, end.last_place)
+        if beyond < HIGHEST_PLACE:
+            place = beyond
         return Break(
             at=self._clock.now(),
             expected=None if head is None else head.place,
@@ -146,7 +144,7 @@ class Sealer:
 def after_break(head: Head | None, end: ChainEnd, broken: Break) -> Head:
     """The head from which sealing goes on, with the break in it."""
     if head is None:
-        begins = end.first_place or broken.place + 1
+        begins = max(end.first_place, 1) if end.first_place else broken.place + 1
         return Head(place=broken.place, link=broken.link, at=broken.at, begins=begins, breaks=(broken,), broken=1)
     breaks = (*head.breaks, broken)[-BREAKS_KEPT:]
     return msgspec.structs.replace(head, place=broken.place, link=broken.link, breaks=breaks, broken=head.broken + 1)

@@ -18,9 +18,8 @@ class AuditStore(Protocol):
     ) -> None:
         """Give the records the places that end at the seal's, keep the seal and move the head, all or nothing.
 
-        `break_record` is inserted with the place it has, before the others; records that claim a place behind it lose
-        that first, to be sealed properly. Raises SealedMeanwhile, and changes nothing, when the head was moved
-        meanwhile, one of the records has a place by now or a place is taken.
+        `break_record` is inserted with the place it has, before the others. Raises SealedMeanwhile, and changes
+        nothing, when the head was moved meanwhile, one of the records has a place by now or a place is taken.
         """
 
     async def move_head(self, head: HeadMove) -> None:

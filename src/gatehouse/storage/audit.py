@@ -67,7 +67,6 @@ CHAIN_END = Statement(
         *_SEAL.c,
     ).select_from(select(literal(1).label("one")).subquery("one").outerjoin(_SEAL, true()))
 )
-UNPLACE = Statement(update(audit_events).where(audit_events.c.place > bindparam("last")).values(place=null()))
 INSERT_SEAL = Statement(insert(audit_seals))
 PLACE_EVENT = Statement(
     update(audit_events)
@@ -198,7 +197,6 @@ def append(record_ids: Sequence[str], seal: Seal, head: HeadMove, break_record: 
     yield from move_head(head)
     after = seal.place - len(record_ids)
     if break_record is not None:
-        yield UNPLACE(last=(break_record.place or 0) - 1)
         yield from record(break_record)
     yield PLACE_EVENT.many(
         [{"record": record_id, "new_place": place} for place, record_id in enumerate(record_ids, after + 1)]

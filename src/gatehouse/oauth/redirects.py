@@ -51,8 +51,11 @@ def reserved_name(uri: str, reserved: frozenset[str] = RESPONSE_NAMES) -> str:
     read code[] as code, others split at ";". So only letters and digits are compared, with and without what follows
     a bracket. A name that is not escaped UTF-8 text is refused too: frameworks differ about it most.
     """
+    query = uri.partition("?")[2]
+    if not query:
+        return ""
     lettered = {_letters(name) for name in reserved}
-    names = (part.partition("=")[0] for part in re.split("[&;]", uri.partition("?")[2]))
+    names = (part.partition("=")[0] for part in re.split("[&;]", query))
     return next((name for name in names if _is_unreadable(name) or lettered & _meanings(name)), "")
 
 

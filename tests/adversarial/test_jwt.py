@@ -476,7 +476,7 @@ async def test_ui_24_a_token_ends_at_the_second_it_names(kind: type[Claims], des
     await desk.verifier.verify(forge(kind, payload=payload_for(kind) | {"exp": NOW + 1}), kind)
 
 
-async def test_ui_25_ten_thousand_random_kids_cost_one_reading_of_the_store(desk: Desk) -> None:
+async def test_ui_25_ten_thousand_random_kids_read_no_keys_from_the_store(desk: Desk) -> None:
     loads = desk.store.loads
     signature = encode_base64url(b"\x00" * 64).decode()
     for number in range(10_000):
@@ -484,7 +484,7 @@ async def test_ui_25_ten_thousand_random_kids_cost_one_reading_of_the_store(desk
         message = unsigned({"alg": "EdDSA", "kid": kid}, {})
         with pytest.raises(InvalidToken):
             await desk.verifier.verify(f"{message}.{signature}", RefreshClaims)
-    assert desk.store.loads == loads + 1
+    assert desk.store.loads == loads
     assert desk.applications.asked == 0
     assert len(desk.keyring._opened) == len(desk.store.stored.keys)
 

@@ -47,6 +47,11 @@ def a_public_key(kid: str = "k1", **fields: Any) -> ApplicationKey:
     return replace(key, **fields)
 
 
+async def found_token(world: Storage) -> ServiceToken | None:
+    found = await world.application_keys.service_token("jti")
+    return None if found is None else found.token
+
+
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
     await install(storage)
@@ -173,9 +178,9 @@ async def test_an_unknown_key_is_not_found(world: Storage) -> None:
 
 async def test_a_service_token_is_live_until_it_is_revoked(world: Storage) -> None:
     await world.application_keys.add_service_token(TOKEN, ())
-    assert await world.application_keys.service_token("jti") == TOKEN
+    assert await found_token(world) == TOKEN
     await world.application_keys.revoke_service_token(50_001, "jti", ())
-    assert await world.application_keys.service_token("jti") == replace(TOKEN, revoked=True)
+    assert await found_token(world) == replace(TOKEN, revoked=True)
     assert await world.application_keys.service_token("other") is None
 
 
@@ -191,7 +196,7 @@ async def test_service_tokens_are_listed_oldest_first_revoked_ones_too(world: St
 async def test_a_service_token_issued_before_the_epoch_is_not_found(world: Storage) -> None:
     await world.application_keys.add_service_token(TOKEN, ())
     await world.installation.state(EPOCH, str(NOW * 1_000 + 999))
-    assert await world.application_keys.service_token("jti") == TOKEN
+    assert await found_token(world) == TOKEN
     await world.installation.state(EPOCH, str((NOW + 1) * 1_000))
     assert await world.application_keys.service_token("jti") is None
 

@@ -20,7 +20,7 @@ from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import Facts, ProjectModel, Structure
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
 from gatehouse.throttle.guesses import Guesses
 from gatehouse.throttle.model import GuessLimit
 from gatehouse.throttle.volume import Volume, VolumeLimit
@@ -31,7 +31,7 @@ from gatehouse.tokens.claims import (
     UserClaims,
     factor_digest,
 )
-from tests.support.keys import NOW, masters
+from tests.support.keys import NOW, KeysInMemory, masters
 from tests.support.tokens import APPLICATION, Desk, a_desk, example
 
 DAY: Final = 86_400
@@ -48,7 +48,8 @@ REVISION: Final = 3
 class PermissionsInMemory:
     """What PermissionStore promises about reading, as far as callers need it."""
 
-    def __init__(self) -> None:
+    def __init__(self, signing_keys: KeysInMemory) -> None:
+        self.signing_keys = signing_keys
         self.facts_of: dict[str, Facts] = {}
         self.projects: dict[str, Project] = {}
         self.version = 1
@@ -58,7 +59,9 @@ class PermissionsInMemory:
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         self.asked.append((user_id, frozenset(application_ids)))
         found = self.facts_of.get(user_id)
-        return None if found is None else replace(found, structure=self.version)
+        return None if found is None else replace(
+            found, structure=self.version, keys_version=self.signing_keys.stored.version
+        )
 
     async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
         self.structures_read += 1
@@ -74,7 +77,8 @@ class PermissionsInMemory:
 class KeysOfApplications:
     """What ApplicationKeyStore promises about proofs."""
 
-    def __init__(self) -> None:
+    def __init__(self, signing_keys: KeysInMemory) -> None:
+        self.signing_keys = signing_keys
         self.keys = [a_key(APPLICATION, KEY), a_key(OTHER, OTHER_KEY)]
         self.tokens: dict[str, ServiceToken] = {}
         self.removed: set[int] = set()
@@ -93,9 +97,11 @@ class KeysOfApplications:
             self.keys[place] = replace(self.keys[place], last_used=now)
         self.uses.append((key_id, now))
 
-    async def service_token(self, jti: str) -> ServiceToken | None:
+    async def service_token(self, jti: str) -> FoundServiceToken | None:
         token = self.tokens.get(jti)
-        return None if token is None or token.application_id in self.removed else token
+        if token is None or token.application_id in self.removed:
+            return None
+        return FoundServiceToken(token=token, keys_version=self.signing_keys.stored.version)
 
     async def add_service_token(self, token: ServiceToken, records: Sequence[Record]) -> None:
         assert records
@@ -168,8 +174,8 @@ async def an_office(*, per_minute: int = 1_000_000) -> AsyncIterator[Office]:
     with ThreadPoolExecutor(1) as executor:
         desk = await a_desk(executor)
         permissions, keys, grants, attempts = (
-            PermissionsInMemory(),
-            KeysOfApplications(),
+            PermissionsInMemory(desk.store),
+            KeysOfApplications(desk.store),
             GrantsInMemory(),
             NobodyIsRefused(),
         )

@@ -25,11 +25,17 @@ class KeysInMemory:
         self.stored = StoredKeys(version=1 if keys else 0, keys=tuple(keys))
         self.saves: list[tuple[str, str]] = []
         self.loads = 0
+        self.versions_read = 0
 
     async def load(self) -> StoredKeys:
         self.loads += 1
         await asyncio.sleep(0)  # like a real one, lets others run
         return self.stored
+
+    async def version(self) -> int:
+        self.versions_read += 1
+        await asyncio.sleep(0)
+        return self.stored.version
 
     async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: Record) -> None:
         if seen != self.stored.version:

@@ -72,7 +72,9 @@ def oauth_rooms(house: House) -> OAuthRooms:
     verifier = proofs(house).verifier
     mapping = MappedClaims(HeldByUsers(reading=house.reading, clock=clock))
     access_tokens = AccessTokens(expand(house.instance_key, "access-tokens"))
-    refresh_tokens = RefreshTokens(signer=house.signer, verifier=verifier, issuer=issuer)
+    refresh_tokens = RefreshTokens(
+        store=storage.grants, signer=house.signer, verifier=verifier, clock=clock, issuer=issuer
+    )
     return OAuthRooms(
         mapping=mapping,
         rules=login_rules(house),
@@ -85,11 +87,12 @@ def oauth_rooms(house: House) -> OAuthRooms:
         ),
         access_tokens=access_tokens,
         refresh_tokens=refresh_tokens,
-        bearers=Bearers(access_tokens=access_tokens, store=storage.grants, clock=clock),
+        bearers=Bearers(access_tokens=access_tokens, store=storage.grants, keyring=house.keyring, clock=clock),
         issue=Issue(
             access_tokens=access_tokens,
             refresh_tokens=refresh_tokens,
             signer=house.signer,
+            keyring=house.keyring,
             mapping=mapping,
             clock=clock,
             issuer=issuer,
@@ -180,7 +183,6 @@ def token_endpoints(house: House, rooms: OAuthRooms) -> list[Endpoint]:
         clock=clock,
     )
     introspection = Introspection(
-        store=house.storage.grants,
         logins=house.storage.logins,
         authentication=rooms.authentication,
         access_keys=HeldKeys(key_proofs(house)),

@@ -1,6 +1,8 @@
 """The public key set (RFC 7517; interface §4.2 and §4.4, checklist UI-12)."""
 
+import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,12 +13,15 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.base64url import encode_base64url
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.material import load_public
 from gatehouse.keys.model import SigningKey
 
 P256_BYTES: Final = 32
+CONFIRMED_SECONDS: Final = 1.0  # for which the document is published without asking for the version of the keys
+PATIENCE: Final = 0.25  # seconds for that question: the key set is published also while the database is away
 
 
 class Jwk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,7 +49,11 @@ class JwksDocument:
 
 
 class KeySetPublisher:
-    """The document as of now, built again only when the set of published keys is another."""
+    """The document, built again only when the set of published keys is another.
+
+    The version of the keys is asked for at most once a second. Where the database does not tell it in time, what was
+    known last is published: a verifier that gets no keys at all would refuse everybody.
+    """
 
     def __init__(self, *, keyring: Keyring, clock: Clock) -> None:
         self._keyring = keyring
@@ -52,6 +61,21 @@ class KeySetPublisher:
         self._published: tuple[SigningKey, ...] = ()
         self._kids: tuple[str, ...] = ()
         self._document = document_of(())
+        self._asked_at = float("-inf")
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether `document` may be published as it is; else `confirm` first."""
+        return self._clock.monotonic() < self._asked_at + CONFIRMED_SECONDS
+
+    async def confirm(self) -> None:
+        if self.is_confirmed:
+            return
+        began = self._clock.monotonic()
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await self._keyring.confirm()
+        self._asked_at = began
 
     def document(self) -> JwksDocument:
         published = self._keyring.published(self._clock.now())

@@ -1,4 +1,8 @@
-"""The keys as one node sees them: opened once, kept in memory, read anew when the store has changed."""
+"""The keys as one node sees them: opened once, kept in memory under their version.
+
+The version is read with the facts of every request, and `catch_up` reloads when it is another one: a key that was
+distrusted on one node is trusted on no other (docs/decisions/0029-keys-have-a-version.md).
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,13 +12,12 @@ from typing import Final
 import structlog
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.errors import NoSigningKey, Tampered, WrongMasterKey
 from gatehouse.keys.material import PrivateKey, PublicKey, load_private, public_der
-from gatehouse.keys.model import Algorithm, Purpose, SigningKey, State, state
+from gatehouse.keys.model import Algorithm, Purpose, SigningKey, State, is_distrusted, state
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.keys.store import KeyStore
-
-RELOAD_EVERY: Final = 5.0  # seconds: how often an unknown kid may make us look again (checklist UI-25)
 
 Identity = tuple[str, bytes, bytes]  # what must be the same for an opened key to be kept
 NOTHING_PUBLISHED: Final[tuple[int, tuple[SigningKey, ...]]] = (-1, ())  # the second it is of, and the records
@@ -33,7 +36,7 @@ Lines = Mapping[tuple[Purpose, Algorithm], Sequence[OpenedKey]]
 
 
 class Keyring:
-    """`reload` before first use, at every notice of a change, and well within the publishing lead time."""
+    """`reload` before first use; a notice of a change only makes the next request find the new keys loaded."""
 
     def __init__(self, *, store: KeyStore, masters: MasterKeys, clock: Clock) -> None:
         self._store = store
@@ -44,8 +47,9 @@ class Keyring:
         self._lines: Lines = {}
         self._refused: frozenset[Identity] = frozenset()
         self._reading = asyncio.Lock()
-        self._may_look_at = float("-inf")
+        self._reads = 0  # begun so far
         self.version = -1  # of the stored keys this view was made from
+        self.distrusted = 0  # how many keys were ever distrusted: access tokens of before a distrust end by it
 
     def signing(self, purpose: Purpose, alg: Algorithm, now: int) -> OpenedKey:
         for key in self._lines.get((purpose, alg), ()):
@@ -59,7 +63,7 @@ class Keyring:
         One that is published but does not sign yet verifies: this node's clock may be behind.
         """
         if kid not in self._opened:
-            await self._look_again()
+            await self.confirm()
         key = self._opened.get(kid)
         return key if key is not None and state(key.record, now) is not State.RETIRED else None
 
@@ -72,29 +76,42 @@ class Keyring:
         return self._published[1]
 
     async def catch_up(self, version: int) -> None:
-        """Reload if the store was seen at another version than this view (a lower one after a restore)."""
-        if version != self.version:
-            await self.reload()
+        """Reload if the store was seen at another version than this view (a lower one after a restore).
+
+        Callers that come together share one reading, as long as it began after they saw their version. Raises
+        Unavailable when none of the keys opens: by an old view nothing is decided.
+        """
+        if version == self.version:
+            return
+        begun = self._reads
+        async with self._reading:
+            if version == self.version or begun != self._reads:
+                return
+            try:
+                await self._read()
+            except WrongMasterKey as error:
+                raise Unavailable(f"the signing keys have changed, and do not open: {error.detail}") from error
+
+    async def confirm(self) -> int:
+        """Read the version that is stored now and catch up with it; for callers whose facts did not bring it along."""
+        version = await self._store.version()
+        await self.catch_up(version)
+        return version
 
     async def reload(self) -> None:
         """Take over what is stored. Raises WrongMasterKey, and keeps the old view, when none of it opens."""
         async with self._reading:
             await self._read()
 
-    async def _look_again(self) -> None:
-        """Read at most once in a while, however many unknown kids come; those that come meanwhile wait."""
-        async with self._reading:
-            if self._clock.monotonic() >= self._may_look_at:
-                self._may_look_at = self._clock.monotonic() + RELOAD_EVERY
-                await self._read()
-
     async def _read(self) -> None:
+        self._reads += 1
         stored = await self._store.load()
         self._masters.refuse_foreign(key.sealed_private for key in stored.keys)
         self._take(stored.keys)
         self.version = stored.version
 
-    def _take(self, records: Iterable[SigningKey]) -> None:
+    def _take(self, records: Sequence[SigningKey]) -> None:
+        self.distrusted = sum(is_distrusted(record) and record.purpose is not Purpose.AUDIT for record in records)
         now = self._clock.now()
         live = [record for record in records if state(record, now) is not State.RETIRED]
         opened = {record.kid: key for record in live if (key := self._open(record)) is not None}

@@ -59,6 +59,11 @@ class SigningKey:
         return f"signing-key:{self.purpose}:{self.alg}:{self.kid}"
 
 
+def is_distrusted(key: SigningKey) -> bool:
+    """Whether an operator ended the key (`Manner.DISTRUST`): one that was replaced verifies longer than it signs."""
+    return key.verifies_until != 0 and key.verifies_until == key.signs_until
+
+
 def state(key: SigningKey, now: int) -> State:
     if key.verifies_until and now >= key.verifies_until:
         return State.RETIRED

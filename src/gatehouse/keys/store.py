@@ -20,6 +20,9 @@ class KeyStore(Protocol):
     async def load(self) -> StoredKeys:
         """Return the keys and their version as one consistent reading."""
 
+    async def version(self) -> int:
+        """Return the version of the keys alone: one short read of what is committed now."""
+
     async def save(self, keys: Sequence[SigningKey], *, seen: int, entry: Record) -> None:
         """Insert the keys whose kid is new, replace the others, raise the version: one atomic act.
 

@@ -1,7 +1,8 @@
 """Access tokens: opaque to clients, stored nowhere (docs/decisions/0016-access-tokens-are-not-stored.md).
 
-    version 1 | grant id 16 | end 5 | scopes 1 | serial 8 | HMAC-SHA256, its first 24 bytes
+    version 1 | grant id 16 | end 5 | scopes 1 | distrusted 3 | serial 5 | HMAC-SHA256, its first 24 bytes
 
+`distrusted` is how many signing keys had been distrusted when it was made: after one more it is good no longer.
 Only we made whatever reads here; whether its grant is alive is for the caller to ask next.
 """
 
@@ -14,12 +15,13 @@ from gatehouse.kernel.digests import keyed_digest, same_secret
 from gatehouse.keys.base64url import decode_base64url, encode_base64url
 from gatehouse.oauth.model import SCOPES
 
-VERSION: Final = b"\x01"
+VERSION: Final = b"\x02"
 GRANT_BYTES: Final = 16
 END_BYTES: Final = 5
-SERIAL_BYTES: Final = 8  # so that no two tokens of one second are the same text
+DISTRUSTED_BYTES: Final = 3
+SERIAL_BYTES: Final = 5  # so that no two tokens of one second are the same text
 MAC_BYTES: Final = 24
-BODY_BYTES: Final = len(VERSION) + GRANT_BYTES + END_BYTES + 1 + SERIAL_BYTES
+BODY_BYTES: Final = len(VERSION) + GRANT_BYTES + END_BYTES + 1 + DISTRUSTED_BYTES + SERIAL_BYTES
 CHARACTERS: Final = (BODY_BYTES + MAC_BYTES) * 4 // 3 + 1
 # A new scope is appended to SCOPES: the places of the others are in tokens that live.
 BITS: Final = {scope: 1 << place for place, scope in enumerate(SCOPES)}
@@ -30,19 +32,21 @@ class AccessToken:
     grant_id: str
     scopes: frozenset[str]
     ends_at: int
+    distrusted: int
 
 
 class AccessTokens:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def make(self, grant_id: str, scopes: Iterable[str], ends_at: int) -> str:
+    def make(self, grant_id: str, scopes: Iterable[str], ends_at: int, *, distrusted: int) -> str:
         body = b"".join(
             (
                 VERSION,
                 bytes.fromhex(grant_id),
                 ends_at.to_bytes(END_BYTES),
                 sum(BITS[scope] for scope in set(scopes)).to_bytes(),
+                distrusted.to_bytes(DISTRUSTED_BYTES),
                 secrets.token_bytes(SERIAL_BYTES),
             )
         )
@@ -54,11 +58,12 @@ class AccessTokens:
         if raw is None or not same_secret(raw[BODY_BYTES:], self._mac(raw[:BODY_BYTES])):
             return None
         grant_id, rest = raw[1 : 1 + GRANT_BYTES], raw[1 + GRANT_BYTES :]
-        bits = rest[END_BYTES]
+        bits, rest_of_body = rest[END_BYTES], rest[END_BYTES + 1 :]
         return AccessToken(
             grant_id=grant_id.hex(),
             ends_at=int.from_bytes(rest[:END_BYTES]),
             scopes=frozenset(scope for scope, bit in BITS.items() if bits & bit),
+            distrusted=int.from_bytes(rest_of_body[:DISTRUSTED_BYTES]),
         )
 
     def _mac(self, body: bytes) -> bytes:

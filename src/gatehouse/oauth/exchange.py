@@ -45,16 +45,18 @@ class JwtForIdToken:
 
     async def exchange(self, jwt: str, address: Address | None) -> ExchangedIdToken:
         """Raises InvalidToken, and AccessDenied from an address that the JWT is not for."""
-        claims = await self._verifier.verify(jwt, UserClaims)
+        claims = await self._verifier.verify_before_facts(jwt, UserClaims)
         if claims.aud is not None:
             raise InvalidToken("a JWT for one application is not exchanged (R2)")
         user = await self._owner(claims)
+        keys_version = await self._verifier.confirm_now(claims)
         refuse_other_places(claims, address)
         now = self._clock.now()
         ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
         # Without email and nickname: those go with scopes, and none is asked for here (interface §2.1).
         told = ExchangeIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
-        return ExchangedIdToken(id_token=await self._signer.sign(told), expires_in=ends_at - now)
+        id_token = await self._signer.sign(told, keys_version=keys_version)
+        return ExchangedIdToken(id_token=id_token, expires_in=ends_at - now)
 
     async def _owner(self, claims: UserClaims) -> User:
         try:
@@ -86,7 +88,7 @@ class AccessTokenForJwt:
             raise UnauthorizedClient(f"{client.client_id} may not exchange access tokens")
         if not await lets_in(self._rules, user, client):
             raise AccessDenied(f"application {client.application_id} keeps {user.user_id} out")
-        return await self._signer.sign(self._claims(bearer))
+        return await self._signer.sign(self._claims(bearer), keys_version=bearer.holder.keys_version)
 
     def _claims(self, bearer: Bearer) -> ExchangedClaims:
         client, user, scopes = bearer.holder.client, bearer.holder.user, bearer.token.scopes

@@ -15,7 +15,7 @@ from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.oauth.model import Holder
 from gatehouse.oauth.ports import AccessKeys
 from gatehouse.oauth.refresh_tokens import RefreshTokens
-from gatehouse.oauth.store import GrantStore, LoginTokenStore
+from gatehouse.oauth.store import LoginTokenStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.errors import InvalidToken
 
@@ -38,7 +38,6 @@ class Introspection:
     def __init__(
         self,
         *,
-        store: GrantStore,
         logins: LoginTokenStore,
         authentication: ClientAuthentication,
         access_keys: AccessKeys,
@@ -47,7 +46,6 @@ class Introspection:
         clock: Clock,
         issuer: str,
     ) -> None:
-        self._store = store
         self._logins = logins
         self._authentication = authentication
         self._access_keys = access_keys
@@ -93,13 +91,13 @@ class Introspection:
         }
 
     async def _refresh_token(self, token: str, asker: Asker) -> Mapping[str, object] | None:
-        shown = await self._refresh_tokens.read(token)
-        holder = None if shown is None else await self._store.by_id(shown.grant_id, self._clock.now())
-        if shown is None or holder is None or not asker.may_know(holder):
+        found = await self._refresh_tokens.find(token)
+        if found is None or not asker.may_know(found.holder):
             return None
-        if holder.grant.generation != shown.generation or OFFLINE_ACCESS not in holder.scopes:
+        holder = found.holder
+        if not found.is_newest or OFFLINE_ACCESS not in holder.scopes:
             return None
-        return {**self._told(holder, " ".join(holder.scopes)), "exp": shown.ends_at}
+        return {**self._told(holder, " ".join(holder.scopes)), "exp": found.ends_at}
 
     async def _login_token(self, token: str, asker: Asker) -> Mapping[str, object] | None:
         """The `token` of login data: its application alone is told about it (R1)."""

@@ -3,12 +3,14 @@
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.base64url import encode_base64url
+from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.access_tokens import AccessTokens
 from gatehouse.oauth.claims_told import email_for, nickname_for
@@ -44,6 +46,7 @@ class Issue:
         access_tokens: AccessTokens,
         refresh_tokens: RefreshTokens,
         signer: Signer,
+        keyring: Keyring,
         mapping: ClaimMapping,
         clock: Clock,
         issuer: str,
@@ -51,6 +54,7 @@ class Issue:
         self._access_tokens = access_tokens
         self._refresh_tokens = refresh_tokens
         self._signer = signer
+        self._keyring = keyring
         self._mapping = mapping
         self._clock = clock
         self._issuer = issuer
@@ -63,7 +67,10 @@ class Issue:
         held = holder.scopes
         scopes = tuple(scope for scope in scopes if scope in held)
         ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
-        access_token = self._access_tokens.make(holder.grant.grant_id, scopes, ends_at)
+        await self._keyring.catch_up(holder.keys_version)
+        access_token = self._access_tokens.make(
+            holder.grant.grant_id, scopes, ends_at, distrusted=self._keyring.distrusted
+        )
         return TokenSet(
             access_token=access_token,
             id_token=await self._id_token(holder, scopes, access_token, now),
@@ -94,11 +101,12 @@ class Issue:
             at_hash=at_hash(access_token, alg),
             sid=grant.session_id if client.backchannel_logout_uri else None,
         )
+        sign = partial(self._signer.sign, alg=alg, keys_version=holder.keys_version)
         if not client.claims:
-            return await self._signer.sign(claims, alg=alg)
+            return await sign(claims)
         marked = msgspec.structs.replace(claims, claims_omitted=True)
         mapped = fitting(await self._mapping.claims(user, client), room(marked, ID_TOKEN_MOST))
-        return await self._signer.sign(claims if len(mapped) == len(client.claims) else marked, alg=alg, more=mapped)
+        return await sign(claims if len(mapped) == len(client.claims) else marked, more=mapped)
 
 
 def at_hash(access_token: str, alg: Algorithm) -> str:

@@ -123,6 +123,7 @@ class Holder:
     grant: Grant
     user: User
     client: Client
+    keys_version: int  # of the signing keys at that moment: tokens are judged, and made, by these
 
     @property
     def scopes(self) -> tuple[str, ...]:

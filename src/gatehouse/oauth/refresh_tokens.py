@@ -1,9 +1,11 @@
-"""Refresh tokens as text: JWTs that name a grant and a number (R2)."""
+"""Refresh tokens: JWTs that name a grant and a number (R2). The one place where one is made or believed."""
 
 from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.model import Grant, Holder
+from gatehouse.oauth.store import GrantStore
 from gatehouse.tokens.claims import RefreshClaims
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.signing import Signer
@@ -13,17 +15,23 @@ SEPARATOR: Final = "."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """What a refresh token says; whether it is the good one of its grant is not known yet."""
+class FoundRefreshToken:
+    """A refresh token of a living grant; whether it is the good one of the grant is not known yet."""
 
-    grant_id: str
+    holder: Holder
     generation: int
-    client_id: str
     ends_at: int
+
+    @property
+    def is_newest(self) -> bool:
+        """Any other was rotated."""
+        return self.generation == self.holder.grant.generation
 
 
 class RefreshTokens:
-    def __init__(self, *, signer: Signer, verifier: Verifier, issuer: str) -> None:
+    def __init__(self, *, store: GrantStore, signer: Signer, verifier: Verifier, clock: Clock, issuer: str) -> None:
+        self._store = store
+        self._clock = clock
         self._signer = signer
         self._verifier = verifier
         self._issuer = issuer
@@ -41,17 +49,25 @@ class RefreshTokens:
             scopes=" ".join(holder.scopes),
             jti=f"{grant.grant_id}{SEPARATOR}{generation}",
         )
-        return await self._signer.sign(claims)
+        return await self._signer.sign(claims, keys_version=holder.keys_version)
 
-    async def read(self, token: str, *, whenever: bool = False) -> Shown | None:
-        """None for whatever we did not sign as a refresh token, and, unless `whenever`, for one past its end."""
-        verify = self._verifier.verify_whenever if whenever else self._verifier.verify
+    async def find(self, token: str, *, whenever: bool = False) -> FoundRefreshToken | None:
+        """The token and its grant, in one read; None unless we signed it as a refresh token and its grant lives.
+
+        Also None for one past its end, unless `whenever`, and for one whose key is not trusted any more.
+        """
+        verifier = self._verifier
+        verify = verifier.verify_before_facts_whenever if whenever else verifier.verify_before_facts
         try:
             claims = await verify(token, RefreshClaims)
+            grant_id, _, generation = claims.jti.partition(SEPARATOR)
+            holder = await self._store.by_id(grant_id, self._clock.now())
+            if holder is None:
+                return None
+            await verifier.confirm(claims, keys_version=holder.keys_version)
         except InvalidToken:
             return None
-        grant_id, _, generation = claims.jti.partition(SEPARATOR)
-        return Shown(grant_id=grant_id, generation=int(generation), client_id=claims.azp, ends_at=claims.exp)
+        return FoundRefreshToken(holder=holder, generation=int(generation), ends_at=claims.exp)
 
 
 def ends_at(grant: Grant, refreshed_at: int, seconds: int) -> int:

@@ -1,6 +1,6 @@
 """Ending a grant by one of its tokens: interface §4.2's own revoke, and RFC 7009."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Origin
@@ -12,14 +12,6 @@ from gatehouse.oauth.errors import InvalidRefreshToken, InvalidRequest
 from gatehouse.oauth.model import Client, Holder
 from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refreshed:
-    """Whose refresh token was shown."""
-
-    holder: Holder
-    is_newest: bool  # the good one; any other was rotated
 
 
 class Revocation:
@@ -51,7 +43,7 @@ class Revocation:
         if not token:
             raise InvalidRequest("no refresh_token")
         client = await self._authentication.by_secret(shown)
-        found = await self._refreshed(token)
+        found = await self._refresh_tokens.find(token)
         if found is None or found.holder.client.client_id != client.client_id:
             raise InvalidRefreshToken("not a refresh token of this client")
         if not await self._revoke(found.holder, client, origin) or not found.is_newest:
@@ -75,16 +67,8 @@ class Revocation:
         bearer = await self._bearers.find(token, whenever=True)
         if bearer is not None:
             return bearer.holder
-        found = await self._refreshed(token, whenever=True)
+        found = await self._refresh_tokens.find(token, whenever=True)
         return None if found is None else found.holder
-
-    async def _refreshed(self, token: str, *, whenever: bool = False) -> Refreshed | None:
-        """Whose refresh token this is, if it is one of a living grant."""
-        shown = await self._refresh_tokens.read(token, whenever=whenever)
-        holder = None if shown is None else await self._store.by_id(shown.grant_id, self._clock.now())
-        if shown is None or holder is None:
-            return None
-        return Refreshed(holder=holder, is_newest=holder.grant.generation == shown.generation)
 
     async def _revoke(self, holder: Holder, client: Client, origin: Origin) -> bool:
         record = self._recorder.record(

@@ -23,7 +23,7 @@ from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 from gatehouse.permissions.model.schema_version import Tally
 from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.service_token import EmailSecret, ServiceToken
+from gatehouse.permissions.model.service_token import EmailSecret, FoundServiceToken, ServiceToken
 from gatehouse.permissions.model.user_record import UserRecord
 
 T = TypeVar("T")
@@ -224,7 +224,7 @@ class ApplicationKeyStore(Protocol):
     async def add_service_token(self, token: ServiceToken, records: Sequence[Record]) -> None:
         """Raises ApplicationNotFound."""
 
-    async def service_token(self, jti: str) -> ServiceToken | None:
+    async def service_token(self, jti: str) -> FoundServiceToken | None:
         """Only of an application that is not removed, in a project that is not removed.
 
         None for one that was issued before a restore or promotion ended all tokens (R3).

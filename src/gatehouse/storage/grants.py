@@ -12,6 +12,7 @@ from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
 from gatehouse.storage.audit import record
 from gatehouse.storage.grant_at_once import begin_at_once
+from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.oauth import LIVE, SERVES, KnownClients, client_of
 from gatehouse.storage.rows import Part, columns_of
 from gatehouse.storage.runner import Runner, Stored, act, brief_act
@@ -54,12 +55,14 @@ ALLOWED = Statement(
 
 
 def _holders() -> Any:  # noqa: ANN401 - a select of everything
-    """The grant, its user and the version of its client in one round trip."""
+    """The grant, its user and the versions of its client and of the keys in one round trip."""
     return (
         WHOLE_USER.join(grants, grants.c.user_id == users.c.user_id)
         .join(clients, clients.c.client_id == grants.c.client_id)
         .add_columns(
-            *(column.label(f"grant_{column.name}") for column in grants.c), clients.c.version.label("client_version")
+            *(column.label(f"grant_{column.name}") for column in grants.c),
+            clients.c.version.label("client_version"),
+            KEYS_VERSION,
         )
     )
 
@@ -265,7 +268,7 @@ def _holder(row: Row, known: KnownClients | None) -> Verb[Holder]:
     grant = GRANT_PART.of(row)
     client_id = grant.client_id
     client = yield from known.at(client_id, row.client_version) if known else client_of(client_id)
-    return Holder(grant=grant, client=client, user=USER_PART.of(row))
+    return Holder(grant=grant, client=client, user=USER_PART.of(row), keys_version=row.keys_version)
 
 
 def whole_grant(fields: dict[str, Any]) -> Grant:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import BigInteger, bindparam, cast, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
@@ -13,7 +13,7 @@ from gatehouse.keys.model import Algorithm, Purpose, SigningKey
 from gatehouse.keys.store import StoredKeys
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import fact, state_once
-from gatehouse.storage.runner import Stored, act, survey
+from gatehouse.storage.runner import Stored, act, recall, survey
 from gatehouse.storage.statements import Notice, Row, Statement, Verb
 from gatehouse.storage.tables.installation import installation
 from gatehouse.storage.tables.keys import signing_keys
@@ -21,6 +21,10 @@ from gatehouse.storage.tables.keys import signing_keys
 CHANNEL: Final = "keys"
 VERSION: Final = "keys_version"
 
+_STORED_VERSION = select(cast(installation.c.value, BigInteger)).where(installation.c.name == VERSION)
+# A column of every statement that brings the facts about a token along: which keys it is to be judged by.
+KEYS_VERSION: Final = func.coalesce(_STORED_VERSION.scalar_subquery(), 0).label(VERSION)
+READ_VERSION = Statement(select(KEYS_VERSION))
 KEYS = Statement(select(signing_keys).order_by(signing_keys.c.created_at, signing_keys.c.kid))
 INSERT_KEY = Statement(insert(signing_keys))
 KNOWN = Statement(select(signing_keys.c.kid))
@@ -41,6 +45,11 @@ def load() -> Verb[StoredKeys]:
     version = yield from fact(VERSION)
     rows = yield KEYS()
     return StoredKeys(version=int(version or 0), keys=tuple(_key(row) for row in rows))
+
+
+def version() -> Verb[int]:
+    rows = yield READ_VERSION()
+    return int(rows[0].keys_version)
 
 
 def save(keys: Sequence[SigningKey], *, seen: int, entry: Record) -> Verb[None]:
@@ -66,6 +75,7 @@ def save(keys: Sequence[SigningKey], *, seen: int, entry: Record) -> Verb[None]:
 
 class KeyStorage(Stored):
     load = survey(load)
+    version = recall(version)
     save = act(save)
 
 

@@ -44,17 +44,28 @@ class Signer:
         self._executor = executor
 
     async def sign(
-        self, claims: Claims, *, alg: Algorithm | None = None, more: Mapping[str, object] | None = None
+        self,
+        claims: Claims,
+        *,
+        alg: Algorithm | None = None,
+        more: Mapping[str, object] | None = None,
+        keys_version: int | None = None,
     ) -> str:
         """Sign with the first algorithm of the class, or with another that the class allows.
 
         `more` are claims that the class does not know by name; they never replace one that it does.
+        `keys_version` is the version of the keys that the caller's facts brought along; without it, it is read: a
+        key that was distrusted on another node signs nothing here.
         """
         if isinstance(claims, GeneratedServiceClaims):
             raise TypeError("applications sign these themselves")
         alg = alg or claims.algs[0]
         if alg not in claims.algs:
             raise ValueError(f"{type(claims).__name__} is not signed with {alg}")
+        if keys_version is None:
+            await self._keyring.confirm()
+        else:
+            await self._keyring.catch_up(keys_version)
         key = self._keyring.signing(claims.purpose, alg, self._clock.now())
         message = signing_input(claims, alg, key.record.kid, more or {})
         signature = await self._signature(key.private, message)

@@ -1,7 +1,8 @@
 """The one place where a JWT is believed (S-05).
 
 Whether it was revoked since (the user's `rev`, a `jti`, a grant) is for the caller to ask: that needs the
-store, and belongs into the round trip the request makes anyway.
+store, and belongs into the round trip the request makes anyway. That round trip brings the version of the keys
+along, and `confirm` judges by it: until then a key counts that may have been distrusted on another node.
 
 Signatures are checked by `cryptography` itself. joserfc, which the tests hold against this, reads the header
 again by laxer rules, and warns at every EdDSA token (RFC 9864) though the name is the one all clients know.
@@ -64,25 +65,47 @@ class Verifier:
     async def verify(self, token: str, expected: type[C], *, expired_by: int = 0) -> C:
         """Return the claims of a token of exactly that class; raise InvalidToken, or ExpiredToken.
 
-        `expired_by`: seconds for which an expired one still counts, where R6 says so.
+        `expired_by`: seconds for which an expired one still counts, where R6 says so. Takes one short read, for the
+        version of the keys; callers that read facts about the token next use `verify_before_facts`.
         """
+        claims = await self.verify_before_facts(token, expected, expired_by=expired_by)
+        await self.confirm_now(claims)
+        return claims
+
+    async def verify_before_facts(self, token: str, expected: type[C], *, expired_by: int = 0) -> C:
+        """Verify with the keys in memory: the claims say which facts to read, and count after `confirm` with these."""
         claims = await self._believe(take_apart(token), expected)
         refuse_untimely(claims, self._clock.now(), expired_by)
         return claims
 
-    async def verify_whenever(self, token: str, expected: type[C]) -> C:
-        """The same whatever the clock says of it: for whoever ends what the token stands for, and nobody else."""
+    async def verify_before_facts_whenever(self, token: str, expected: type[C]) -> C:
+        """The same whatever the clock says of it: only for callers that end what the token stands for."""
         return await self._believe(take_apart(token), expected)
 
+    async def confirm(self, claims: Claims, *, keys_version: int) -> None:
+        """Raise InvalidToken unless the key of the claims is trusted in that version, which came with the facts."""
+        await self._keyring.catch_up(keys_version)
+        await self._refuse_untrusted(claims)
+
+    async def confirm_now(self, claims: Claims) -> int:
+        """The same by the version of now, which takes one short read; returns it, for what is signed next."""
+        version = await self._keyring.confirm()
+        await self._refuse_untrusted(claims)
+        return version
+
     async def verify_again(self, claims: Claims, *, expired_by: int = 0) -> None:
-        """Ask what may have changed about claims that were believed before: their key, and the time."""
-        key = await self._own_key(claims.kid, type(claims))
-        if key is None:
-            raise InvalidToken(f"key {claims.kid} is no longer trusted")
+        """Ask what may have changed about claims that were believed before: their key, and the time.
+
+        With the keys in memory, as `verify_before_facts`.
+        """
+        await self._refuse_untrusted(claims)
         refuse_untimely(claims, self._clock.now(), expired_by)
 
     async def verify_service(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
-        """Verify a service JWT of either kind: what it claims to be is then checked in full."""
+        """Verify a service JWT of either kind: what it claims to be is then checked in full.
+
+        A static one is of a key of ours: it counts after `confirm`, as with `verify_before_facts`.
+        """
         jws = take_apart(token)
         if jws.payload.get("iss") == self._issuer:
             claims: StaticServiceClaims | GeneratedServiceClaims = await self._believe(jws, StaticServiceClaims)
@@ -90,6 +113,12 @@ class Verifier:
             claims = await self._believe(jws, GeneratedServiceClaims)
         refuse_untimely(claims, self._clock.now(), 0)
         return claims
+
+    async def _refuse_untrusted(self, claims: Claims) -> None:
+        if isinstance(claims, GeneratedServiceClaims):
+            return  # the keys of applications are read each time
+        if await self._own_key(claims.kid, type(claims)) is None:
+            raise InvalidToken(f"key {claims.kid} is no longer trusted")
 
     async def _believe(self, jws: Jws, expected: type[C]) -> C:
         """All but its times."""

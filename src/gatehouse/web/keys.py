@@ -19,11 +19,13 @@ class KeySetEndpoints:
     def __init__(self, publisher: KeySetPublisher) -> None:
         self._publisher = publisher
 
-    def body(self) -> bytes:
-        return self._publisher.document().body
+    def confirmed_body(self) -> bytes | None:
+        return self._publisher.document().body if self._publisher.is_confirmed else None
 
     async def show(self, request: Request) -> Response:
-        return cacheable(request, self.body(), media_type="application/json", cache_control=CACHE_CONTROL)
+        await self._publisher.confirm()
+        body = self._publisher.document().body
+        return cacheable(request, body, media_type="application/json", cache_control=CACHE_CONTROL)
 
     def endpoints(self) -> list[Endpoint]:
         oauth = Endpoint(
@@ -37,7 +39,7 @@ class KeySetEndpoints:
             summary="Public signing keys as a JWK set",
             answers={200: JwkSet, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
-            static=StaticDocument(body=self.body, cache_control=CACHE_CONTROL),
+            static=StaticDocument(body=self.confirmed_body, cache_control=CACHE_CONTROL),
         )
         permissions = replace(
             oauth,

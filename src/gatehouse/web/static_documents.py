@@ -66,9 +66,10 @@ class StaticDocuments:
             source = self._addresses.caller({"client": client, "headers": headers}).source
         except UnreadableChain:
             return None
-        if self._limiter.admit(endpoint.rate_class, source):
+        body = document.body()
+        if body is None or self._limiter.admit(endpoint.rate_class, source):
             return None
-        lines, body = self._render(target, document)
+        lines = self._header_lines_of(target, document, body)
         request_id = new_request_id()
         self._log.tell(
             endpoint=endpoint.name, method="GET", status=OK, begun=begun, source=source, request_id=request_id
@@ -76,12 +77,11 @@ class StaticDocuments:
         own = b"x-request-id: %b\r\n\r\n" % request_id.encode()
         return b"".join((STATUS_LINE, header_lines(added), lines, own, body))
 
-    def _render(self, target: bytes, document: StaticDocument) -> tuple[bytes, bytes]:
-        body = document.body()
+    def _header_lines_of(self, target: bytes, document: StaticDocument, body: bytes) -> bytes:
         rendered = self._rendered.get(target)
         if rendered is None or rendered[1] is not body:
             rendered = self._rendered[target] = (self._headers_of(document, body), body)
-        return rendered
+        return rendered[0]
 
     def _headers_of(self, document: StaticDocument, body: bytes) -> bytes:
         own: list[Header] = [

@@ -14,14 +14,14 @@ ENDS = 1_800_003_600
 
 
 def made(**changes: object) -> str:
-    fields = {"grant_id": GRANT, "scopes": SCOPES, "ends_at": ENDS, **changes}
+    fields = {"grant_id": GRANT, "scopes": SCOPES, "ends_at": ENDS, "distrusted": 7, **changes}
     return TOKENS.make(**fields)  # type: ignore[arg-type]
 
 
 def test_a_token_says_what_it_was_made_of_for_every_set_of_scopes() -> None:
     for size in range(len(SCOPES) + 1):
         for scopes in combinations(SCOPES, size):
-            expected = AccessToken(grant_id=GRANT, scopes=frozenset(scopes), ends_at=ENDS)
+            expected = AccessToken(grant_id=GRANT, scopes=frozenset(scopes), ends_at=ENDS, distrusted=7)
             assert TOKENS.read(made(scopes=scopes)) == expected
 
 

@@ -36,15 +36,13 @@ class RefreshToken:
     async def find(self, ask: TokenRequest) -> Found | None:
         if not ask.refresh_token:
             raise InvalidRequest("no refresh_token")
-        shown = await self._tokens.read(ask.refresh_token)
-        if shown is None:
+        found = await self._tokens.find(ask.refresh_token)
+        if found is None:
             return None
-        holder = await self._store.by_id(shown.grant_id, self._clock.now())
-        if holder is None:
-            return None
+        holder = found.holder
         if holder.client.profile is Profile.NATIVE and ask.credentials.is_nameless and not ask.redirect_uri:
             raise InvalidRequest("no redirect_uri")  # before the proof, which cannot be right without it
-        return Found(holder=holder, generation=shown.generation)
+        return Found(holder=holder, generation=found.generation)
 
     async def failed(self, ask: TokenRequest) -> None:
         """Nothing is spent: whoever has no proof cannot use the token however often he tries."""

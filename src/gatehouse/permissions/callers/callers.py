@@ -192,6 +192,7 @@ class Callers:
         facts = await self._store.facts(claims.uid, application_ids)
         if facts is None or facts.blocked or facts.rev != claims.rev:
             raise InvalidToken(f"user {claims.uid} is gone or blocked, or the JWT revoked")
+        await self._user_jwts.confirm(claims, keys_version=facts.keys_version)
         return facts
 
     async def _refuse_service_account(self, claims: Token, facts: Facts, credentials: Credentials) -> None:

@@ -26,9 +26,8 @@ class JwtExchange:
             raise InvalidToken("not a user JWT")
         if credentials.factor:  # it counts here also beside a service JWT: `fac` goes along with it (R6)
             refuse_other_factor(caller.claims, credentials.factor)
-        return await self._signer.sign(
-            exchanged(caller.claims, caller.service, with_factor=bool(credentials.factor), now=self._clock.now())
-        )
+        made = exchanged(caller.claims, caller.service, with_factor=bool(credentials.factor), now=self._clock.now())
+        return await self._signer.sign(made, keys_version=None if caller.facts is None else caller.facts.keys_version)
 
 
 def exchanged(source: UserClaims, application_id: int, *, with_factor: bool, now: int) -> UserClaims:

@@ -45,10 +45,11 @@ class ServiceJwts:
         claims = await self._verifier.verify_service(jwt)
         if isinstance(claims, GeneratedServiceClaims):
             return int(claims.iss)  # its key was found, so the application is there
-        token = await self._store.service_token(claims.jti)
-        if token is None or token.revoked or token.application_id != int(claims.aud):
+        found = await self._store.service_token(claims.jti)
+        if found is None or found.token.revoked or found.token.application_id != int(claims.aud):
             raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application removed")
-        return token.application_id
+        await self._verifier.confirm(claims, keys_version=found.keys_version)
+        return found.token.application_id
 
 
 class ServiceTokens:

@@ -26,16 +26,23 @@ class UserJwts:
         self._believed: LRUCache[bytes, Token] = LRUCache(REMEMBERED_MOST)
 
     async def read(self, jwt: str, *, expired_by: int = 0) -> Token:
-        """Raise InvalidToken; only a user JWT may be past its end, by so many seconds."""
+        """Raise InvalidToken; only a user JWT may be past its end, by so many seconds.
+
+        The claims say whose facts to read, and count after `confirm` with these.
+        """
         digest = sha256(jwt)
         claims = self._believed.get(digest)
         if claims is not None:
             await self._verifier.verify_again(claims, expired_by=grace(type(claims), expired_by))
             return claims
         kind = class_of(jwt)
-        claims = await self._verifier.verify(jwt, kind, expired_by=grace(kind, expired_by))
+        claims = await self._verifier.verify_before_facts(jwt, kind, expired_by=grace(kind, expired_by))
         self._believed[digest] = claims
         return claims
+
+    async def confirm(self, claims: Token, *, keys_version: int) -> None:
+        """Raise InvalidToken when the key is not trusted any more in the version that came with the facts."""
+        await self._verifier.confirm(claims, keys_version=keys_version)
 
 
 def grace(kind: type[Token], expired_by: int) -> int:

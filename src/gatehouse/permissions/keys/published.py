@@ -66,6 +66,7 @@ class ApplicationKeys:
 
     async def published_key(self, key_id: str) -> PublishedKey:
         """The `kid` of any token, ours included. Raises KeyNotFound."""
+        await self._keyring.confirm()
         found = self._own(key_id)
         if found is None:
             _, found = await self._find(key_id) or (0, None)

@@ -46,6 +46,7 @@ class Facts:
     records: Mapping[int, UserRecord] = field(default_factory=dict)  # one for each application asked about
     applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without those that never were
     structure: int  # version of all projects and groups
+    keys_version: int = 0  # of the signing keys: what the caller's token is judged by
 
     @property
     def projects(self) -> frozenset[str]:

@@ -24,3 +24,11 @@ class ServiceToken:
     created_at: int
     ends_at: int
     revoked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundServiceToken:
+    """A service token with the version of the signing keys that its JWT is judged by, read in one statement."""
+
+    token: ServiceToken
+    keys_version: int

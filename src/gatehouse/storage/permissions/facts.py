@@ -9,6 +9,7 @@ from gatehouse.accounts.model import User
 from gatehouse.permissions.model.condition import Subject
 from gatehouse.permissions.model.facts import ApplicationState, Facts
 from gatehouse.permissions.model.service_account import ServiceAccount
+from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.permissions import structure_version
 from gatehouse.storage.permissions.central import (
     add_email_secret,
@@ -65,6 +66,7 @@ def _facts_of(him: ColumnElement[str]) -> Select[Any]:
         *held_of(him),
         _APPLICATIONS.scalar_subquery().label("applications"),
         structure_version.VERSION.label("structure"),
+        KEYS_VERSION,
     )
 
 
@@ -97,6 +99,7 @@ def _facts(row: Row, application_ids: Collection[int]) -> Facts:
         records=records_in(row, row.user_id, application_ids),
         applications={cells[0]: _state(cells) for cells in row.applications or ()},
         structure=row.structure,
+        keys_version=row.keys_version,
     )
 
 

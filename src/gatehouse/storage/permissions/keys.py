@@ -22,9 +22,10 @@ from gatehouse.audit.model import Record
 from gatehouse.permissions.errors import AccessKeyNotFound, ApplicationNotFound, KeyNotFound, LimitReached
 from gatehouse.permissions.model.access_key import KEYS_MOST, AccessKey
 from gatehouse.permissions.model.application_key import CUSTOM_MOST, ApplicationKey, KeySource
-from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import EPOCH
+from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.live_applications import LIVE_APPLICATION, WITH_PROJECT, is_of_live
 from gatehouse.storage.permissions.application_rows import key_columns
 from gatehouse.storage.runner import Stored, act, look
@@ -107,7 +108,7 @@ TOKEN = Statement(
         service_tokens.c.jti == bindparam("jti"),
         # A restore brings back rows as they were; what was issued before it is refused all the same (R3).
         (service_tokens.c.created_at + 1) * MILLISECONDS > func.coalesce(_EPOCH, 0),
-    )
+    ).add_columns(KEYS_VERSION)
 )
 TOKENS = Statement(
     select(service_tokens)
@@ -207,9 +208,12 @@ def add_service_token(token: ServiceToken, records: Sequence[Record]) -> Verb[No
     yield from _record_all(records)
 
 
-def service_token(jti: str) -> Verb[ServiceToken | None]:
+def service_token(jti: str) -> Verb[FoundServiceToken | None]:
     rows = yield TOKEN(jti=jti)
-    return ServiceToken(**rows[0]._asdict()) if rows else None
+    if not rows:
+        return None
+    fields = rows[0]._asdict()
+    return FoundServiceToken(keys_version=fields.pop("keys_version"), token=ServiceToken(**fields))
 
 
 def tokens_of(application_id: int) -> Verb[Sequence[ServiceToken]]:

@@ -75,7 +75,8 @@ class VolumeLimiter(Protocol):
 class StaticDocument:
     """A JSON document that is the same for everyone, open to every origin (web/static_documents.py)."""
 
-    body: Callable[[], bytes]  # the very same object for as long as it says the same
+    # The very same object for as long as it says the same; None when the endpoint has to be asked.
+    body: Callable[[], bytes | None]
     cache_control: str
 
 

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from tests.support.processes import LOOPBACK
 
 CHUNK: Final = 65_536
+NOTIFICATION: Final = b"A"  # the first byte of such a message
 
 
 class Road:
@@ -86,7 +87,45 @@ class SlowRoad:
         await asyncio.gather(*self._carrying, return_exceptions=True)
 
 
-AnyRoad = TypeVar("AnyRoad", Road, SlowRoad)
+class NoticeFilter:
+    """Leads to a PostgreSQL server; all it says arrives but its notices (NotificationResponse)."""
+
+    def __init__(self, server_port: int) -> None:
+        self.port = 0
+        self.dropped = 0
+        self._server_port = server_port
+        self._ends: list[asyncio.StreamWriter] = []
+        self._carrying: set[asyncio.Task[None]] = set()
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
+        self._ends += [writer, there_writer]
+        self._carrying |= {
+            asyncio.create_task(pump(reader, there_writer)),
+            asyncio.create_task(self._bring_back(there_reader, writer)),
+        }
+
+    async def _bring_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                kind, length = await reader.readexactly(1), await reader.readexactly(4)
+                message = kind + length + await reader.readexactly(int.from_bytes(length) - 4)
+                if kind == NOTIFICATION:
+                    self.dropped += 1
+                else:
+                    writer.write(message)
+                    await writer.drain()
+        writer.close()
+
+    async def close(self) -> None:
+        for end in self._ends:
+            end.close()
+        for one in self._carrying:
+            one.cancel()
+        await asyncio.gather(*self._carrying, return_exceptions=True)
+
+
+AnyRoad = TypeVar("AnyRoad", Road, SlowRoad, NoticeFilter)
 
 
 def without_endings(server_port: int) -> AbstractAsyncContextManager[Road]:
@@ -95,6 +134,11 @@ def without_endings(server_port: int) -> AbstractAsyncContextManager[Road]:
 
 def slow_road(server_port: int) -> AbstractAsyncContextManager[SlowRoad]:
     return opened(SlowRoad(server_port))
+
+
+def without_notices(server_port: int) -> AbstractAsyncContextManager[NoticeFilter]:
+    """For addresses with sslmode=disable: it reads the protocol from its first message on."""
+    return opened(NoticeFilter(server_port))
 
 
 @asynccontextmanager

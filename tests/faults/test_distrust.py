@@ -1,0 +1,85 @@
+"""Signing keys are distrusted on one node; another that heard nothing of it believes none of them (TK-85, TK-86)."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx2
+
+from tests.faults.scene import DEV, a_scene, nodes_of
+from tests.support.aftermath import house_of
+from tests.support.postgres import PostgresCluster, database_of
+from tests.support.processes import LOOPBACK, Node
+from tests.support.signed_tokens import TokenWorld, a_token_world, distrust_all, published_kids
+from tests.support.tcp_proxy import without_notices
+from tests.support.trust import NOBODY
+
+LISTEN_URL: Final = "GATEHOUSE__DATABASE__LISTEN_URL"
+PATIENCE: Final = 30.0  # seconds
+PUBLISHED_SECONDS: Final = 1.0  # a node that does not hear may publish a distrusted key for so long
+STOPPED_SECONDS: Final = 1.5
+
+
+@asynccontextmanager
+async def two_nodes(
+    url: str, data: Path, **settings_of_second: str
+) -> AsyncIterator[tuple[Node, Node, TokenWorld]]:
+    [first] = nodes_of(url, data, flags=[DEV])
+    [second] = nodes_of(url, data, flags=[DEV], base_url=first.base_url, **settings_of_second)
+    async with a_scene(url, data, first.base_url) as scene:
+        world = await a_token_world(scene.house)
+    with first, second:
+        yield first, second, world
+
+
+def calling(node: Node) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, verify=NOBODY, trust_env=False)
+
+
+async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_of_now(
+    postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path
+) -> None:
+    async with without_notices(postgres_cluster.port) as road:
+        deaf = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_of(installed_postgres_url)}?sslmode=disable"
+        async with (
+            two_nodes(installed_postgres_url, tmp_path, **{LISTEN_URL: deaf}) as (first, second, world),
+            calling(first) as hearing,
+            calling(second) as http,
+            house_of(installed_postgres_url, tmp_path) as house,
+        ):
+            for use in world.uses(http, await world.issue(http, house)):
+                tokens = await world.issue(http, house)
+                await distrust_all(house)
+                assert not await world.uses(http, tokens)[use](), use
+            # What it signs now is believed where the notices arrive, and the other way round.
+            assert (await world.own_record(hearing, await world.log_in(http))).status_code == 200
+            assert (await world.own_record(http, await world.log_in(hearing))).status_code == 200
+            async with asyncio.timeout(PUBLISHED_SECONDS + PATIENCE):
+                while tokens.kids & await published_kids(http):
+                    pass
+        assert road.dropped
+
+
+async def test_tk_85_a_node_that_was_stopped_meanwhile_takes_no_request_by_a_distrusted_key(
+    installed_postgres_url: str, tmp_path: Path
+) -> None:
+    async with (
+        two_nodes(installed_postgres_url, tmp_path) as (_, second, world),
+        calling(second) as http,
+        house_of(installed_postgres_url, tmp_path) as house,
+    ):
+        tokens = await world.issue(http, house)
+        assert tokens.kids & await published_kids(http)
+        second.process.send(signal.SIGSTOP)
+        await distrust_all(house)
+        # Sent while it stands still: they are the first that it sees when it goes on.
+        asked = {name: asyncio.create_task(use()) for name, use in world.uses(http, tokens).items()}
+        published = asyncio.create_task(published_kids(http))
+        await asyncio.sleep(STOPPED_SECONDS)  # longer than a key set is published unasked
+        second.process.send(signal.SIGCONT)
+        taken = {name: await one for name, one in asked.items()}
+        assert taken == dict.fromkeys(taken, False)
+        assert not tokens.kids & await published

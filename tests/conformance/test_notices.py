@@ -156,7 +156,7 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "LISTEN_CHECK_SECONDS", 0.1)
-    monkeypatch.setattr(postgres, "COMMAND_SECONDS", 0.5)
+    monkeypatch.setattr(postgres, "LISTEN_SECONDS", 0.5)
     async with (
         open_storage(migrated_postgres_url, migrate=False) as storage,
         session(migrated_postgres_url) as watcher,

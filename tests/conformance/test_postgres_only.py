@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
@@ -14,7 +15,6 @@ from sqlalchemy import func, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.storage import postgres
 from gatehouse.storage.migrations import HEAD, run_in_child
 from gatehouse.storage.notices import LOOK_AGAIN
 from gatehouse.storage.opening import open_storage
@@ -34,6 +34,9 @@ from tests.support.standby import Standby
 from tests.support.tcp_proxy import without_endings
 
 LOCK: Final = 7
+IMPATIENT: Final = PoolLimits(statement_seconds=0.5)  # a server that does not answer is given up soon
+LIMITS: Final = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
+SHOW_LIMITS = Statement(select(*(func.current_setting(name).label(name) for name in LIMITS)))
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
 WAIT_FOR_LOCK = Statement(select(func.pg_advisory_xact_lock(LOCK).label("locked")))
 COUNT_TWO = Statement(select(func.count().label("number")).select_from(installation.join(users, true())))
@@ -180,13 +183,6 @@ async def test_a_read_that_is_the_victim_of_a_deadlock_is_repeated(migrated_post
             assert await reading == 0
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that does not answer is given up soon."""
-    monkeypatch.setattr(postgres, "COMMAND_SECONDS", 0.5)
-
-
-@pytest.mark.usefixtures("impatient")
 async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
     migrated_postgres_url: str, postgres_cluster: PostgresCluster
 ) -> None:
@@ -194,7 +190,7 @@ async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
         asyncio.timeout(PATIENCE),
         session(migrated_postgres_url) as administrator,
         without_endings(postgres_cluster.port) as road,
-        open_storage(at_port(road.port, migrated_postgres_url), migrate=False) as storage,
+        open_storage(at_port(road.port, migrated_postgres_url), migrate=False, limits=IMPATIENT) as storage,
     ):
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await road.server_has_closed.wait()
@@ -209,26 +205,24 @@ async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
         opened = open_storage(at_port(road.port, migrated_postgres_url), migrate=False)
         storage = await stack.enter_async_context(opened)
         await storage.accounts.note(a_record())
-        async with asyncio.timeout(postgres.COMMAND_SECONDS):
+        async with asyncio.timeout(PoolLimits().statement_seconds):
             await stack.aclose()
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_postgres_url: str) -> None:
     def wait(*, patience: float | None) -> Verb[bool]:
         return bool((yield Statement(select(func.pg_sleep(1).label("slept")), patience=patience)()))
 
-    async with open_storage(migrated_postgres_url, migrate=False) as storage:
-        with pytest.raises(Unavailable, match="Timeout"):
+    async with open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage:
+        with pytest.raises(Unavailable, match=r"(?i)timeout"):
             await storage.runner.act(lambda: wait(patience=None))
         assert await storage.runner.act(lambda: wait(patience=PATIENCE))
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_who_is_told_to_end_while_the_server_is_silent_does_so(migrated_postgres_url: str) -> None:
     async with (
         session(migrated_postgres_url) as holder,
-        open_storage(migrated_postgres_url, migrate=False) as storage,
+        open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waiting = asyncio.create_task(storage.runner.act(wait_for_lock))
@@ -340,3 +334,63 @@ async def test_the_service_is_ready_behind_pgbouncer_and_hears_notices_past_it(
         await service.house.storage.runner.act(wake)
         async with asyncio.timeout(PATIENCE):
             assert await heard.get() in ("news", LOOK_AGAIN)
+
+
+# -- limits of a transaction --------------------------------------------------------------------------
+
+
+def limits_in_force() -> Verb[tuple[str, ...]]:
+    return tuple((yield SHOW_LIMITS())[0])
+
+
+async def test_a_transaction_that_writes_has_limits_and_leaves_none_behind(migrated_postgres_url: str) -> None:
+    limits = PoolLimits(least=1, most=1, idle_transaction_seconds=7, lock_seconds=8, statement_seconds=9)
+    async with open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage:
+        assert await storage.runner.act(limits_in_force) == ("7s", "8s", "9s")
+        assert await storage.runner.look(limits_in_force) == ("0", "0", "0")
+        assert await storage.runner.survey(limits_in_force) == ("10min", "0", "0")
+        with pytest.raises(LookupError):
+            await storage.runner.act(failing)
+        assert await storage.runner.look(limits_in_force) == ("0", "0", "0")
+
+
+def failing() -> Verb[None]:
+    yield SHOW_LIMITS()
+    raise LookupError
+
+
+async def test_a_lock_that_is_not_given_in_time_makes_the_write_unavailable_and_undoes_it(
+    migrated_postgres_url: str,
+) -> None:
+    def write_and_wait() -> Verb[None]:
+        yield INSERT_FACT(name="half", value="done")
+        yield WAIT_FOR_LOCK()
+
+    async with (
+        session(migrated_postgres_url) as holder,
+        open_storage(migrated_postgres_url, migrate=False, limits=PoolLimits(lock_seconds=0.2)) as storage,
+    ):
+        await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
+        with pytest.raises(Unavailable, match="lock timeout"):
+            await storage.runner.act(write_and_wait)
+        assert await storage.installation.fact("half") is None
+
+
+async def test_a_process_that_stands_still_between_two_statements_loses_its_transaction(
+    migrated_postgres_url: str,
+) -> None:
+    limits = PoolLimits(idle_transaction_seconds=0.2)
+    async with (
+        session(migrated_postgres_url) as watcher,
+        open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
+    ):
+
+        def write_and_stand_still() -> Verb[None]:
+            yield INSERT_FACT(name="half", value="done")
+            time.sleep(1)  # the loop too stands still, as that of a process that was stopped
+            yield INSERT_FACT(name="other half", value="done")
+
+        with pytest.raises(Unavailable):
+            await storage.runner.act(write_and_stand_still)
+        assert await watcher.fetch("SELECT name FROM installation WHERE name LIKE '%half'") == []
+        await storage.installation.state("later", "works")

@@ -24,9 +24,7 @@ STOPPED_SECONDS: Final = 1.5
 
 
 @asynccontextmanager
-async def two_nodes(
-    url: str, data: Path, **settings_of_second: str
-) -> AsyncIterator[tuple[Node, Node, TokenWorld]]:
+async def two_nodes(url: str, data: Path, **settings_of_second: str) -> AsyncIterator[tuple[Node, Node, TokenWorld]]:
     [first] = nodes_of(url, data, flags=[DEV])
     [second] = nodes_of(url, data, flags=[DEV], base_url=first.base_url, **settings_of_second)
     async with a_scene(url, data, first.base_url) as scene:

@@ -59,8 +59,10 @@ class PermissionsInMemory:
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         self.asked.append((user_id, frozenset(application_ids)))
         found = self.facts_of.get(user_id)
-        return None if found is None else replace(
-            found, structure=self.version, keys_version=self.signing_keys.stored.version
+        return (
+            None
+            if found is None
+            else replace(found, structure=self.version, keys_version=self.signing_keys.stored.version)
         )
 
     async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:

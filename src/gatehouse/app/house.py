@@ -316,6 +316,9 @@ def pool_limits(settings: Settings) -> PoolLimits:
         most=database.pool_max,
         acquire_seconds=database.acquire_seconds,
         statement_cache=database.statement_cache,
+        idle_transaction_seconds=database.idle_transaction_seconds,
+        lock_seconds=database.lock_seconds,
+        statement_seconds=database.statement_seconds,
     )
 
 

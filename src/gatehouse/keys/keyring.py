@@ -93,7 +93,7 @@ class Keyring:
                 raise Unavailable(f"the signing keys have changed, and do not open: {error.detail}") from error
 
     async def confirm(self) -> int:
-        """Read the version that is stored now and catch up with it; for callers whose facts did not bring it along."""
+        """Read the version that is stored now and catch up with it: for callers whose facts did not bring it."""
         version = await self._store.version()
         await self.catch_up(version)
         return version

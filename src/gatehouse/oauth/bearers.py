@@ -24,7 +24,7 @@ class Bearers:
         self._clock = clock
 
     async def identify(self, token: str) -> Bearer:
-        """Raise InvalidToken for one that is not ours, past its end, of before a distrust, or of a grant that is over."""
+        """Raise InvalidToken for one that is not ours, has ended, or whose grant is over."""
         bearer = await self.find(token)
         if bearer is None:
             raise InvalidToken("an access token that is not, or no longer, good")

@@ -25,8 +25,10 @@ log = structlog.get_logger(__name__)
 
 OLDEST_SERVER: Final = 15
 ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
-COMMAND_SECONDS: Final = 10.0
+LISTEN_SECONDS: Final = 10.0
+SNAPSHOT_IDLE_SECONDS: Final = 600.0  # a backup may be written to something slow, and a snapshot blocks no write
 LISTEN_RETRY_SECONDS: Final = 1.0
+MILLISECONDS: Final = 1_000
 CLOSE_SECONDS: Final = 1.0  # for a server that answers no more; then connections are cut
 LISTEN_CHECK_SECONDS: Final = 15.0  # a server that vanished without a word is noticed by asking
 
@@ -41,6 +43,7 @@ UNREACHABLE: Final = (
     asyncpg.InternalClientError,  # used between the server's last word and the end of the connection
     asyncpg.OperatorInterventionError,  # shutdown, crash recovery, cannot connect now
     asyncpg.InsufficientResourcesError,  # disk full, out of memory, too many connections
+    asyncpg.IdleInTransactionSessionTimeoutError,  # this process stood still for too long
     asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted under us
     asyncpg.exceptions.TargetServerAttributeNotMatched,
     OSError,
@@ -67,14 +70,14 @@ class PostgresRunner:
 
     @classmethod
     async def open(cls, url: str, limits: PoolLimits, listen_url: str = "") -> "PostgresRunner":
-        histories = Histories(url)
+        histories = Histories(url, limits)
         try:
             pool = await asyncpg.create_pool(
                 url,
                 init=histories.meet,
                 min_size=limits.least,
                 max_size=limits.most,
-                command_timeout=COMMAND_SECONDS,
+                command_timeout=limits.statement_seconds,
                 statement_cache_size=1000 if limits.statement_cache else 0,
                 server_settings={"application_name": "gatehouse"},
                 reset=leave_as_it_is,
@@ -104,8 +107,8 @@ class PostgresRunner:
         raise RuntimeError("a verb went on after the statement that did everything")
 
     async def _transact(self, verb: Verb[T], *, answer: list[Row] | None = None) -> T:
-        async with self._connection() as connection, connection.transaction():
-            return await drive_async(verb, partial(execute, connection), answer=answer)
+        async with self._connection() as connection, transaction(connection, begin_write(self._limits)):
+            return await drive_async(verb, partial(execute_within, connection), answer=answer)
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
         return await until_it_serializes(lambda: drive_async(make(), self._ask))
@@ -129,10 +132,7 @@ class PostgresRunner:
         return await until_it_serializes(lambda: self._survey(make()))
 
     async def _survey(self, verb: Verb[T]) -> T:
-        async with (
-            self._connection() as connection,
-            connection.transaction(isolation="repeatable_read", readonly=True),
-        ):
+        async with self._connection() as connection, transaction(connection, BEGIN_SNAPSHOT):
             return await drive_async(verb, partial(execute, connection))
 
     @asynccontextmanager
@@ -195,8 +195,9 @@ class Histories:
     Noting ends every token and may take longer than a request waits, so it has a connection of its own.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, limits: PoolLimits) -> None:
         self._url = url
+        self._limits = limits
         self._known = ""
         self._note: Callable[[str], Verb[object]] | None = None
         self._noting: asyncio.Task[None] | None = None
@@ -219,8 +220,8 @@ class Histories:
             connection = await asyncpg.connect(self._url, server_settings={"application_name": "gatehouse"})
             try:
                 timeline = await connection.fetchval(TIMELINE)
-                async with connection.transaction():
-                    await drive_async(note(timeline), partial(execute, connection))
+                async with transaction(connection, begin_write(self._limits)):
+                    await drive_async(note(timeline), partial(execute_within, connection))
                 self._known = timeline
             finally:
                 await connection.close(timeout=CLOSE_SECONDS)
@@ -250,6 +251,49 @@ async def leave_as_it_is(connection: object) -> None:
 
     No session of ours listens, locks by hand, or sets anything; an open transaction it rolls back all the same.
     """
+
+
+def begin(mode: str = "", **limits: float) -> str:
+    """Begin a transaction and set limits for it alone, in one round trip.
+
+    For the transaction and not for the session: behind PgBouncer in transaction mode a session belongs to others too,
+    and what is given when connecting is refused.
+    """
+    settings = (f"SET LOCAL {name} = {int(seconds * MILLISECONDS)}" for name, seconds in limits.items())
+    return "; ".join((f"BEGIN {mode}".strip(), *settings))
+
+
+def begin_write(limits: PoolLimits) -> str:
+    return begin(
+        idle_in_transaction_session_timeout=limits.idle_transaction_seconds,
+        lock_timeout=limits.lock_seconds,
+        statement_timeout=limits.statement_seconds,
+    )
+
+
+BEGIN_SNAPSHOT: Final = begin(
+    "ISOLATION LEVEL REPEATABLE READ READ ONLY", idle_in_transaction_session_timeout=SNAPSHOT_IDLE_SECONDS
+)
+
+
+@asynccontextmanager
+async def transaction(connection: Any, beginning: str) -> AsyncIterator[None]:  # noqa: ANN401 - asyncpg has no types
+    """Commit at the end, roll back when the body raises; asyncpg's own begins with BEGIN alone."""
+    try:
+        await connection.execute(beginning)
+        yield
+    except BaseException:
+        if not connection.is_closed():
+            await connection.execute("ROLLBACK")
+        raise
+    await connection.execute("COMMIT")
+
+
+async def execute_within(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401
+    """Execute a statement of a transaction; one that says that it takes longer gets the time from the server too."""
+    if isinstance(step, Ask) and step.statement.patience is not None:
+        await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.patience * MILLISECONDS)}")
+    return await execute(connection, step)
 
 
 def is_cancelled() -> bool:
@@ -291,7 +335,7 @@ async def hear(url: str, listeners: Listeners) -> None:
 async def hear_until_lost(url: str, listeners: Listeners) -> None:
     lost = asyncio.Event()
     connection = await asyncpg.connect(
-        url, command_timeout=COMMAND_SECONDS, server_settings={"application_name": "gatehouse-listen"}
+        url, command_timeout=LISTEN_SECONDS, server_settings={"application_name": "gatehouse-listen"}
     )
     try:
         connection.add_termination_listener(lambda _: lost.set())

@@ -73,7 +73,7 @@ class Verifier:
         return claims
 
     async def verify_before_facts(self, token: str, expected: type[C], *, expired_by: int = 0) -> C:
-        """Verify with the keys in memory: the claims say which facts to read, and count after `confirm` with these."""
+        """Verify with the keys in memory. The claims say which facts to read, and count after `confirm` with them."""
         claims = await self._believe(take_apart(token), expected)
         refuse_untimely(claims, self._clock.now(), expired_by)
         return claims

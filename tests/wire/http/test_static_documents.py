@@ -44,6 +44,8 @@ def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_both_ways_give_the_same_answer(service: Service, path: str, static: list[bool]) -> None:
+    await service.client.get(path)  # the first asks whether the keys have changed
+    static.clear()
     quick = await service.client.get(path)
     slow = await service.client.get(path, headers=LONG_WAY)
     assert static == [True, False]

@@ -82,9 +82,7 @@ async def test_tk_87_an_access_token_ends_with_a_distrust_and_with_no_other_rota
     assert answer.status_code == 401
 
 
-async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(
-    service: Service, world: TokenWorld
-) -> None:
+async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(service: Service, world: TokenWorld) -> None:
     kid = header_of(await world.log_in(service.client))["kid"]
     assert kid in await published_kids(service.client)
     await distrust_all(service.house)

@@ -1,0 +1,114 @@
+"""A node stops inside a transaction: the others go on, and its save is refused (checklist OP-85, OP-86)."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from tests.faults.scene import DEV, Person, a_scene, application, nodes_of
+from tests.faults.workloads.workload import API
+from tests.support.pgbouncer import pooled
+from tests.support.postgres import PostgresCluster, database_of
+from tests.support.processes import LOOPBACK, Node
+from tests.support.sessions import PATIENCE, session, until_somebody_waits
+from tests.support.trust import NOBODY
+
+GOES_ON_WITHIN: Final = 5.0  # seconds, for nodes that did not stop
+LONG: Final = 60.0  # seconds; the nodes answer before
+ROLES: Final = "SELECT count(*) FROM roles WHERE application_id = $1"
+IDLE: Final = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()
+"""
+
+
+def saving_role(node: Node, number: int, who: Person) -> "asyncio.Task[httpx2.Response]":
+    body = {"action": "save", "application_id": number, "data": {"name": "Fresh"}}
+
+    async def save() -> httpx2.Response:
+        async with httpx2.AsyncClient(timeout=LONG, verify=NOBODY, trust_env=False) as http:
+            return await http.post(f"{node.address}{API}roles", json=body, headers=who.headers)
+
+    return asyncio.create_task(save())
+
+
+@contextmanager
+def urls_of(kind: str, cluster: PostgresCluster, url: str) -> Iterator[dict[str, str]]:
+    """What a node is told to reach the database directly, or through PgBouncer in transaction mode."""
+    if kind == "direct":
+        yield {"GATEHOUSE__DATABASE__URL": url}
+        return
+    with pooled(cluster) as port:
+        yield {
+            "GATEHOUSE__DATABASE__URL": f"postgresql://postgres@{LOOPBACK}:{port}/{database_of(url)}",
+            "GATEHOUSE__DATABASE__LISTEN_URL": url,
+            "GATEHOUSE__DATABASE__STATEMENT_CACHE": "false",
+        }
+
+
+@asynccontextmanager
+async def stopped_inside_a_save(node: Node, number: int, who: Person, url: str) -> AsyncIterator[Any]:
+    """The node saves a role of that application and is stopped when it holds all locks but one; then that one too.
+
+    Yields the save under way, and a session of our own.
+    """
+    async with session(url) as watcher:
+        async with watcher.transaction():
+            await watcher.execute("SELECT 1 FROM application_schemas WHERE application_id = $1 FOR UPDATE", number)
+            save = saving_role(node, number, who)
+            async with session(url) as other:
+                await until_somebody_waits(other)
+            node.process.send(signal.SIGSTOP)
+        async with asyncio.timeout(PATIENCE):
+            while not await watcher.fetchval(IDLE):
+                pass
+        try:
+            yield save, watcher
+        finally:
+            node.process.send(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("kind", ["direct", "pgbouncer"])
+async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_and_its_save_never_happens(
+    kind: str, postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path
+) -> None:
+    url = installed_postgres_url
+    with urls_of(kind, postgres_cluster, url) as environment:
+        first, second = nodes_of(url, tmp_path, flags=[DEV] * 2, **environment)
+        async with a_scene(url, tmp_path, first.base_url) as scene:
+            begun, other = [await application(scene.house, name) for name in ("Begun", "Other")]
+        with first, second:
+            async with stopped_inside_a_save(first, begun, scene.owner, url) as (save, watcher):
+                async with asyncio.timeout(GOES_ON_WITHIN):
+                    answer = await saving_role(second, other, scene.owner)
+                assert answer.status_code == 200, answer.text
+            refused = await save
+            assert (refused.status_code, refused.json()["status"]) == (503, "ERROR"), refused.text
+            async with session(url) as watcher:
+                before = await watcher.fetchval(ROLES, begun)
+                again = await saving_role(first, begun, scene.owner)
+                assert again.status_code == 200, again.text
+                assert await watcher.fetchval(ROLES, begun) == before + 1
+
+
+async def test_op_86_a_save_that_waits_too_long_for_a_lock_is_told_to_come_again(
+    installed_postgres_url: str, tmp_path: Path
+) -> None:
+    url = installed_postgres_url
+    quick = {"GATEHOUSE__DATABASE__LOCK_SECONDS": "1"}
+    [node] = nodes_of(url, tmp_path, flags=[DEV], **quick)
+    async with a_scene(url, tmp_path, node.base_url) as scene:
+        number = await application(scene.house, "Locked")
+    with node:
+        async with session(url) as watcher, watcher.transaction():
+            await watcher.execute("SELECT 1 FROM application_schemas WHERE application_id = $1 FOR UPDATE", number)
+            async with asyncio.timeout(GOES_ON_WITHIN):
+                refused = await saving_role(node, number, scene.owner)
+            assert refused.status_code == 503
+            assert refused.headers["retry-after"]
+        assert (await saving_role(node, number, scene.owner)).status_code == 200

@@ -1,6 +1,6 @@
 """One token of every kind that ends with the distrust of the signing keys, and every request that takes one."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
 from typing import Any, Final
@@ -27,7 +27,7 @@ USER_INFO: Final = "/api/permissions/user/info"
 EXCHANGE_TOKEN: Final = "/proxy/oauth/exchangeToken"
 CLIENT: Final = "web"
 LOGIN: Final = "anna@studio.example"
-Use = Callable[[], Awaitable[bool]]
+Use = Callable[[], Coroutine[Any, Any, bool]]
 TOKEN_LINES: Final[tuple[KeyLine, ...]] = tuple(line for line in LINES if line.purpose is not Purpose.AUDIT)
 
 

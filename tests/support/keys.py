@@ -29,8 +29,9 @@ class KeysInMemory:
 
     async def load(self) -> StoredKeys:
         self.loads += 1
+        found = self.stored
         await asyncio.sleep(0)  # like a real one, lets others run
-        return self.stored
+        return found
 
     async def version(self) -> int:
         self.versions_read += 1

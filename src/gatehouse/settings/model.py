@@ -71,23 +71,9 @@ class Database:
         bool, About("Prepare each statement once; turn off behind PgBouncer in transaction mode.")
     ] = True
     idle_transaction_seconds: Annotated[
-        int,
-        seconds(
-            "How long a transaction may stand between two statements until PostgreSQL ends it: "
-            "so long a node that stopped holds up the others.",
-            1,
-            60,
-        ),
+        int, seconds("How long a node that stops inside a write on PostgreSQL holds up the others.", 1, 60)
     ] = 3
-    lock_seconds: Annotated[
-        int,
-        seconds(
-            "How long a write waits for a lock in PostgreSQL; longer than `database.idle_transaction_seconds`, "
-            "so that it goes on when a node that stopped has lost its lock.",
-            1,
-            60,
-        ),
-    ] = 4
+    lock_seconds: Annotated[int, seconds("How long a write waits for a lock in PostgreSQL.", 1, 60)] = 4
     statement_seconds: Annotated[int, seconds("How long PostgreSQL may take for one statement.", 1, 600)] = 10
     standby_synchronous: Annotated[
         bool, About("The standby is synchronous: a promotion loses nothing and need not end all tokens.")

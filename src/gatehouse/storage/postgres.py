@@ -220,8 +220,10 @@ class Histories:
             connection = await asyncpg.connect(self._url, server_settings={"application_name": "gatehouse"})
             try:
                 timeline = await connection.fetchval(TIMELINE)
-                async with transaction(connection, begin_write(self._limits)):
-                    await drive_async(note(timeline), partial(execute_within, connection))
+                # Several nodes may note it, and wait for the one that was first for as long as it takes.
+                beginning = begin(idle_in_transaction_session_timeout=self._limits.idle_transaction_seconds)
+                async with transaction(connection, beginning):
+                    await drive_async(note(timeline), partial(execute, connection))
                 self._known = timeline
             finally:
                 await connection.close(timeout=CLOSE_SECONDS)

@@ -4,12 +4,13 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.errors import NoSigningKey, WrongMasterKey
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm, Purpose, SigningKey
 from gatehouse.keys.sealing import MasterKeys
 from tests.support.clock import MovableClock
-from tests.support.keys import NOW, OTHER_MASTER, KeysInMemory, a_key, a_keyring, first_keys, key_of
+from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, a_keyring, first_keys, key_of
 
 TOKENS, ES256 = Purpose.TOKENS, Algorithm.ES256
 
@@ -143,3 +144,40 @@ async def test_no_private_key_is_printed() -> None:
     keyring = await a_keyring(KeysInMemory(first_keys()), MovableClock())
     assert "private" not in repr(keyring.signing(TOKENS, ES256, NOW)).lower()
     assert key_of(TOKENS, ES256).kid in repr(keyring.signing(TOKENS, ES256, NOW))
+
+
+async def test_views_that_find_another_version_together_share_one_reading() -> None:
+    store = KeysInMemory([a_key()])
+    keyring = await a_keyring(store, MovableClock())
+    store.put(a_key())
+    await asyncio.gather(*(keyring.catch_up(store.stored.version) for _ in range(50)))
+    assert store.loads == 2
+
+
+async def test_a_reading_that_began_before_a_version_was_seen_does_not_count_for_it() -> None:
+    store = KeysInMemory([a_key()])
+    keyring = await a_keyring(store, MovableClock())
+    reading = asyncio.create_task(keyring.reload())
+    await asyncio.sleep(0)  # it has taken what is stored now
+    key = a_key()
+    store.put(key)
+    await keyring.catch_up(store.stored.version)
+    await reading
+    assert {one.kid for one in keyring.published(NOW)} >= {key.kid}
+
+
+async def test_nothing_is_decided_by_an_old_view_when_the_present_keys_do_not_open() -> None:
+    store = KeysInMemory([a_key()])
+    keyring = await a_keyring(store, MovableClock())
+    sealed = MasterKeys(OTHER_MASTER, [MASTER]).rewrap
+    [key] = store.stored.keys
+    store.put(replace(key, sealed_private=sealed(key.sealed_private, purpose=key.sealed_for)))
+    with pytest.raises(Unavailable):
+        await keyring.catch_up(store.stored.version)
+
+
+async def test_distrusted_keys_are_counted_and_replaced_ones_are_not() -> None:
+    replaced = replace(a_key(), signs_until=NOW, verifies_until=NOW + 60)
+    ended = [replace(a_key(purpose, Algorithm.EDDSA), signs_until=NOW, verifies_until=NOW) for purpose in Purpose]
+    keyring = await a_keyring(KeysInMemory([a_key(), replaced, *ended]), MovableClock())
+    assert keyring.distrusted == 2  # of tokens and of refresh tokens, not of the audit log

@@ -4,16 +4,16 @@ A cell is what one person's record says of one role in one scope. It is written 
 for without end, Unix seconds, or `ttl:60`; `+3600` asks for an end so many seconds from now.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.permissions.commands.user_schemas import PROJECT_ACCESS, RecordDraft, role_names
+from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
 from gatehouse.permissions.documents.ends import LATEST
-from gatehouse.permissions.documents.records import record_document
+from gatehouse.permissions.documents.records import project_access_document, record_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.gathering import Situation, SourceKind, gather_below, gather_root, situation
 from gatehouse.permissions.explanation.contributions import named
@@ -23,6 +23,7 @@ from gatehouse.permissions.model.rule import ENDLESS, End
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import NOTHING, Assignment, Holdings, UserRecord
 from gatehouse.permissions.rights.granting import Granter
+from gatehouse.permissions.rights.rights import Rights
 
 TTL: Final = "ttl:"
 NOT_GIVEN: Final = ""
@@ -192,7 +193,9 @@ def given_end(record: UserRecord, scope: Scope, role_key: str) -> End | None:
     return next((one.end for one in held.roles if one.role == role_key), None)
 
 
-def draft_of(model: ApplicationModel, record: UserRecord, changed: Sequence[RoleChange], version: int) -> RecordDraft:
+def draft_of(
+    rights: Rights, model: ApplicationModel, record: UserRecord, changed: Sequence[RoleChange], version: int
+) -> RecordDraft:
     """The one save that changes these cells and nothing else; a section that is not touched is not named (R6)."""
     scopes = dict(record.scopes)
     for one in changed:
@@ -203,9 +206,8 @@ def draft_of(model: ApplicationModel, record: UserRecord, changed: Sequence[Role
     if any(one.scope.is_root for one in changed):
         sections["roles"] = document["roles"]
     if not all(one.scope.is_root for one in changed):
-        private = document["private_data"]
-        access = private.get(PROJECT_ACCESS, {}) if isinstance(private, Mapping) else {}
-        sections["private_data"] = {PROJECT_ACCESS: access}
+        access = project_access_document(kept, role_names(model))
+        sections["private_data"] = private_data_to_save(rights, record.user_id, record.root.private_data, access)
     return RecordDraft(user_id=record.user_id, version=version, **sections)  # type: ignore[arg-type]
 
 

@@ -156,7 +156,7 @@ def test_private_data_is_parted_into_root_and_projects() -> None:
     def parted(document: object) -> object:
         return records.parse_private_data(document, place="data.private_data", expired=0)
 
-    assert parted({"x": ON}) == ({"x": ON}, None)
+    assert parted({"x": ON}) == ({"x": ON}, {})
     assert parted({"x": ON, "projectAccess": WHOLE}) == ({"x": ON}, access(WHOLE))
     assert parted({"projectAccess": None}) == ({}, {})
     with pytest.raises(Malformed, match=r"^data\.private_data\.projectAccess\.A: "):

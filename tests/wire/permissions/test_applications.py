@@ -289,13 +289,15 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
     assert house.masters.open(kept.sealed_private_key, purpose="application-private-key").decode() == CANARY
 
 
-async def test_keys_are_kept_by_a_save_without_them_and_cleared_by_null(studio: Studio) -> None:
+async def test_sc_22_service_meta_without_its_public_key_removes_it_and_keeps_the_unseen_one(studio: Studio) -> None:
     boss, shop = await administrator(studio), studio.shop.application_id
     pem = public_pem(application_private_key().public_key())
     storage = studio.service.house.storage
     await save(studio, boss, application_id=shop, service_meta={"private_key": CANARY, "public_key": pem})
+    keyless = saving(application_id=shop, service_meta={"name": "Shop"})
+    await studio.refused(403, "application", keyless, (await publisher(studio)).headers)
     await save(studio, boss, application_id=shop, service_meta={"name": "Shop"})
-    assert (await get(studio, boss, shop))["service_meta"] == {"name": "Shop", "public_key": pem}
+    assert (await get(studio, boss, shop))["service_meta"] == {"name": "Shop"}
     assert (await storage.applications.application(shop)).sealed_private_key is not None
     await save(studio, boss, application_id=shop, service_meta={"private_key": None})
     assert (await storage.applications.application(shop)).sealed_private_key is None

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from gatehouse.audit.events import Event
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from tests.support.builders import a_record
@@ -520,3 +522,18 @@ async def test_no_role_takes_can_administer_away(studio: Studio) -> None:
     await studio.refused(
         400, "meta/schema", {"action": "save", "application_id": 1, "data": {"roles": {"None": role}}}, boss.headers
     )
+
+
+@pytest.mark.parametrize("left", [{}, None, {"public_data": {}}, {"private_data": {"user": {}}}])
+async def test_sc_22_a_role_saved_back_without_its_last_rule_gives_nothing(studio: Studio, left: object) -> None:
+    shop, owner = studio.shop.application_id, studio.owner
+
+    async def saved(**data: object) -> Any:
+        body = {"action": "save", "application_id": shop, "data": {"name": "Mod", **data}}
+        return (await studio.ok("roles", body, owner.headers))["data"]
+
+    record = await saved(meta=KICK)
+    assert record["meta"] == KICK
+    assert (await saved(**{**record, "meta": left}))["meta"] == {}
+    await saved(meta=KICK)
+    assert (await saved(permissions=[]))["meta"] == {}

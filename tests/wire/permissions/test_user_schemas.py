@@ -426,11 +426,11 @@ async def test_absent_sections_stay_null_empties_and_versions_count(studio: Stud
         1,
     )
     access = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
-    kept = await save(studio, owner, user, private_data=access, version=1)
+    kept = await save(studio, owner, user, private_data={**KICK, **access}, version=1)
     assert (kept["roles"], kept["public_data"], kept["private_data"]) == (["Mod"], BADGE, {**KICK, **access})
     await studio.refused(409, "meta/data", saving(studio, user, roles=[], version=1), owner.headers)
     emptied = await save(studio, owner, user, private_data=None, public_data=None)
-    assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == (access, {}, 3)
+    assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == ({}, {}, 3)
     assert (await save(studio, owner, user, roles=None))["roles"] == []
     (first_told, *_) = await audited(studio, Event.USER_SCHEMA_SAVED)
     assert (first_told.actor, first_told.subject) == (owner.user_id, user)
@@ -741,3 +741,86 @@ async def test_the_last_who_administers_neither_ends_nor_denies_it(studio: Studi
     await studio.refused(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
     await studio.ok("meta/data", changing(guest, private_data=None), boss.headers)
     await studio.ok("meta/data", changing(boss.user_id, roles=ending), boss.headers)
+
+
+# -- a record saved back without something ------------------------------------------------------------
+
+HELD_HERE = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
+
+
+async def test_sc_22_private_data_saved_back_without_its_last_entry_removes_it(studio: Studio) -> None:
+    await with_roles(studio, "Mod")
+    user, owner = studio.visitor.user_id, studio.owner
+    await save(studio, owner, user, private_data={**KICK, **HELD_HERE})
+    record = await get(studio, owner, user)
+    del record["private_data"]["user"]
+    assert (await save(studio, owner, user, **record))["private_data"] == HELD_HERE
+    assert await get(studio, studio.visitor, user, "list_short", hide_project_access=True) == []
+
+
+@pytest.mark.parametrize("left", [KICK, {**KICK, "projectAccess": {}}, {**KICK, "projectAccess": {PROJECT: {}}}])
+async def test_sc_22_private_data_saved_back_without_its_last_project_removes_it(
+    studio: Studio, left: dict[str, object]
+) -> None:
+    await with_roles(studio, "Mod")
+    user, owner = studio.visitor.user_id, studio.owner
+    await save(studio, owner, user, private_data={**KICK, **HELD_HERE})
+    assert (await save(studio, owner, user, private_data=left))["private_data"] == KICK
+    assert await get(studio, studio.visitor, user, "list_short") == ["user.kick"]
+
+
+async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: Studio) -> None:
+    await with_roles(studio, "Mod")
+    other, boss = await someone(studio), await administrator(studio)
+    held = {**KICK, **HELD_HERE}
+    await save(studio, boss, other.user_id, private_data=held)
+    writer = await someone(studio, secret_data=all_of(private=("all", "all")))
+    await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=KICK), writer.headers)
+    manages = {IN_PROJECT: rules("project.can_manage_project")}
+    reader = await someone(studio, manages, secret_data=all_of(private=("all", "none")))
+    for left in (HELD_HERE, {"projectAccess": {}}, {"user": {"mute": {"value": True}}}, None):
+        body = saving(studio, other.user_id, private_data=left)
+        await studio.refused(403, "meta/data", body, reader.headers)
+    assert (await get(studio, boss, other.user_id))["private_data"] == held
+    assert (await save(studio, reader, other.user_id, private_data=KICK))["private_data"] == KICK
+
+
+async def test_sc_22_a_manager_who_reads_nothing_saves_projects_and_keeps_the_rest(studio: Studio) -> None:
+    await with_roles(studio, "Mod")
+    other, boss = await someone(studio), await administrator(studio)
+    await save(studio, boss, other.user_id, private_data=KICK)
+    manager = await someone(studio, {IN_PROJECT: rules("project.can_manage_project")})
+    await studio.ok("meta/data", saving(studio, other.user_id, private_data=HELD_HERE), manager.headers)
+    assert (await get(studio, boss, other.user_id))["private_data"] == {**KICK, **HELD_HERE}
+    for guess in (KICK, {**KICK, **HELD_HERE}, None, {}):
+        await studio.refused(403, "meta/data", saving(studio, other.user_id, private_data=guess), manager.headers)
+
+
+@pytest.mark.parametrize(
+    ("section", "content"),
+    [
+        ("roles", ["Mod"]),
+        ("public_data", BADGE),
+        ("private_data", KICK),
+        ("secret_data", {"application": {"canRead": {"value": True}}}),
+        ("login", {"cannot": {"value": True}}),
+    ],
+)
+async def test_sc_22_a_section_saved_back_empty_is_empty(studio: Studio, section: str, content: object) -> None:
+    await with_roles(studio, "Mod")
+    boss, user = await administrator(studio), studio.visitor.user_id
+    for nothing in ([] if section == "roles" else {}, None):
+        assert (await save(studio, boss, user, **{section: content}))[section] == content
+        assert not (await save(studio, boss, user, **{section: nothing}))[section]
+
+
+async def test_sc_22_an_entry_of_one_project_saved_back_without_it_is_removed(studio: Studio) -> None:
+    await with_roles(studio, "Mod")
+    owner, user = studio.owner, studio.visitor.user_id
+    shop = str(studio.shop.application_id)
+    whole = {"roles": ["Mod"], "public_data": BADGE, "applications": {shop: {"private_data": KICK}}}
+    for gone in whole:
+        await save(studio, owner, user, private_data={"projectAccess": {PROJECT: whole}})
+        left = {name: held for name, held in whole.items() if name != gone}
+        saved = await save(studio, owner, user, private_data={"projectAccess": {PROJECT: left}})
+        assert saved["private_data"] == {"projectAccess": {PROJECT: left}}

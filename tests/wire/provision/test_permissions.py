@@ -163,6 +163,22 @@ def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
     assert elsewhere("export") == exported.read_text()
 
 
+def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: Place, tmp_path: Path) -> None:
+    gatehouse, file = place.commands(), tmp_path / "change.yaml"
+    file.write_text(LEFT_OVER)
+    gatehouse("apply", file)
+    held: dict[str, Any] = yaml.safe_load(LEFT_OVER)["applications"][0]["users"]["1001"]["private_data"]
+    for gone in ("projectAccess", "z", "b"):
+        del held[gone]
+        users = {"1001": {"private_data": held}}
+        file.write_text(yaml.safe_dump({"applications": [{"application_id": 50001, "users": users}]}))
+        assert "record of user 1001" in gatehouse("apply", file)
+        assert gatehouse("apply", file) == NOTHING
+        exported = yaml.safe_load(gatehouse("export"))["applications"]
+        (shop,) = [one for one in exported if one["application_id"] == 50001]
+        assert shop.get("users", {}).get("1001", {}).get("private_data", {}) == held
+
+
 def test_the_files_of_the_guide_are_applied(place: Place, tmp_path: Path) -> None:
     gatehouse = place.commands()
     (tmp_path / "web-secret.txt").write_text(SECRETS["WEB_SECRET"])

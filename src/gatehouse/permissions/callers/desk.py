@@ -15,7 +15,7 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import About, Operation, require
 from gatehouse.permissions.rights.rights import Reach, Rights, secret_data_of
-from gatehouse.permissions.rights.secret_data import EVERYTHING, NO_SECRETS
+from gatehouse.permissions.rights.secret_data import EVERYTHING, NO_SECRETS, WHAT_IS_HELD, Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,13 @@ class Desk:
             secret = secret_data_of(held, model, own, self._clock.now())
             if is_shut(model, case) and not rights.administers:
                 secret = NO_SECRETS
-        return Rights(user_id=caller.user_id, central=held, secret=secret, within=reach_of(caller, case))
+        return Rights(
+            user_id=caller.user_id,
+            central=held,
+            secret=secret,
+            also_reads=frozenset() if model is None else service_account_parts(model, case),
+            within=reach_of(caller, case),
+        )
 
 
 def is_shut(model: ApplicationModel, case: Case) -> bool:
@@ -134,6 +140,12 @@ def is_shut(model: ApplicationModel, case: Case) -> bool:
         return False
     home = case.structure.projects.get(project_id)
     return home is None or home.project.removed
+
+
+def service_account_parts(model: ApplicationModel, case: Case) -> frozenset[Part]:
+    """What a service account reads of any user in applications of its project (R1)."""
+    account = case.facts.service_account
+    return WHAT_IS_HELD if account is not None and account.project_id == model.application.project_id else frozenset()
 
 
 def reach_of(caller: Caller, case: Case) -> Reach | None:

@@ -207,13 +207,13 @@ class Applications:
             {name: value for name, value in given.items() if name not in ("private_key", "public_key")},
             place="data.service_meta",
         )
-        private, public = given.get("private_key", UNSET), given.get("public_key", UNSET)
+        private, public = given.get("private_key", UNSET), given.get("public_key")
         sealed, key = state.sealed_private_key, state.service_key
         if private is not UNSET:
             sealed = None if private is None else self._sealed(grammar.check_private_key(private))
-        if public is None:
+        if public is None:  # left out is removed, as every member that is told; the private key never is told (SC-22)
             key = None
-        elif public is not UNSET:
+        else:
             key = new_service_key(public, application_id=state.application_id, now=self._clock.now(), before=key)
         if (sealed, key) != (state.sealed_private_key, state.service_key):
             self._refuse_keys(actor, state)

@@ -15,7 +15,12 @@ from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.fields import given_or
-from gatehouse.permissions.documents.records import parse_assignments, parse_project_access, record_document
+from gatehouse.permissions.documents.records import (
+    PROJECT_ACCESS,
+    parse_assignments,
+    parse_private_data,
+    record_document,
+)
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import Section
@@ -24,6 +29,7 @@ from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecor
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.granting import Granter, changed_entries, refuse_foreign_projects
 from gatehouse.permissions.rights.guard import About, Operation, is_open, require
+from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import Part
 from gatehouse.permissions.store import (
     Edited,
@@ -32,7 +38,6 @@ from gatehouse.permissions.store import (
     UserRecordStore,
 )
 
-PROJECT_ACCESS = "projectAccess"
 WRITTEN: Mapping[str, Part] = {
     "roles": Part.ROLES,
     "public_data": Part.PUBLIC,
@@ -102,10 +107,12 @@ class UserSchemas:
         """All or nothing (checklist SC-07)."""
         refuse_sections(actor, user_id, draft)
         application_id = model.application.application_id
-        if not actor.rights.writes(Part.PRIVATE, user_id) and isinstance(draft.private_data, Mapping):
-            await self._refuse_stranger(actor, model, user_id, draft.private_data)
+        if not actor.rights.writes(Part.PRIVATE, user_id) and draft.private_data is not UNSET:
+            await self._refuse_stranger(actor, model, user_id, draft.private_data or {})
         before = (await self.person(actor, user_id, application_id)).records[application_id]
         wanted = read_draft(draft, expired)
+        if not judges_root_entries(actor.rights, user_id):
+            wanted = replace(wanted, private=UNSET)
         if model.application.removed:
             raise ApplicationRemoved
         if wanted.access is not UNSET:
@@ -115,6 +122,7 @@ class UserSchemas:
         def change(state: UserRecord) -> Edited[UserRecord]:
             refuse_old_version(draft.version, state.version)
             after = merged(state, wanted)
+            refuse_root_entries(actor.rights, state, after)
             rules.refuse_doubled(after.root.private_data, after.root.public_data)
             refuse_foreign_projects(actor.rights, below_root(state), below_root(after))
             refuse_unknown_rules(model, state, after)
@@ -194,18 +202,43 @@ def managed_by(actor: Actor, model: ApplicationModel) -> list[str]:
 
 
 def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
-    """Every section that is given must be one the caller may write; projectAccess is judged by project."""
+    """Every section that is given must be one the caller may write; private_data is judged in parts, later."""
     given = [name for name in WRITTEN if getattr(draft, name) is not UNSET]
     if not given:
         raise Malformed("data: nothing to save")
     for name in given:
-        only_projects = name == "private_data" and is_only_projects(draft.private_data)
-        if not only_projects and not actor.rights.writes(WRITTEN[name], user_id):
+        in_parts = name == "private_data" and (
+            is_only_projects(draft.private_data) or judges_root_entries(actor.rights, user_id)
+        )
+        if not in_parts and not actor.rights.writes(WRITTEN[name], user_id):
             raise NoRight(f"{name} of user {user_id}")
 
 
 def is_only_projects(given: Mapping[str, object] | UnsetType | None) -> bool:
     return isinstance(given, Mapping) and given.keys() == {PROJECT_ACCESS}
+
+
+def judges_root_entries(rights: Rights, user_id: str) -> bool:
+    """Whether a saved private_data of this caller speaks of the entries outside projectAccess as well.
+
+    Then it replaces them, and what is left out is removed or refused (checklist SC-22). Who may neither read nor
+    write private_data manages projects: the section in such a save is `projectAccess` and nothing else.
+    """
+    return rights.writes(Part.PRIVATE, user_id) or rights.sees(Part.PRIVATE, user_id)
+
+
+def refuse_root_entries(rights: Rights, before: UserRecord, after: UserRecord) -> None:
+    changed = before.root.private_data != after.root.private_data
+    if changed and not rights.writes(Part.PRIVATE, before.user_id):
+        raise NoRight(f"private_data of user {before.user_id}")
+
+
+def private_data_to_save(
+    rights: Rights, user_id: str, private: Mapping[str, object], access: object
+) -> dict[str, object]:
+    """The section with another `projectAccess` and the same entries beside it, as a save of this caller names it."""
+    kept = private if judges_root_entries(rights, user_id) else {}
+    return {**kept, PROJECT_ACCESS: access}
 
 
 def read_draft(draft: RecordDraft, expired: int) -> Wanted:
@@ -217,27 +250,14 @@ def read_draft(draft: RecordDraft, expired: int) -> Wanted:
         tree = rules.parse_entries(draft.public_data or {}, Section.PUBLIC, place="data.public_data", expired=expired)
         wanted = replace(wanted, public=tree)
     if draft.private_data is not UNSET:
-        wanted = with_private(wanted, draft.private_data or {}, expired)
+        root, access = parse_private_data(draft.private_data or {}, place="data.private_data", expired=expired)
+        wanted = replace(wanted, private=root, access=access)
     if draft.secret_data is not UNSET:
         secret = rules.parse_own_secret(draft.secret_data or {}, place="data.secret_data", expired=expired)
         wanted = replace(wanted, secret=secret)
     if draft.login is not UNSET:
         wanted = replace(wanted, login=rules.parse_own_login(draft.login or {}, place="data.login", expired=expired))
     return wanted
-
-
-def with_private(wanted: Wanted, given: Mapping[str, object], expired: int) -> Wanted:
-    """`projectAccess` is a field of its own: absent it keeps, null empties it (R6)."""
-    place = "data.private_data"
-    if PROJECT_ACCESS in given:
-        access = parse_project_access(
-            given_or(given, PROJECT_ACCESS, {}), place=f"{place}.{PROJECT_ACCESS}", expired=expired
-        )
-        wanted = replace(wanted, access=access)
-    if is_only_projects(given):
-        return wanted
-    entries = {name: value for name, value in given.items() if name != PROJECT_ACCESS}
-    return replace(wanted, private=rules.parse_entries(entries, Section.PRIVATE, place=place, expired=expired))
 
 
 def merged(state: UserRecord, wanted: Wanted) -> UserRecord:

@@ -43,13 +43,11 @@ def parse_assignments(document: object, *, place: str, expired: int = 0) -> tupl
     return tuple(found.values())
 
 
-def parse_private_data(document: object, *, place: str, expired: int = 0) -> tuple[Tree, Scopes | None]:
-    """What is held at the root, and what in projects: None when the document does not speak of these."""
+def parse_private_data(document: object, *, place: str, expired: int = 0) -> tuple[Tree, Scopes]:
+    """What is held at the root, and what in projects."""
     members = read_members(document, place)
     root = {name: node for name, node in members.items() if name != PROJECT_ACCESS}
     tree = parse_entries(root, Section.PRIVATE, place=place, expired=expired)
-    if PROJECT_ACCESS not in members:
-        return tree, None
     access = given_or(members, PROJECT_ACCESS, {})
     return tree, parse_project_access(access, place=f"{place}.{PROJECT_ACCESS}", expired=expired)
 

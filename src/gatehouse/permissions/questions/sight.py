@@ -1,16 +1,12 @@
 """Whose rights a caller may ask about: his own, and others' with canRead `all` (R6)."""
 
-from typing import Final
-
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.reading import Case, Reading
 from gatehouse.permissions.questions.user_schemas import readable
 from gatehouse.permissions.rights.guard import Operation, require
-from gatehouse.permissions.rights.secret_data import Part
-
-WHAT_PEOPLE_HOLD: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})
+from gatehouse.permissions.rights.secret_data import WHAT_IS_HELD
 
 
 class Sights:
@@ -40,7 +36,7 @@ class Sights:
 
 
 def refuse_about_others(visit: Visit, user_id: str = "") -> None:
-    if not readable(visit, user_id) >= WHAT_PEOPLE_HOLD:
+    if not readable(visit, user_id) >= WHAT_IS_HELD:
         raise NoRight(f"what user {user_id or 'anyone'} holds")
 
 

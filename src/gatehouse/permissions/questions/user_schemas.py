@@ -22,12 +22,10 @@ from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.permissions.model.user_record import Holdings, UserRecord
 from gatehouse.permissions.rights.guard import About, Operation, is_open
 from gatehouse.permissions.rights.rights import Rights
-from gatehouse.permissions.rights.secret_data import NO_SECRETS, Part
+from gatehouse.permissions.rights.secret_data import NO_SECRETS, WHAT_IS_HELD, Part
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
 ALL_PARTS: Final = frozenset(Part)
-WHAT_IS_HELD: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})
-SERVICE_ACCOUNT_PARTS: Final = WHAT_IS_HELD  # R1
 SECTION_PARTS: Final[Mapping[str, Part]] = {
     "login": Part.SECRET,
     "private_data": Part.PRIVATE,
@@ -208,11 +206,7 @@ def sections_of(parts: frozenset[Part]) -> frozenset[Section]:
 
 def readable(visit: Visit, user_id: str) -> frozenset[Part]:
     """The parts of somebody else's record that the caller may read."""
-    own = {part for part in Part if visit.rights.reads(part, user_id)}
-    account, model = visit.case.facts.service_account, visit.model
-    if account is not None and model is not None and model.application.project_id == account.project_id:
-        own |= SERVICE_ACCOUNT_PARTS
-    return frozenset(own)
+    return frozenset(part for part in Part if visit.rights.reads(part, user_id))
 
 
 def told_scopes(scopes: Mapping[Scope, Holdings], shape: ShapeOptions) -> Mapping[Scope, Holdings]:

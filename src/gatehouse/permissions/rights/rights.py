@@ -65,6 +65,7 @@ class Rights:
     user_id: str
     central: Effective  # what he holds in application 1
     secret: SecretData = NO_SECRETS  # his secret_data in the application
+    also_reads: frozenset[Part] = frozenset()  # of anyone, as a service account of the application's project (R1)
     within: Reach | None = None  # beyond it he has none
 
     @property
@@ -91,7 +92,11 @@ class Rights:
         return rule in self.secret.application
 
     def reads(self, part: Part, user_id: str) -> bool:
-        return self._covers(self.secret.reads[part], user_id)
+        return part in self.also_reads or self._covers(self.secret.reads[part], user_id)
+
+    def sees(self, part: Part, user_id: str) -> bool:
+        """As `reads`; one's own record is seen whole (R5)."""
+        return user_id == self.user_id or self.reads(part, user_id)
 
     def writes(self, part: Part, user_id: str) -> bool:
         return self._covers(self.secret.writes[part], user_id)

@@ -22,6 +22,9 @@ class Part(StrEnum):
     SECRET = "secret"  # noqa: S105 - a word of the interface
 
 
+WHAT_IS_HELD: Final = frozenset({Part.ROLES, Part.PUBLIC, Part.PRIVATE})
+
+
 class Extent(StrEnum):
     NONE = "none"
     SELF = "self"

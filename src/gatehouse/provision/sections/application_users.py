@@ -90,11 +90,14 @@ class Planning:
         return change_of(self._model, before, after)
 
     def _wanted(self, before: UserRecord, given: object, place: str) -> UserRecord:
-        """A section that is absent stays, null empties it; null in place of the user takes all he has."""
+        """A section that is absent stays, null empties it; null in place of the user takes all he has.
+
+        What is held of application 1 in projects is said by the section memberships.
+        """
         members = EVERY_SECTION if given is None else read_members(given, place, SECTIONS)
         below = {scope: held for scope, held in before.scopes.items() if not scope.is_root}
         private = read_members(members.get("private_data") or {}, f"{place}.private_data")
-        if PROJECT_ACCESS in private or (given is None and not self._model.application.is_central):
+        if PROJECT_ACCESS in private or ("private_data" in members and not self._model.application.is_central):
             where = f"{place}.private_data.{PROJECT_ACCESS}"
             below = self._access(before, private.get(PROJECT_ACCESS) or {}, where)
         scopes = {ROOT: self._root(before, members, place), **below}

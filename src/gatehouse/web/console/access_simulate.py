@@ -12,9 +12,8 @@ from gatehouse.admin.model.names import NamedApplication, NamedPerson
 from gatehouse.permissions.commands.app_schemas import RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft
 from gatehouse.permissions.commands.memberships import MembershipDraft
-from gatehouse.permissions.commands.user_schemas import RecordDraft
-from gatehouse.permissions.documents.records import record_document
-from gatehouse.permissions.documents.trees import RESERVED as PROJECT_ACCESS
+from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
+from gatehouse.permissions.documents.records import holdings_document, project_access_document
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound, RoleNotFound
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.rule import Section
@@ -190,20 +189,19 @@ class SimulateScreens:
             raise RoleNotFound
         case = await self._sights.case(about.standing.caller, user_id)
         record = case.facts.records[model.application.application_id]
-        document = record_document(record, {key: one.name for key, one in model.roles.items()})
+        names = role_names(model)
         end = day(query.until, days=1)
         given = {"name": role.name, **({"expired": end} if end else {})} if query.change == "give_role" else None
         project_id = query.project_id.strip()
         if not project_id:
-            draft = RecordDraft(user_id=user_id, roles=with_role(document["roles"], role.name, given))
+            at_root = holdings_document(record.root, names)
+            draft = RecordDraft(user_id=user_id, roles=with_role(at_root.get("roles"), role.name, given))
         else:
-            private = dict(as_tree(document["private_data"]))
-            access = dict(as_tree(private.get(PROJECT_ACCESS)))
-            there = dict(as_tree(access.get(project_id)))
+            access = project_access_document(record.scopes, names)
+            there = access.setdefault(project_id, {})
             there["roles"] = with_role(there.get("roles"), role.name, given)
-            draft = RecordDraft(
-                user_id=user_id, private_data={**private, PROJECT_ACCESS: {**access, project_id: there}}
-            )
+            private = private_data_to_save(about.rights, user_id, record.root.private_data, access)
+            draft = RecordDraft(user_id=user_id, private_data=private)
         place = f"{Entry.APPLICATIONS.path}/{model.application.application_id}/users?q={user_id}"
         return Proposed(proposal=RecordProposal(data=draft), place=place)
 

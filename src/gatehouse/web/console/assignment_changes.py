@@ -18,9 +18,9 @@ from gatehouse.permissions.errors import RoleFull
 from gatehouse.permissions.model.crowd import Candidates
 from gatehouse.permissions.model.user_record import UserRecord
 from gatehouse.permissions.questions.proposals import Proposer, RecordProposal
-from gatehouse.permissions.questions.sight import WHAT_PEOPLE_HOLD
 from gatehouse.permissions.questions.simulate import Simulation
 from gatehouse.permissions.questions.user_schemas import readable
+from gatehouse.permissions.rights.secret_data import WHAT_IS_HELD
 from gatehouse.permissions.store import CrowdStore
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.assignment_edits import (
@@ -134,7 +134,7 @@ class UserChanges:
         people, _ = await self._judged(known, read_edits(form.edits))
         applied, failed = [], []
         for one in sorted(people, key=lambda person: not assignments.only_takes(person.changes)):
-            draft = assignments.draft_of(known.model, one.record, one.changes, one.version)
+            draft = assignments.draft_of(guest.rights, known.model, one.record, one.changes, one.version)
             try:
                 saved = await self._schemas.save(guest.actor, known.model, one.user_id, draft, 0)
             except FORESEEN as error:
@@ -157,7 +157,7 @@ class UserChanges:
         people, troubles = await self._judged(known, edits)
         if len(people) > PEOPLE_MOST:
             raise BadInput(f"at most {PEOPLE_MOST} people at once: apply these in parts")
-        names_told = readable(guest.standing, "") >= WHAT_PEOPLE_HOLD
+        names_told = readable(guest.standing, "") >= WHAT_IS_HELD
         by = Proposer(actor=guest.actor, model=known.model, central=guest.standing.central)
         seats = seats_of(known, people)
         rehearsed = [await self._rehearsed(one, by, seats) for one in people]
@@ -179,7 +179,7 @@ class UserChanges:
 
     async def _rehearsed(self, person: PersonChange, by: Proposer, seats: Sequence[Seats]) -> PersonChange:
         """With what the save would do, or why it would be refused."""
-        draft = assignments.draft_of(by.model, person.record, person.changes, person.record.version)
+        draft = assignments.draft_of(by.actor.rights, by.model, person.record, person.changes, person.record.version)
         try:
             forecast = await self._simulation.run(RecordProposal(data=draft), by, after="", limit=1)
         except RoleFull as error:

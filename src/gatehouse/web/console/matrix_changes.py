@@ -19,10 +19,10 @@ from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.proposals import Proposer, SchemaProposal
-from gatehouse.permissions.questions.sight import WHAT_PEOPLE_HOLD
 from gatehouse.permissions.questions.simulate import Simulation
 from gatehouse.permissions.questions.user_schemas import readable
 from gatehouse.permissions.rights.guard import Operation
+from gatehouse.permissions.rights.secret_data import WHAT_IS_HELD
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem, told
 from gatehouse.web.console.frame import ApiCall
@@ -167,7 +167,7 @@ class MatrixChanges:
         """The save itself, rehearsed: what it would refuse is refused here."""
         by = Proposer(actor=guest.actor, model=model, central=guest.standing.central)
         forecast = await self._simulation.run(SchemaProposal(data=data), by, after="", limit=EXAMINED_MOST)
-        names_told = readable(guest.standing, "") >= WHAT_PEOPLE_HOLD
+        names_told = readable(guest.standing, "") >= WHAT_IS_HELD
         named = await self._people.named({one.user_id for one in forecast.effects}) if names_told else {}
         nicks = {user_id: line.nick for user_id, line in named.items()}
         return outlook(forecast.effects, nicks, more=forecast.after is not None, names_told=names_told)

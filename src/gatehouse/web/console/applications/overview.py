@@ -244,7 +244,7 @@ def service_of(application: Application) -> ServiceForm:
 
 
 def service_meta(before: Application, form: ServiceForm) -> dict[str, object]:
-    """All of it: a save replaces it whole. Keys that were not touched are not named, and so kept."""
+    """All of it: a save replaces it whole. A private key that was not touched is not named, and so kept."""
     typed = {
         "name": form.service_name.strip(),
         "description": one_ending(form.service_description).strip(),
@@ -259,6 +259,8 @@ def service_meta(before: Application, form: ServiceForm) -> dict[str, object]:
     public = one_ending(form.public_key).strip()
     if public != stored.strip():
         meta["public_key"] = public or None
+    elif stored:
+        meta["public_key"] = stored
     if form.remove_private_key:
         meta["private_key"] = None
     elif form.private_key.strip():

@@ -4,7 +4,7 @@ from sqlalchemy import select
 
 from gatehouse.accounts.model import ADMINISTRATOR, CENTRAL
 from gatehouse.accounts.own.errors import LastAdministrator
-from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.permissions.held import NOT_ENDED, UNEXPIRED
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.user_records import role_assignments
@@ -18,6 +18,7 @@ _ADMINISTRATORS = (
         role_assignments.c.resource_kind == "",
         role_assignments.c.role_key == ADMINISTRATOR,
         UNEXPIRED,
+        NOT_ENDED,
         users.c.blocked.is_(False),
     )
     .order_by(role_assignments.c.user_id)

@@ -400,6 +400,69 @@ async def test_ro_17_a_limited_role_has_no_more_users_than_that(studio: Studio) 
     await assign(studio, one, "Few")
 
 
+@pytest.mark.parametrize("ending", ["revoked", "project removed", "erased"])
+async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio, ending: str) -> None:
+    storage, now = studio.service.house.storage, studio.service.clock.now()
+    await publish(storage, a_project("Elsewhere"))
+    account = {"action": "save", "data": {"project_id": "elsewhere", "name": "ci"}}
+    made = await studio.ok("serviceAccount", account, (await administrator(studio)).headers)
+    first = made["data"]["user_id"] if ending != "erased" else studio.visitor.user_id
+    second = (await someone(studio)).user_id
+    boss = await administrator(studio)
+    await save(studio, boss, name="Few", meta=KICK, user_limit=1)
+
+    async def give_to(user_id: str, status: int) -> None:
+        body = asking(studio, "save", user_id=user_id, roles=["Few"])
+        assert (await studio.post("meta/data", body, boss.headers)).status_code == status
+
+    async def members(**asked: str) -> list[str]:
+        body = {"application_id": studio.shop.application_id, "data": asked}
+        found = (await studio.ok("members", body, boss.headers))["data"]["members"]
+        return [one["user_id"] for one in found]
+
+    await give_to(first, 200)
+    await give_to(second, 409)
+    if ending == "revoked":
+        await studio.ok("serviceAccount", {"action": "delete", "data": {"user_id": first}}, boss.headers)
+    elif ending == "erased":
+        await storage.profile.erase(first, a_record(), even_last_administrator=False, now=now)
+    else:
+        await studio.ok("project", {"action": "delete", "data": {"id": "elsewhere"}}, boss.headers)
+    assert (await get(studio, boss, name="Few"))["users_count"] == 0
+    assert await members(role="Few") == await members(rule="user.kick") == []
+    await give_to(second, 200)
+    await give_to(studio.owner.user_id, 409)
+    assert (await get(studio, boss, name="Few"))["users_count"] == 1
+    assert await members(role="Few") == await members(rule="user.kick") == [second]
+    if ending != "erased":
+        ask = {"application_id": studio.shop.application_id, "data": {"user_id": first, "rule": "user.kick"}}
+        told = (await studio.ok("explain", ask, boss.headers))["data"]
+        assert (told["allowed"], told["missing"][0]["kind"]) == (False, "account_ended")
+
+
+async def test_ro_23_what_is_held_in_a_removed_project_takes_no_seat(studio: Studio) -> None:
+    await publish(studio.service.house.storage, a_project("Elsewhere"))
+    boss, member = await administrator(studio), await someone(studio)
+    published = {"application_id": studio.shop.application_id, "service_meta": {"name": "Shop"}}
+    await studio.ok("application", {"action": "save", "data": published}, boss.headers)
+    await save(studio, boss, name="Few", meta=KICK, user_limit=1)
+
+    async def seated(user_id: str, status: int, **data: object) -> None:
+        body = asking(studio, "save", user_id=user_id, **data)
+        assert (await studio.post("meta/data", body, boss.headers)).status_code == status
+
+    there = {"projectAccess": {"elsewhere": {"roles": ["Few"]}}}
+    await seated(member.user_id, 200, private_data=there)
+    await seated(studio.visitor.user_id, 409, roles=["Few"])
+    await studio.ok("project", {"action": "delete", "data": {"id": "elsewhere"}}, boss.headers)
+    assert (await get(studio, boss, name="Few"))["users_count"] == 0
+    ask = {"application_id": studio.shop.application_id, "data": {"role": "Few", "project_id": "elsewhere"}}
+    assert (await studio.ok("members", ask, boss.headers))["data"]["members"] == []
+    await seated(studio.visitor.user_id, 200, roles=["Few"])
+    await seated(member.user_id, 409, roles=["Few"], private_data=there)
+    assert (await get(studio, boss, name="Few"))["users_count"] == 1
+
+
 async def test_ro_18_a_role_made_again_under_its_old_name_belongs_to_nobody(studio: Studio) -> None:
     storage = studio.service.house.storage
     await storage.groups.create_group(a_group(GROUP, users=(studio.owner.user_id,)), [a_record()])

@@ -16,6 +16,7 @@ from gatehouse.permissions.evaluation.gathering import (
     Tiers,
     gather_below,
     gather_root,
+    is_ended,
     is_removed,
     situation,
 )
@@ -183,7 +184,7 @@ def evaluate(
     model: ApplicationModel, facts: Facts, structure: Structure, *, now: int, address: Address | None
 ) -> Effective:
     application_id = model.application.application_id
-    if is_removed(model, facts):
+    if is_removed(model, facts) or is_ended(facts, structure):
         return Effective(application_id, {})
     this = situation(model, facts, structure, now=now, address=address)
     return Effective(application_id, {ROOT: ScopeHeld(gather_root(this)), **dict(_below(this))})

@@ -171,6 +171,15 @@ def is_removed(model: ApplicationModel, facts: Facts) -> bool:
     return model.application.removed or (state is not None and state.removed)
 
 
+def is_ended(facts: Facts, structure: Structure) -> bool:
+    """Whether this is a service account that was revoked, or whose project is removed: it holds nothing (R9)."""
+    account = facts.service_account
+    if account is None:
+        return False
+    home = structure.projects.get(account.project_id)
+    return account.revoked or (home is not None and home.project.removed)
+
+
 def gather_root(this: Situation) -> Gathered:
     holdings = this.holdings.get(ROOT, NOTHING)
     assigned, direct = tuple(_assigned(this, ROOT, holdings)), _direct(holdings, this.now)

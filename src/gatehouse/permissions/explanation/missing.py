@@ -27,6 +27,7 @@ class Lack(StrEnum):
     """In the order of nearness."""
 
     APPLICATION_REMOVED = "application_removed"
+    ACCOUNT_ENDED = "account_ended"  # a service account that was revoked, or whose project is removed
     PROJECT_UNKNOWN = Barrier.PROJECT_UNKNOWN.value
     PROJECT_REMOVED = Barrier.PROJECT_REMOVED.value
     RESOURCE_UNKNOWN = "resource_unknown"  # the project has no such application, service or group

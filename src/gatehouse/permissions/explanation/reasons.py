@@ -10,7 +10,7 @@ from typing import Final
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.gathering import Situation, is_removed, situation
+from gatehouse.permissions.evaluation.gathering import Situation, is_ended, is_removed, situation
 from gatehouse.permissions.explanation.contributions import Contribution, contributions
 from gatehouse.permissions.explanation.missing import Lack, Missing, Search
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
@@ -48,9 +48,9 @@ def explain(
     """`holders`: how many users each role has, by key, for telling whether it is full."""
     effective = evaluate(model, facts, structure, now=now, address=address)
     this = situation(model, facts, structure, now=now, address=address)
-    removed = is_removed(model, facts)
-    places = () if removed else tuple(effective.counting(scope, rule))  # as if the project had the resource
-    unfound = _unfound(structure, scope, removed=removed)
+    over = _over(model, facts, structure)
+    places = () if over else tuple(effective.counting(scope, rule))  # as if the project had the resource
+    unfound = _unfound(structure, scope, over)
     held_in = frozenset(effective.holding(structure, scope, rule))
     allowed = bool(held_in)
     return Explanation(
@@ -76,10 +76,17 @@ def _voices(
             yield replace(one, decides=False) if is_moot else one
 
 
-def _unfound(structure: Structure, scope: Scope, *, removed: bool) -> Iterator[Missing]:
+def _over(model: ApplicationModel, facts: Facts, structure: Structure) -> Lack | None:
+    """Why nothing at all is held, if so."""
+    if is_removed(model, facts):
+        return Lack.APPLICATION_REMOVED
+    return Lack.ACCOUNT_ENDED if is_ended(facts, structure) else None
+
+
+def _unfound(structure: Structure, scope: Scope, over: Lack | None) -> Iterator[Missing]:
     """What is asked about and is not there."""
-    if removed:
-        yield Missing(kind=Lack.APPLICATION_REMOVED, scope=scope)
+    if over is not None:
+        yield Missing(kind=over, scope=scope)
     elif not structure.has(scope):
         yield Missing(kind=Lack.RESOURCE_UNKNOWN, scope=scope)
 

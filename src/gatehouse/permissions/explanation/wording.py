@@ -94,6 +94,7 @@ def _not_a_member(one: Missing) -> str:
 
 SENTENCES: Final[Mapping[Lack, Callable[[Missing], str]]] = {
     Lack.APPLICATION_REMOVED: lambda _: "The application was removed: nothing is held in it.",
+    Lack.ACCOUNT_ENDED: lambda _: "The service account has ended: it holds nothing.",
     Lack.PROJECT_UNKNOWN: lambda one: f"There is no project {one.scope.project_id}.",
     Lack.PROJECT_REMOVED: lambda one: f"The project {one.scope.project_id} was removed: nothing is held in it.",
     Lack.RESOURCE_UNKNOWN: lambda one: f"Nothing counts {where(one.scope)}: the project has none with this id.",

@@ -26,8 +26,17 @@ ABOUT_ROLES: Final = THROUGH_GROUPS | {
     Lack.ROLE_FULL,
 }
 ENOUGH: Final = frozenset(  # then nobody asks for roles
-    {Lack.APPLICATION_REMOVED, Lack.PROJECT_UNKNOWN, Lack.PROJECT_REMOVED, Lack.RESOURCE_UNKNOWN, Lack.SAID_NO}
+    {
+        Lack.APPLICATION_REMOVED,
+        Lack.ACCOUNT_ENDED,
+        Lack.PROJECT_UNKNOWN,
+        Lack.PROJECT_REMOVED,
+        Lack.RESOURCE_UNKNOWN,
+        Lack.SAID_NO,
+    }
 )
+
+BESIDE_UNKNOWN: Final = frozenset({Lack.APPLICATION_REMOVED, Lack.ACCOUNT_ENDED, Lack.HELD_ELSEWHERE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +136,7 @@ def as_if_unknown(explanation: Explanation, asked: Scope) -> Explanation:
     `asked`: the scope as it was named, for an alias would be told from a word by its id.
     """
     unknown = Missing(kind=Lack.PROJECT_UNKNOWN, scope=asked.project)
-    beside = (one for one in explanation.missing if one.kind in (Lack.APPLICATION_REMOVED, Lack.HELD_ELSEWHERE))
+    beside = (one for one in explanation.missing if one.kind in BESIDE_UNKNOWN)
     return replace(
         explanation,
         scope=asked,

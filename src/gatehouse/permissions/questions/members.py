@@ -18,6 +18,7 @@ from gatehouse.permissions.evaluation.gathering import (
     SourceKind,
     gather_below,
     gather_root,
+    is_ended,
     is_removed,
     situation,
 )
@@ -205,7 +206,8 @@ def ways_to_rule(this: Situation, place: Scope, rule: Rule) -> Iterator[Way]:
 def having_role(outline: Outline, facts: Facts, wanted: Wanted, now: int) -> Member | None:
     """Given there, or at the root by default or by its condition; it lasts until the latest end."""
     this = situation(outline.model, facts, outline.structure, now=now, address=None)
-    gathered = None if is_removed(outline.model, facts) else gathered_in(this, wanted.scope)
+    ended = is_removed(outline.model, facts) or is_ended(facts, outline.structure)
+    gathered = None if ended else gathered_in(this, wanted.scope)
     if gathered is None:
         return None
     path = tuple(ways_to_role(this, wanted, gathered))

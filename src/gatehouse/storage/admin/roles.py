@@ -12,7 +12,7 @@ from gatehouse.admin.model.roles import RoleLine, RoleSight
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.role import ConditionMode
 from gatehouse.storage.admin.searching import Listing, found_in
-from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.permissions.held import HOLDS_SEAT
 from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
 from gatehouse.storage.tables.applications import applications, roles
@@ -31,7 +31,7 @@ _WHERE: Final = (
 _HOLDERS: Final = select(func.count(distinct(role_assignments.c.user_id))).where(
     role_assignments.c.application_id == roles.c.application_id,
     role_assignments.c.role_key == roles.c.role_key,
-    UNEXPIRED,
+    HOLDS_SEAT,
 )
 
 LINES = Listing(

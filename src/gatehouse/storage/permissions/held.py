@@ -6,12 +6,13 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Table, bindparam, or_, select
+from sqlalchemy import ColumnElement, Table, and_, bindparam, or_, select
 
 from gatehouse.permissions.model.rule import ENDLESS, End
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
 from gatehouse.storage.statements import OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
+from gatehouse.storage.tables.projects import projects, service_accounts
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 Cells: TypeAlias = Sequence[Any]  # one row, its documents still text
@@ -23,6 +24,13 @@ _position: Final = itemgetter(5)
 UNEXPIRED = or_(
     role_assignments.c.ttl != 0, role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now")
 )
+_REMOVED_PROJECTS: Final = select(projects.c.project_id).where(projects.c.removed.is_(True))
+_ENDED_ACCOUNTS: Final = select(service_accounts.c.user_id).where(
+    or_(service_accounts.c.revoked.is_(True), service_accounts.c.project_id.in_(_REMOVED_PROJECTS))
+)
+NOT_ENDED = role_assignments.c.user_id.not_in(_ENDED_ACCOUNTS)
+# Seats are held in projects that are not removed, and not by service accounts that ended (R5, R9).
+HOLDS_SEAT = and_(UNEXPIRED, NOT_ENDED, role_assignments.c.project_id.not_in(_REMOVED_PROJECTS))
 SCOPE_COLUMNS: Final = ("project_id", "resource_kind", "resource_id")
 
 

@@ -1,5 +1,6 @@
 """What must hold of records that are about to be written: their roles exist, no limit is exceeded (R5)."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,11 +13,12 @@ from gatehouse.permissions.model.rule import End
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.model.user_record import UserRecord
-from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.storage.permissions.held import HOLDS_SEAT, NOT_ENDED
 from gatehouse.storage.permissions.owners import LASTING, OWNER
 from gatehouse.storage.statements import AnyOf, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import roles
+from gatehouse.storage.tables.projects import projects
 from gatehouse.storage.tables.user_records import role_assignments, user_records
 
 IS_SERVICE = Statement(
@@ -29,10 +31,13 @@ NAMED_ROLES = Statement(_NAMED_ROLES)
 HOLD_ROLES = Statement(_NAMED_ROLES.order_by(roles.c.role_key).with_for_update())
 _HOLDERS = (
     select(role_assignments.c.role_key, func.count(role_assignments.c.user_id.distinct()).label("holders"))
-    .where(role_assignments.c.application_id == bindparam("application"), UNEXPIRED)
+    .where(role_assignments.c.application_id == bindparam("application"), HOLDS_SEAT)
     .group_by(role_assignments.c.role_key)
 )
 HOLDERS = Statement(_HOLDERS)
+REMOVED_PROJECTS = Statement(
+    select(projects.c.project_id).where(AnyOf(projects.c.project_id, "ids"), projects.c.removed.is_(True))
+)
 HOLDERS_OF = Statement(_HOLDERS.where(AnyOf(role_assignments.c.role_key, "keys")))
 # Whoever takes the role from somebody holds this row: two who take it from the last two do not pass each other.
 HOLD_ADMINISTRATORS = Statement(
@@ -53,6 +58,7 @@ ADMINISTRATORS_THAT_STAY = Statement(
         role_assignments.c.project_id == "",
         users.c.blocked.is_(False),
         LASTING,
+        NOT_ENDED,
     )
 )
 
@@ -65,8 +71,16 @@ class Step:
     after: UserRecord
 
 
-def limits_met(application_id: int, steps: Sequence[Step], now: int) -> Verb[Mapping[str, int]]:
-    """The limits of limited roles that somebody newly gets. Raises RoleNotFound, VersionConflict."""
+@dataclass(frozen=True, slots=True)
+class SeatsTaken:
+    """Of one limited role: its limit, and who newly takes a seat."""
+
+    limit: int
+    takers: tuple[str, ...]
+
+
+def seats_taken(application_id: int, steps: Sequence[Step], now: int) -> Verb[Mapping[str, SeatsTaken]]:
+    """Of the limited roles that somebody newly gets, by key. Raises RoleNotFound, VersionConflict."""
     named = {role for step in steps for _, role in _assigned(step.after)}
     if not named:
         return {}
@@ -75,8 +89,20 @@ def limits_met(application_id: int, steps: Sequence[Step], now: int) -> Verb[Map
         raise RoleNotFound(", ".join(gone))
     for step in steps:
         _refuse_protected_below(step, known)
-    fresh = {role for step in steps for role in _holding(step.after, now) - _holding(step.before, now)}
-    return {role: known[role].user_limit for role in fresh if known[role].user_limit}
+    limited = {key for key, row in known.items() if row.user_limit}
+    removed = (yield from _removed_projects(steps)) if limited else frozenset()
+    takers: defaultdict[str, list[str]] = defaultdict(list)
+    for step in steps:
+        for role in limited & (_holding(step.after, now, removed) - _holding(step.before, now, removed)):
+            takers[role].append(step.after.user_id)
+    return {role: SeatsTaken(known[role].user_limit, tuple(who)) for role, who in takers.items()}
+
+
+def _removed_projects(steps: Sequence[Step]) -> Verb[frozenset[str]]:
+    """Among those that the records speak of: what is held in them takes no seat."""
+    named = {scope.project_id for step in steps for one in (step.before, step.after) for scope in one.scopes} - {""}
+    rows = (yield REMOVED_PROJECTS(ids=sorted(named))) if named else ()
+    return frozenset(row.project_id for row in rows)
 
 
 def _refuse_protected_below(step: Step, known: Mapping[str, Row]) -> None:
@@ -120,16 +146,15 @@ def _is_denied(private_data: Tree) -> bool:
     return isinstance(entry, Mapping) and entry.get("value") is not True
 
 
-def refuse_full(application_id: int, steps: Sequence[Step], limits: Mapping[str, int], now: int) -> Verb[None]:
-    if not limits:
+def refuse_full(application_id: int, taken: Mapping[str, SeatsTaken], now: int) -> Verb[None]:
+    if not taken:
         return
-    for row in (yield HOLDERS_OF(application=application_id, keys=sorted(limits), now=now)):
-        role, limit = row.role_key, limits[row.role_key]
-        if row.holders > limit:
-            new = [one.after.user_id for one in steps if role in _holding(one.after, now) - _holding(one.before, now)]
-            whom = ", ".join(f"user {user_id}" for user_id in new)
+    for row in (yield HOLDERS_OF(application=application_id, keys=sorted(taken), now=now)):
+        role, seats = row.role_key, taken[row.role_key]
+        if row.holders > seats.limit:
+            whom = ", ".join(f"user {user_id}" for user_id in seats.takers)
             raise RoleFull(
-                f"application {application_id}: user_limit of the role {role} is {limit}, no seat for {whom}"
+                f"application {application_id}: user_limit of the role {role} is {seats.limit}, no seat for {whom}"
             )
 
 
@@ -147,10 +172,11 @@ def _assigned(one: UserRecord) -> set[tuple[Scope, str]]:
     return {(scope, assignment.role) for scope, held in one.scopes.items() for assignment in held.roles}
 
 
-def _holding(one: UserRecord, now: int) -> set[str]:
+def _holding(one: UserRecord, now: int, removed: Collection[str]) -> set[str]:
     return {
         assignment.role
-        for held in one.scopes.values()
+        for scope, held in one.scopes.items()
+        if scope.project_id not in removed
         for assignment in held.roles
         if not assignment.end.is_past(now)
     }

@@ -27,11 +27,11 @@ from gatehouse.storage.permissions.record_checks import (
     HOLD_ROLES,
     Step,
     hold_administrators,
-    limits_met,
     owned_by,
     refuse_full,
     refuse_nobody,
     refuse_owning_service,
+    seats_taken,
 )
 from gatehouse.storage.permissions.resources import refuse_foreign_resources
 from gatehouse.storage.permissions.structure_version import hold_structure
@@ -225,8 +225,8 @@ def _written(state: UserRecord, before: UserRecord) -> UserRecord:
 
 
 def _write_checked(application_id: int, steps: Sequence[Step], now: int, founded: AbstractSet[str]) -> Verb[None]:
-    met = yield from limits_met(application_id, steps, now)
-    limited = {role: limit for role, limit in met.items() if role not in founded}
+    taken = yield from seats_taken(application_id, steps, now)
+    limited = {role: seats for role, seats in taken.items() if role not in founded}
     lost = {project for step in steps for project, _ in owned_by(step.before, now) - owned_by(step.after, now)}
     if lost:
         yield HOLD_OWNERS()
@@ -236,7 +236,7 @@ def _write_checked(application_id: int, steps: Sequence[Step], now: int, founded
     owned = (yield from owners_of(lost, now)) if lost else {}
     for step in steps:
         yield from _write(step)
-    yield from refuse_full(application_id, steps, limited, now)
+    yield from refuse_full(application_id, limited, now)
     if owned:
         yield from refuse_ownerless(owned.keys(), now)
     if unseats:

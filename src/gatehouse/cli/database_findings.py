@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from gatehouse.app.house import DAY, master_keys
 from gatehouse.app.instance_key import INSTANCE_KEY, has_head, refuse_wrong_master_key
@@ -17,11 +18,12 @@ from gatehouse.keys.model import SigningKey, State, state
 from gatehouse.keys.rotation import LINES
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.settings import Loaded, Settings
-from gatehouse.storage.inspection import postgres_state, sqlite_state
+from gatehouse.storage.inspection import postgres_state, reserved_rules, sqlite_state
 from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.sqlite_file import SYNCHRONOUS_FULL
 
+RESERVED_TOLD = 20  # rules with a reserved name that are listed
 UNSEALED_FOR = 60  # seconds after which a record should have found its place
 
 
@@ -187,6 +189,14 @@ async def about_setup(patient: Patient) -> AsyncIterator[Finding]:
         yield warn("setup", "there is no administrator yet: open the setup link, or run `gatehouse admin create`")
 
 
+async def about_rules(patient: Patient) -> AsyncIterator[Finding]:
+    found = await patient.storage.runner.survey(partial(reserved_rules, RESERVED_TOLD))
+    for line in found:
+        yield warn("rules", f"{line}: the name is reserved now and cannot be saved again, rename it")
+    if not found:
+        yield ok("rules", "none has a reserved name")
+
+
 EXAMINATIONS: tuple[Examination, ...] = (
     about_database,
     about_clock,
@@ -194,6 +204,7 @@ EXAMINATIONS: tuple[Examination, ...] = (
     about_signing_keys,
     about_audit,
     about_setup,
+    about_rules,
 )
 
 

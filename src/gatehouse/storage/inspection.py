@@ -1,14 +1,20 @@
 """What a database says about itself, for `gatehouse doctor`."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import text
+from sqlalchemy import Text, bindparam, or_, select, text, type_coerce
 
+from gatehouse.permissions.documents.trees import RESERVED
+from gatehouse.permissions.model.rule import Section
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import metadata
+from gatehouse.storage.tables.applications import application_schemas, roles
 from gatehouse.storage.tables.audit import audit_events, audit_seals
+from gatehouse.storage.tables.user_records import scope_records, user_records
 
+READ_MOST: Final = 1_000  # records with something that looks like a reserved name
 HISTORY: Final = (audit_events.name, audit_seals.name)  # what a serving role should only be able to add to
 
 JOURNAL_MODE = Statement(text("PRAGMA journal_mode"))
@@ -30,6 +36,32 @@ MAY_REWRITE = {
     for table in HISTORY
 }
 
+SCHEMAS = Statement(
+    select(
+        *(application_schemas.c[name] for name in ("application_id", "private_data", "public_data")),
+    ).order_by(application_schemas.c.application_id)
+)
+ROLES = Statement(
+    select(roles.c.application_id, roles.c.name, roles.c.meta).order_by(roles.c.application_id, roles.c.role_key)
+)
+ENTRIES = tuple(  # only documents in which one of the names stands at all are read
+    Statement(
+        select(*(table.c[name] for name in ("application_id", "user_id", "private_data", "public_data")))
+        .where(
+            or_(
+                *(
+                    type_coerce(table.c[section.value], Text).like(bindparam(name, type_=Text()))
+                    for section in Section
+                    for name in sorted(RESERVED)
+                )
+            )
+        )
+        .order_by(table.c.application_id, table.c.user_id)
+        .limit(bindparam("read"))
+    )
+    for table in (user_records, scope_records)
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLiteState:
@@ -47,6 +79,28 @@ class PostgresState:
     full_page_writes: str
     rewritable: tuple[str, ...]  # audit tables this role may change
     missing_indices: frozenset[str]
+
+
+def reserved_rules(most: int) -> Verb[Sequence[str]]:
+    """Stored rules under names that are reserved by now, in words; not more than `most`."""
+    found: list[str] = []
+    for row in (yield SCHEMAS()):
+        where = f"the schema of application {row.application_id}"
+        found += _reserved(where, row.private_data, row.public_data)
+    for row in (yield ROLES()):
+        where = f"the role {row.name} of application {row.application_id}"
+        found += _reserved(where, row.meta.get("private_data", {}), row.meta.get("public_data", {}))
+    for table in ENTRIES:
+        for row in (yield table(read=READ_MOST, **{name: f'%"{name}"%' for name in sorted(RESERVED)})):
+            where = f"the record of user {row.user_id} in application {row.application_id}"
+            found += _reserved(where, row.private_data, row.public_data)
+    return found[:most]
+
+
+def _reserved(where: str, private: Mapping[str, object], public: Mapping[str, object]) -> Iterator[str]:
+    for section, tree in ((Section.PRIVATE, private), (Section.PUBLIC, public)):
+        for name in sorted(RESERVED & tree.keys()):
+            yield f"{section}.{name} in {where}"
 
 
 def sqlite_state() -> Verb[SQLiteState]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gatehouse.permissions.documents import rules
 from gatehouse.permissions.documents.ends import LATEST, TTL_LONGEST
-from gatehouse.permissions.documents.trees import LEAVES_MOST
+from gatehouse.permissions.documents.trees import LEAVES_MOST, RESERVED
 from gatehouse.permissions.errors import Malformed, TooMuch
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.rule import End, Entry, Leaf, Rule, Section
@@ -134,8 +134,19 @@ def test_a_path_has_at_most_eight_segments() -> None:
         section(path_of(*(["x"] * 50_000)))
 
 
-def test_project_access_is_reserved_at_the_front_only() -> None:
-    assert section({"a": {"projectAccess": ON}})
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_ro_22_a_reserved_name_is_refused_at_the_front_only(name: str) -> None:
+    assert section({"a": {name: ON}})
+    for tree in ({name: ON}, {name: {"a": ON}}):
+        with pytest.raises(Malformed, match=rf"^data\.private_data\.{name}: the name is reserved"):
+            section(tree)
+        with pytest.raises(Malformed, match=rf"^x\.public_data\.{name}: the name is reserved"):
+            rules.parse_meta({"public_data": tree}, place="x")
+        with pytest.raises(Malformed, match=rf"^x\.{name}: the name is reserved"):
+            rules.parse_entries(tree, Section.PUBLIC, place="x")
+    for flat in (f"private_data.{name}.a", f"public_data.{name}", name):
+        with pytest.raises(Malformed, match="the name is reserved"):
+            rules.parse_meta({"permissions": [{"name": flat, "value": True}]}, place="x")
 
 
 def test_sc_16_ten_thousand_leaves_are_kept_whole_and_one_more_is_refused() -> None:
@@ -387,7 +398,7 @@ def test_an_end_that_cannot_be_read_has_passed() -> None:
 
 SEGMENTS = st.text(
     st.sampled_from("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"), min_size=1, max_size=8
-).filter(lambda name: name not in ("value", "projectAccess"))
+).filter(lambda name: name not in ("value", *RESERVED))
 LEAVES = st.fixed_dictionaries(
     {"value": st.booleans()},
     optional={

@@ -127,3 +127,52 @@ def test_settings_that_would_not_start_are_all_told(lived_in: CommandLine) -> No
     assert told.code == 1
     assert {one["topic"] for one in told.json()["findings"]} == {"settings"}
     assert len(told.json()["findings"]) == 2
+
+
+def test_ro_22_stored_rules_with_a_reserved_name_are_told_and_left_out_of_an_export(
+    place: Place, lived_in: CommandLine, tmp_path: Path
+) -> None:
+    file, exported = tmp_path / "file.yaml", tmp_path / "export.yaml"
+    file.write_text(
+        """\
+projects: [{title: Games, owners: ["1001"]}]
+users: [{user_id: "1001", login: one@x.example, nick: One}]
+applications:
+  - application_id: 50001
+    name: Shop
+    project_id: games
+    schema: {private_data: {hidden: {x: {value: false}}, plain: {value: false}}}
+    roles: {mod: {meta: {public_data: {hidden2: {value: true}}}}}
+    users: {"1001": {public_data: {hidden3: {value: true}}, private_data: {projectAccess: {games: {
+      private_data: {hidden4: {value: true}}}}}}}
+"""
+    )
+    lived_in("apply", file)
+    assert found(lived_in)["rules"] == ("ok", "none has a reserved name")
+    change(
+        place.url,
+        [
+            """UPDATE application_schemas SET private_data = replace(private_data, '"hidden"', '"secret_data"')""",
+            """UPDATE roles SET meta = replace(meta, '"hidden2"', '"private_data"')""",
+            """UPDATE user_records SET public_data = replace(public_data, '"hidden3"', '"public_data"')""",
+            """UPDATE scope_records SET private_data = replace(private_data, '"hidden4"', '"projectAccess"')""",
+        ],
+    )
+    told = [line for line in lived_in.try_("doctor").out.splitlines() if " rules: " in line]
+    assert told == [
+        f"warn rules: {line}: the name is reserved now and cannot be saved again, rename it"
+        for line in (
+            "private_data.secret_data in the schema of application 50001",
+            "public_data.private_data in the role mod of application 50001",
+            "public_data.public_data in the record of user 1001 in application 50001",
+            "private_data.projectAccess in the record of user 1001 in application 50001",
+        )
+    ]
+    assert "the name is reserved" in lived_in.try_("export", "--output", exported).err
+    assert lived_in.try_("apply", exported, "--dry-run").code in (0, 2), "what is left can be applied"
+    text = exported.read_text()
+    assert "plain" in text
+    file.write_text(file.read_text().replace("hidden2", "secret_data"))
+    refused = lived_in.try_("apply", file)
+    assert refused.code != 0
+    assert "secret_data: the name is reserved" in refused.err

@@ -4,10 +4,15 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from gatehouse.audit.events import Event
+from gatehouse.permissions.documents.trees import RESERVED
+from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from tests.support.permission_builders import holding
+from tests.support.questioned import giving, hold, put_roles
 from tests.support.studio import PROJECT, Person, Studio, own_record
 from tests.support.studio_people import IN_PROJECT, administrator, audited, rules, secret, someone
 
@@ -212,6 +217,46 @@ async def test_sc_13_segments_are_plain_and_case_counts(studio: Studio) -> None:
     assert (await save(studio, studio.owner, private_data=twins))["private_data"] == twins
     await refused(studio, 400, public_data={"kick": leaf()})
     await refused(studio, 400, public_data={"kick": {"hard": leaf()}})
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: str) -> None:
+    shop, owner = studio.shop.application_id, studio.owner
+    for section, tree in ((one, tree) for one in Section for tree in ({name: leaf()}, {name: {"x": leaf()}})):
+        meta = {section.value: tree}
+        refusals = [await refused(studio, 400, **meta), await refused(studio, 400, roles={"Mod": {"meta": meta}})]
+        role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "meta": meta}}
+        refusals.append(await studio.refused(400, "roles", role, owner.headers))
+        if (section, name) != (Section.PRIVATE, "projectAccess"):  # there it is what is held in projects
+            refusals.append(await refused_record(studio, **meta))
+        refusals.append(await refused_record(studio, private_data={"projectAccess": {PROJECT: meta}}))
+        assert all(f"{section}.{name}" in said for said in refusals), refusals
+    for flat in (f"private_data.{name}.x", f"public_data.{name}"):
+        permissions = [{"name": flat, "value": True}]
+        role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "permissions": permissions}}
+        assert name in await studio.refused(400, "roles", role, owner.headers)
+
+
+async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_changed(studio: Studio) -> None:
+    shop, owner = studio.shop.application_id, studio.owner
+    said = {"secret_data": {"x": {"value": True}}}
+    await put_roles(studio, giving("mod", meta={"private_data": said}), private_data={"secret_data": {"x": leaf()}})
+    await hold(studio, studio.visitor.user_id, {ROOT: ["mod"]})
+    listed = {"action": "get", "application_id": shop, "data": {"type": "list_short"}}
+    assert (await studio.ok("meta/data", listed, studio.visitor.headers))["data"] == ["secret_data.x"]
+    kept = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
+    assert (await studio.ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": said}
+    assert (await save(studio, owner, public_data={"shown": leaf()}))["private_data"] == {
+        "secret_data": {"x": leaf()}
+    }
+    whole = {"action": "save", "application_id": shop, "data": {"name": "mod", "meta": {"private_data": said}}}
+    assert "secret_data" in await studio.refused(400, "roles", whole, owner.headers)
+    assert (await studio.ok("meta/data", listed, studio.visitor.headers))["data"] == ["secret_data.x"]
+
+
+async def refused_record(studio: Studio, **data: object) -> str:
+    body = saving(studio, user_id=studio.visitor.user_id, **data)
+    return await studio.refused(400, "meta/data", body, studio.owner.headers)
 
 
 async def test_sc_14_types_are_strict(studio: Studio) -> None:

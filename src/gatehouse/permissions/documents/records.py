@@ -15,7 +15,7 @@ from gatehouse.permissions.documents.grammar import (
     parse_application_id,
 )
 from gatehouse.permissions.documents.rules import parse_entries, refuse_doubled, section_entries
-from gatehouse.permissions.documents.trees import RESERVED as PROJECT_ACCESS
+from gatehouse.permissions.documents.trees import PROJECT_ACCESS
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import ENDLESS, Section

@@ -14,7 +14,9 @@ from gatehouse.permissions.model.schema import Tree
 SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 DEEPEST: Final = 8  # segments of a path
 LEAVES_MOST: Final = 10_000  # of a schema, a role or one scope of a record
-RESERVED: Final = "projectAccess"  # where a record keeps what is held in projects
+PROJECT_ACCESS: Final = "projectAccess"  # where a record keeps what is held in projects
+# Never the first segment: list_short and check would read it as a section (R9, checklist RO-22).
+RESERVED: Final = frozenset({PROJECT_ACCESS, "private_data", "public_data", "secret_data"})
 
 ReadLeaf = Callable[[Mapping[str, object], str], Tree]
 
@@ -66,8 +68,7 @@ class _TreeReader:
         section = read_members(document, place)
         if "value" in section:
             raise Malformed(f"{place}.value: a rule has a name")
-        if RESERVED in section:
-            raise Malformed(f"{place}.{RESERVED}: the name is reserved")
+        refuse_reserved(section, place)
         return self._branch(section, place, depth=1)
 
     def _branch(self, members: Mapping[str, object], place: str, depth: int) -> Tree:
@@ -88,6 +89,14 @@ class _TreeReader:
         if self._leaves > LEAVES_MOST:
             raise TooMuch(f"{place}: at most {LEAVES_MOST} rules")
         return self._read_leaf(members, place)
+
+
+def refuse_reserved(paths: Iterable[str], place: str) -> None:
+    """Raise Malformed if one of these begins with a reserved name."""
+    for path in paths:
+        first = path.partition(".")[0]
+        if first in RESERVED:
+            raise Malformed(f"{place}.{first}: the name is reserved")
 
 
 def paths_of(tree: Tree) -> set[str]:

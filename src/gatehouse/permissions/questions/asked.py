@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import shown
 from gatehouse.permissions.documents.records import RESOURCE_IDS
-from gatehouse.permissions.documents.trees import DEEPEST, RESERVED, SEGMENT
+from gatehouse.permissions.documents.trees import DEEPEST, PROJECT_ACCESS, SEGMENT
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.rule import Rule, Section
@@ -67,7 +67,7 @@ def read_rule(text: object, place: str) -> AskedRule:
     sections = [section for section in Section if dot and section.value == head]
     path = rest if sections else text
     segments = path.split(".")
-    if len(segments) > DEEPEST or segments[0] == RESERVED or not all(map(SEGMENT.fullmatch, segments)):
+    if len(segments) > DEEPEST or segments[0] == PROJECT_ACCESS or not all(map(SEGMENT.fullmatch, segments)):
         raise Malformed(f"{place}: {shown(text)} is no name of a rule")
     return AskedRule(text, tuple(Rule(section, path) for section in sections or Section))
 

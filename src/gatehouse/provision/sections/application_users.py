@@ -12,7 +12,7 @@ from gatehouse.audit.events import Event
 from gatehouse.permissions.documents import rules
 from gatehouse.permissions.documents.fields import read_members, shown
 from gatehouse.permissions.documents.records import parse_assignments, parse_project, record_document
-from gatehouse.permissions.documents.trees import RESERVED as PROJECT_ACCESS
+from gatehouse.permissions.documents.trees import PROJECT_ACCESS
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Section

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import UNSET, UnsetType
+
 from gatehouse.admin.client_drafts import ClientDraft, changed_client, in_dialect, new_client
 from gatehouse.admin.client_rights import administers, require_client_right
 from gatehouse.kernel.clock import Clock
@@ -12,6 +14,7 @@ from gatehouse.oauth.clients import Clients
 from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
 from gatehouse.oauth.model import Client
 from gatehouse.permissions.commands.custom_keys import may_manage
+from gatehouse.permissions.commands.versions import version_named
 from gatehouse.permissions.errors import VersionConflict
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require
@@ -78,9 +81,11 @@ class ApplicationClients:
         await self.get(actor, application_id, client_id)
         return await self._clients.revoke_tokens(client_id, actor.origin)
 
-    async def remove(self, actor: Actor, application_id: int | None, client_id: str) -> None:
+    async def remove(
+        self, actor: Actor, application_id: int | None, client_id: str, version: int | UnsetType = UNSET
+    ) -> None:
         await self.changeable(actor, application_id, client_id)
-        await self._clients.remove(client_id, actor.origin)
+        await self._clients.remove(client_id, actor.origin, seen=version_named(version))
 
     async def require(self, actor: Actor, application_id: int | None) -> None:
         """Raises NoRight before anything is told."""

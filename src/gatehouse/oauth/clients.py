@@ -81,9 +81,10 @@ class Clients:
     async def show(self, client_id: str) -> Client:
         return await self._store.client(client_id)
 
-    async def remove(self, client_id: str, origin: Origin) -> None:
+    async def remove(self, client_id: str, origin: Origin, *, seen: int | None = None) -> None:
         """Take the client away; whatever it was granted is dead, and its id is spent."""
-        await self._store.remove(client_id, self._recorder.record(Event.CLIENT_REMOVED, origin, subject=client_id))
+        record = self._recorder.record(Event.CLIENT_REMOVED, origin, subject=client_id)
+        await self._store.remove(client_id, record, seen=seen)
 
     async def revoke_tokens(self, client_id: str, origin: Origin) -> int:
         """End whatever it was granted; how many grants there were. Raises ClientNotFound."""

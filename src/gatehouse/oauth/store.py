@@ -61,8 +61,11 @@ class ClientStore(Protocol):
         One atomic act; at most two secrets are ever live, however many callers race. Raises ClientNotFound.
         """
 
-    async def remove(self, client_id: str, record: Record) -> None:
-        """Mark the client removed and forget its secrets; its id is never given again. Raises ClientNotFound."""
+    async def remove(self, client_id: str, record: Record, *, seen: int | None = None) -> None:
+        """Mark the client removed and forget its secrets; its id is never given again.
+
+        Raises ClientNotFound; ClientChanged when `seen` is given and is not its version.
+        """
 
 
 class GrantStore(Protocol):

@@ -183,10 +183,11 @@ class GroupStore(Protocol):
     async def edit_access(self, group_id: str, change: Callable[[Group, Sequence[Group]], Edited[Group]]) -> Group:
         """The same for a change that depends on the project's other groups; they stand still meanwhile."""
 
-    async def delete_group(self, group_id: str, records: Sequence[Record]) -> None:
+    async def delete_group(self, group_id: str, records: Sequence[Record], *, seen: int | None = None) -> None:
         """Remove it with all that names it: members, grants, scopes held on it.
 
-        Raises GroupListed for one that stands in allow or disallow of its project.
+        Raises GroupListed for one that stands in allow or disallow of its project; VersionConflict when `seen` is
+        given and is not its version.
         """
 
 
@@ -246,8 +247,10 @@ class ServiceAccountStore(Protocol):
     ) -> None:
         """Make the user and what he may do. Raises ProjectNotFound, NameTaken, UserIdTaken."""
 
-    async def revoke_service_account(self, user_id: str, now: int, records: Sequence[Record]) -> None:
-        """Its tokens are refused from now on. Raises UserNotFound."""
+    async def revoke_service_account(
+        self, user_id: str, now: int, records: Sequence[Record], *, seen: int | None = None
+    ) -> None:
+        """Its tokens are refused from now on. Raises UserNotFound; VersionConflict as delete_group does."""
 
 
 class FullRemovalStore(Protocol):

@@ -47,7 +47,7 @@ REMOVE_CLIENT = Statement(
     update(clients)
     .where(clients.c.client_id == bindparam("of"), LIVE)
     .values(removed=True, version=clients.c.version + 1)
-    .returning(clients.c.client_id)
+    .returning(clients.c.version)
 )
 CLIENTS = Statement(select(clients).where(LIVE).order_by(clients.c.client_id))
 _OF_APPLICATION = (LIVE, clients.c.application_id == bindparam("application_id"))
@@ -164,9 +164,12 @@ def rotate_secret(client_id: str, secret: ClientSecret, entry: Record, *, old_en
     yield from record(entry)
 
 
-def remove(client_id: str, entry: Record) -> Verb[None]:
-    if not (yield REMOVE_CLIENT(of=client_id)):
+def remove(client_id: str, entry: Record, *, seen: int | None = None) -> Verb[None]:
+    rows = yield REMOVE_CLIENT(of=client_id)
+    if not rows:
         raise ClientNotFound
+    if seen is not None and rows[0].version != seen + 1:
+        raise ClientChanged
     yield DROP_SECRETS(of=client_id)
     yield from record(entry)
 

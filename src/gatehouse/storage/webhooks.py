@@ -66,7 +66,7 @@ ROTATE = Statement(
     )
     .returning(webhooks.c.webhook_id)
 )
-REMOVE = Statement(delete(webhooks).where(_THIS).returning(webhooks.c.webhook_id))
+REMOVE = Statement(delete(webhooks).where(_THIS).returning(webhooks.c.version))
 REMOVE_LOG = Statement(delete(webhook_deliveries).where(_OF_THIS))
 
 NEWEST = Statement(select(_NEWEST.label("place")))
@@ -210,9 +210,12 @@ def rotate(webhook_id: str, sealed: bytes, old_ends_at: int, entry: Record) -> V
     return (yield from one(webhook_id))
 
 
-def remove(webhook_id: str, entry: Record) -> Verb[None]:
-    if not (yield REMOVE(of=webhook_id)):
+def remove(webhook_id: str, entry: Record, *, seen: int | None = None) -> Verb[None]:
+    rows = yield REMOVE(of=webhook_id)
+    if not rows:
         raise WebhookNotFound
+    if seen not in (None, rows[0].version):
+        raise WebhookChanged
     yield REMOVE_LOG(of=webhook_id)
     yield from record(entry)
 

@@ -13,7 +13,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
-from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.commands.versions import refuse_old_version, version_named
 from gatehouse.permissions.documents.fields import read_line, read_list, shown
 from gatehouse.permissions.documents.grammar import check_outbound_url
 from gatehouse.permissions.errors import Malformed
@@ -125,9 +125,10 @@ class Webhooks:
         entry = self._entry(Event.WEBHOOK_CHANGED, actor, before.webhook_id, {"fields": ", ".join(names)})
         return await self._store.change(before, after, entry, from_now=draft.from_now)
 
-    async def remove(self, actor: Actor, webhook_id: str) -> None:
+    async def remove(self, actor: Actor, webhook_id: str, version: int | UnsetType = UNSET) -> None:
         require(actor.rights, Operation.ADMINISTER)
-        await self._store.remove(webhook_id, self._entry(Event.WEBHOOK_REMOVED, actor, webhook_id))
+        entry = self._entry(Event.WEBHOOK_REMOVED, actor, webhook_id)
+        await self._store.remove(webhook_id, entry, seen=version_named(version))
 
     async def rotate(self, actor: Actor, webhook_id: str) -> Made:
         """A new secret; the one before signs beside it for a week, and one before that no more."""

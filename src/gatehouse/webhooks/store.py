@@ -22,8 +22,8 @@ class WebhookStore(Protocol):
     async def rotate(self, webhook_id: str, sealed: bytes, old_ends_at: int, entry: Record) -> Webhook:
         """The secret becomes the old one, and that one is gone. Raises WebhookNotFound."""
 
-    async def remove(self, webhook_id: str, entry: Record) -> None:
-        """Forget it and its log. Raises WebhookNotFound."""
+    async def remove(self, webhook_id: str, entry: Record, *, seen: int | None = None) -> None:
+        """Forget it and its log. Raises WebhookNotFound; WebhookChanged when `seen` is given and not its version."""
 
     async def webhook(self, webhook_id: str) -> Webhook:
         """Raises WebhookNotFound."""

@@ -127,7 +127,9 @@ class AppSchemas:
 
         return await self._store.edit_schema(seen.application.application_id, change)
 
-    async def delete_role(self, actor: Actor, seen: ApplicationModel, name: str) -> ApplicationModel:
+    async def delete_role(
+        self, actor: Actor, seen: ApplicationModel, name: str, version: int | UnsetType = UNSET
+    ) -> ApplicationModel:
         key = grammar.check_role_name(name, "data.name").lower()
 
         def change(state: ApplicationModel) -> Edited[ApplicationModel]:
@@ -136,6 +138,7 @@ class AppSchemas:
             self._refuse_role(actor, state, before, None)
             if before is None:
                 raise RoleNotFound
+            refuse_old_version(version, before.version)
             new = replace(state, roles={one: role for one, role in state.roles.items() if one != key})
             return self._edited(actor, state, new)
 

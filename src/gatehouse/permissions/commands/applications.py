@@ -97,7 +97,7 @@ class Applications:
             return await self._create(actor, draft)
         return await self._change(actor, grammar.parse_application_id(draft.application_id), draft)
 
-    async def delete(self, actor: Actor, application_id: int) -> Application:
+    async def delete(self, actor: Actor, application_id: int, version: int | UnsetType = UNSET) -> Application:
         application = await self._find(application_id)
         require(actor.rights, Operation.APPLICATION_DELETE, about(application_id, application))
         seen = found(application)
@@ -106,8 +106,11 @@ class Applications:
 
         def change(state: Application) -> Edited[Application]:
             refuse_moved(state, seen)
+            if state.removed:
+                return Edited(state, ())
+            refuse_old_version(version, state.version)
             record = self._record(Event.APPLICATION_REMOVED, actor, state.application_id)
-            return Edited(replace(state, removed=True), () if state.removed else (record,))
+            return Edited(replace(state, removed=True), (record,))
 
         return await self._store.edit_application(application_id, change)
 

@@ -16,7 +16,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.finding import live_project, project_named
 from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version
+from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version, version_named
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.conditions import parse_condition, refuse_overgrown
 from gatehouse.permissions.documents.fields import read_line, read_list, read_members
@@ -102,11 +102,10 @@ class Groups:
     async def save(self, actor: Actor, group_id: str | None, draft: GroupDraft) -> Group:
         return await (self._create(actor, draft) if group_id is None else self._change(actor, group_id, draft))
 
-    async def delete(self, actor: Actor, group_id: str) -> None:
+    async def delete(self, actor: Actor, group_id: str, version: int | UnsetType = UNSET) -> None:
         group = await self._managed(actor, group_id, Operation.GROUP_DELETE)
-        await self._store.delete_group(
-            group_id, (self._record(Event.GROUP_REMOVED, actor, group, {"title": group.title}),)
-        )
+        record = self._record(Event.GROUP_REMOVED, actor, group, {"title": group.title})
+        await self._store.delete_group(group_id, (record,), seen=version_named(version))
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Conditions and listed users; what is not given stays."""

@@ -76,14 +76,15 @@ class Projects:
 
         return (await self._store.edit_project(seen.project.project_id, change)).project
 
-    async def delete(self, actor: Actor, name: str) -> None:
+    async def delete(self, actor: Actor, name: str, version: int | UnsetType = UNSET) -> None:
         seen = await self._opened(actor, name, Operation.PROJECT_DELETE)
 
         def change(state: ProjectModel) -> Edited[ProjectModel]:
-            records = (
-                () if state.project.removed else (self._record(Event.PROJECT_REMOVED, actor, state.project, {}),)
-            )
-            return Edited(replace(state, project=replace(state.project, removed=True)), records)
+            if state.project.removed:
+                return Edited(state, ())
+            refuse_old_version(version, state.project.version)
+            record = self._record(Event.PROJECT_REMOVED, actor, state.project, {})
+            return Edited(replace(state, project=replace(state.project, removed=True)), (record,))
 
         await self._store.edit_project(seen.project.project_id, change)
 

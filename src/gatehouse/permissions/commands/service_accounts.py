@@ -6,6 +6,7 @@ from secrets import token_hex
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
@@ -15,6 +16,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.callers.service_jwts import DAY, DAYS_MOST, JTI_BYTES
 from gatehouse.permissions.commands.finding import live_project, project_named
+from gatehouse.permissions.commands.versions import version_named
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
@@ -61,7 +63,7 @@ class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     created: object = None
     created_by: object = None
     revoked: object = None
-    version: object = None
+    version: int | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ class ServiceAccounts:
             listed=Listed(account=account, holds=holdings_of(record, account, central)), jwt=jwt, ends_at=ends_at
         )
 
-    async def revoke(self, actor: Actor, user_id: str) -> None:
+    async def revoke(self, actor: Actor, user_id: str, version: int | UnsetType = UNSET) -> None:
         """Only whoever manages its project hears that there is one."""
         require_in_person(actor.rights)
         facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_ID,))
@@ -139,7 +141,8 @@ class ServiceAccounts:
         require(actor.rights, Operation.SERVICE_ACCOUNTS, About(project_id=account.project_id))
         if not account.revoked:
             entry = self._entry(Event.SERVICE_ACCOUNT_REVOKED, actor, account)
-            await self._store.revoke_service_account(user_id, self._clock.now(), (entry,))
+            now, seen = self._clock.now(), version_named(version)
+            await self._store.revoke_service_account(user_id, now, (entry,), seen=seen)
 
     def _makers_end(self, actor: Actor, project: ProjectModel) -> int:
         """When its maker manages the project no more, 0 for never: no account outlives that (R1)."""

@@ -1,4 +1,4 @@
-"""Optimistic versions: a save that names the one it read is refused when another came between (R6)."""
+"""Optimistic versions: a save or delete that names the one it read is refused when another came between (R6, R9)."""
 
 from typing import Final
 
@@ -7,6 +7,11 @@ from msgspec import UNSET, UnsetType
 from gatehouse.permissions.errors import VersionConflict
 
 NOT_YET: Final = 0  # the version of what is only being made
+
+
+def version_named(given: int | UnsetType) -> int | None:
+    """For stores that compare it in their own transaction."""
+    return None if given is UNSET else given
 
 
 def refuse_old_version(given: int | UnsetType, stored: int) -> None:

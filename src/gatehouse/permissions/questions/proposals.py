@@ -152,7 +152,7 @@ class Rehearsals:
             case ProjectProposal(action="save", data=data):
                 await self._project_commands(stage).save(by.actor, data)
             case ProjectProposal(data=data):
-                await self._project_commands(stage).delete(by.actor, data.id)
+                await self._project_commands(stage).delete(by.actor, data.id, data.version)
             case MembershipProposal(data=data):
                 await self._memberships(stage).save(by.actor, by.central, data)
             case _:
@@ -164,7 +164,7 @@ class Rehearsals:
                 await self._schemas(stage).save_role(by.actor, by.model, data)
             case RoleProposal(data=data):
                 name = grammar.check_role_name(data.name, "data.change.data.name")
-                await self._schemas(stage).delete_role(by.actor, by.model, name)
+                await self._schemas(stage).delete_role(by.actor, by.model, name, data.version)
             case SchemaProposal(data=data):
                 await self._schemas(stage).save(by.actor, by.model, data)
             case RecordProposal(data=data, expired=expired):
@@ -189,10 +189,10 @@ class Rehearsals:
                 await groups.save_access(actor, group_id, data)
             case GroupProposal(action="save", group_id=group_id, data=data):
                 await groups.save(actor, group_id, data)
-            case GroupProposal(group_id=group_id):
+            case GroupProposal(group_id=group_id, data=data):
                 if group_id is None:
                     raise Malformed("data.change.group_id: which group?")
-                await groups.delete(actor, group_id)
+                await groups.delete(actor, group_id, data.version)
             case _:
                 assert_never(proposal)
 

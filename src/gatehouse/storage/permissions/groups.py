@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import Record
-from gatehouse.permissions.errors import GroupListed, GroupNotFound, GroupsFull, NameTaken
+from gatehouse.permissions.errors import GroupListed, GroupNotFound, GroupsFull, NameTaken, VersionConflict
 from gatehouse.permissions.model.group import PROJECT_TAG, Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
@@ -149,10 +149,13 @@ def _columns(one: Group) -> dict[str, object]:
     }
 
 
-def delete_unlisted(group_id: str, records: Sequence[Record]) -> Verb[None]:
+def delete_unlisted(group_id: str, records: Sequence[Record], *, seen: int | None = None) -> Verb[None]:
     """Whoever manages groups does not decide about allow and disallow: without a list a closed project is open."""
     yield from change_structure()
-    refuse_listed((yield from hold_project((yield from group(group_id)).project_id)).project, group_id)
+    gone = yield from group(group_id)
+    if seen not in (None, gone.version):
+        raise VersionConflict(f"deleted from version {seen}, stored is {gone.version}")
+    refuse_listed((yield from hold_project(gone.project_id)).project, group_id)
     yield from _delete(group_id, records)
 
 

@@ -49,7 +49,7 @@ REVOKE = Statement(
     update(service_accounts)
     .where(service_accounts.c.user_id == bindparam("of"))
     .values(revoked=True, version=service_accounts.c.version + 1)
-    .returning(service_accounts.c.user_id)
+    .returning(service_accounts.c.version)
 )
 
 
@@ -92,9 +92,12 @@ def create(account: ServiceAccount, holdings: Sequence[UserRecord], records: Seq
         yield from record(entry)
 
 
-def revoke(user_id: str, now: int, records: Sequence[Record]) -> Verb[None]:
-    if not (yield REVOKE(of=user_id)):
+def revoke(user_id: str, now: int, records: Sequence[Record], *, seen: int | None = None) -> Verb[None]:
+    rows = yield REVOKE(of=user_id)
+    if not rows:
         raise UserNotFound
+    if seen is not None and rows[0].version != seen + 1:
+        raise VersionConflict(f"revoked from version {seen}, stored is {rows[0].version - 1}")
     yield from raise_rev(user_id, keep=None, now=now)
     for entry in records:
         yield from record(entry)

@@ -98,7 +98,8 @@ class SchemaEndpoints:
             case "delete":
                 if ask.data.name is UNSET:
                     raise Malformed("data.name: which role?")
-                await self._schemas.delete_role(actor, visit.opened(Operation.ROLES_SAVE), ask.data.name)
+                model = visit.opened(Operation.ROLES_SAVE)
+                await self._schemas.delete_role(actor, model, ask.data.name, ask.data.version)
                 return done()
 
     def endpoints(self) -> list[Endpoint]:

@@ -71,7 +71,7 @@ class ApplicationEndpoints:
             case "save":
                 return answer(record(await self._applications.save(actor, ask.data), full=ask.options.full))
             case "delete":
-                await self._applications.delete(actor, named or 0)
+                await self._applications.delete(actor, named or 0, ask.data.version)
                 return done()
 
     async def save_tags(self, request: Request) -> Response:

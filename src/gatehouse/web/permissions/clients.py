@@ -89,7 +89,7 @@ class ClientEndpoint:
             case "save":
                 return answer(entry(await self._drafted.save(actor, of, draft)))
             case "delete":
-                await self._clients.remove(actor, of, draft.client_id)
+                await self._clients.remove(actor, of, draft.client_id, draft.version)
                 return done()
             case "rotate":
                 return answer(with_secret(await self._drafted.rotate(actor, of, draft.client_id)))

@@ -73,7 +73,7 @@ class GroupEndpoints:
             case "delete":
                 if ask.group_id is None:
                     raise Malformed("group_id: which group?")
-                await self._groups.delete(actor, ask.group_id)
+                await self._groups.delete(actor, ask.group_id, ask.data.version)
                 return done()
 
     async def save_access(self, request: Request) -> Response:

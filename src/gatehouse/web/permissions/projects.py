@@ -81,7 +81,7 @@ class ProjectEndpoints:
             case "save":
                 return answer(record(await self._projects.save(actor, ask.data)))
             case "delete":
-                await self._projects.delete(actor, ask.data.id)
+                await self._projects.delete(actor, ask.data.id, ask.data.version)
                 return done()
 
     async def save_tags(self, request: Request) -> Response:

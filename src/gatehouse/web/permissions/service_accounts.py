@@ -62,7 +62,7 @@ class ServiceAccountEndpoint:
                 made = await self._accounts.create(actor, visit.central, ask.data)
                 return answer(entry(made.listed, jwt=made.jwt, ends_at=made.ends_at))
             case "delete":
-                await self._accounts.revoke(actor, ask.data.user_id)
+                await self._accounts.revoke(actor, ask.data.user_id, ask.data.version)
                 return done()
 
     def endpoint(self) -> Endpoint:

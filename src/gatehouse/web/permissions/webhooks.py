@@ -73,7 +73,7 @@ class WebhookEndpoint:
             case "save":
                 return answer(await self._saved(actor, data))
             case "delete":
-                await self._webhooks.remove(actor, data.webhook_id)
+                await self._webhooks.remove(actor, data.webhook_id, data.version)
                 return done()
             case "rotate":
                 return answer(with_secret(await self._webhooks.rotate(actor, data.webhook_id)))

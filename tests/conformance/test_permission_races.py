@@ -62,7 +62,7 @@ async def structure_version(storage: Storage) -> int:
 async def test_of_many_who_race_no_more_win_than_may(world: Storage, migrated_url: str) -> None:
     races = {
         racers.publish_one_more: (2, "LimitReached"),  # of three: the author has one already
-        racers.add_access_key: (2, "LimitReached"),
+        racers.add_access_key: (2, "AccessKeysFull"),
         racers.take_seat: (3, "RoleFull"),
         racers.publish_alike: (1, "NameTaken"),
         racers.rename_alike: (1, "NameTaken"),

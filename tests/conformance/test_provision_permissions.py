@@ -350,7 +350,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
         (
             "applications",
             {"application_id": 50001, "access_keys": [{"hash": "a1" * 32}, {"hash": "b2" * 32}]},
-            "applications[0].access_keys: an application has at most 2 access keys",
+            "applications[0].access_keys: An application has at most 2 access keys",
         ),
         (
             "applications",

@@ -1,6 +1,8 @@
 """What can go wrong with permissions."""
 
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
+from gatehouse.permissions.model.access_key import KEYS_MOST
+from gatehouse.permissions.model.application_key import CUSTOM_MOST
 from gatehouse.permissions.model.group import GROUPS_MOST
 
 
@@ -46,6 +48,14 @@ class LimitReached(Conflict):
 
 class GroupsFull(LimitReached):
     public = f"A project has at most {GROUPS_MOST} groups."
+
+
+class AccessKeysFull(LimitReached):
+    public = f"An application has at most {KEYS_MOST} access keys."
+
+
+class CustomKeysFull(LimitReached):
+    public = f"An application has at most {CUSTOM_MOST} keys of its own."
 
 
 class RoleFull(Conflict):

@@ -14,7 +14,7 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.errors import LastOwner, RoleFull
+from gatehouse.permissions.errors import LastOwner, LimitReached, Malformed, RoleFull
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import Asked
 from gatehouse.provision.errors import Consequence, Unfit, Unsettled
@@ -28,7 +28,8 @@ from gatehouse.provision.store import ProvisionStore
 
 ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
 INSTALLATION: Final = "installation"
-LASTING: Final = (RoleFull, LastOwner)  # conflicts between the file and what is stored, which no patience settles
+# Conflicts between the file and what is stored, which no retry settles.
+LASTING: Final = (RoleFull, LastOwner, LimitReached)
 
 
 async def planned(file: File, state: State, tools: Tools, terms: Terms) -> tuple[Plan, State]:
@@ -93,6 +94,8 @@ class Provisioning:
                 await self._carry_out(plan.changes, origin, store)
             except (Conflict, NotFound) as conflict:  # the state the plan was made from is gone: look again
                 reason: GatehouseError = conflict
+            except Malformed as error:
+                raise Unfit([str(error)]) from error
             else:
                 return plan
         if isinstance(reason, LASTING):

@@ -33,9 +33,10 @@ from gatehouse.storage.installation import state_once
 from gatehouse.storage.oauth import add_client, all_clients, change_client, removed_ids
 from gatehouse.storage.permissions.held import UNEXPIRED
 from gatehouse.storage.permissions.provision import do as change_world
-from gatehouse.storage.permissions.provision import read_world, roles_made
+from gatehouse.storage.permissions.provision import projects_with_groups, read_world, refuse_overfull, roles_made
 from gatehouse.storage.permissions.records import assign_root_role, touch_record
 from gatehouse.storage.permissions.structure_version import change_structure, hold_structure_alone
+from gatehouse.storage.permissions.structures import projects_of
 from gatehouse.storage.runner import Stored, act, survey
 from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import Statement, Verb
@@ -99,8 +100,12 @@ def carry_out(acts: Sequence[Act], records: Sequence[Record], *, setup_closed: R
     somebody_administered = yield ADMINISTERING(now=now)
     by = records[0].actor if records else ""
     made = roles_made(acts)
+    grouped = projects_with_groups(acts)
+    before = (yield from projects_of(grouped)) if grouped else {}
     for one in acts:
         yield from do(one, now, by, made)
+    if grouped:
+        yield from refuse_overfull(before, grouped)
     if somebody_administered and not (yield ADMINISTERING(now=now)):
         raise LastAdministrator
     if setup_closed is not None and (yield from state_once(SETUP_CLOSED, str(now))):

@@ -23,6 +23,7 @@ from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.differences import differences, tallied
 from gatehouse.permissions.documents.fields import given_or
+from gatehouse.permissions.documents.limits import refuse_roles
 from gatehouse.permissions.documents.rules import leaves, meta_entries, protected_among
 from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
 from gatehouse.permissions.model import central
@@ -36,7 +37,6 @@ from gatehouse.permissions.rights.guard import About, Operation, is_open, requir
 from gatehouse.permissions.rights.rights import CAN_ADMINISTER
 from gatehouse.permissions.store import ApplicationStore, Edited
 
-ROLES_MOST: Final = 1_000  # of one application
 DEFAULT: Final = "default"  # a role of this name applies to all users (interface §2.7)
 ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
 KEPT: Final = frozenset({"application_id", "version", "updated_at"})  # told, never written
@@ -122,7 +122,7 @@ class AppSchemas:
             after = merged(state, before, draft)
             self._refuse_role(actor, state, before, after)
             new = replace(state, roles={**state.roles, after.key: after})
-            refuse_too_many(new)
+            refuse_roles(new.roles.values())
             return self._edited(actor, state, new)
 
         return await self._store.edit_schema(seen.application.application_id, change)
@@ -162,7 +162,7 @@ class AppSchemas:
         after = replace(state, schema=schema)
         if "roles" in given:
             after = replace(after, roles=self._roles_given(actor, after, given_or(given, "roles", {})))
-            refuse_too_many(after)
+            refuse_roles(after.roles.values())
         return after
 
     def _roles_given(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
@@ -308,11 +308,6 @@ def meta_of(draft: RoleDraft, place: str) -> Tree:
 
 def applies_to_all(role: Role) -> bool:
     return role.default or role.key == DEFAULT
-
-
-def refuse_too_many(model: ApplicationModel) -> None:
-    if len(model.roles) > ROLES_MOST:
-        raise Malformed(f"an application has at most {ROLES_MOST} roles")
 
 
 def refuse_colliding(model: ApplicationModel, role: Role) -> None:

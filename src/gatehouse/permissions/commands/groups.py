@@ -18,8 +18,9 @@ from gatehouse.permissions.commands.finding import live_project, project_named
 from gatehouse.permissions.commands.tags import TagsDraft
 from gatehouse.permissions.commands.versions import NOT_YET, refuse_old_version, version_named
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.conditions import parse_condition, refuse_overgrown
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.fields import read_line, read_list, read_members
+from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound
 from gatehouse.permissions.evaluation.conditions import holds
 from gatehouse.permissions.evaluation.matching import UNKNOWN_PLACE
@@ -110,21 +111,19 @@ class Groups:
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Conditions and listed users; what is not given stays."""
         await self._managed(actor, group_id, Operation.GROUP_ACCESS)
-        conditions = UNSET if draft.conditions is UNSET else read_conditions(draft.conditions or [])
+        given = draft.conditions
+        conditions = UNSET if given is UNSET else read_conditions(given or [], "data.conditions")
         users = UNSET if draft.users is UNSET else grammar.parse_user_ids(draft.users or [], "data.users")
         who = await self._subject(actor)
 
         def change(state: Group, beside: Sequence[Group]) -> Edited[Group]:
             refuse_old_version(draft.version, state.version)
-            around = [one for other in beside for one in conditions_in(other)]
             after = replace(
                 state,
                 conditions=state.conditions if conditions is UNSET else conditions,
                 users=state.users if users is UNSET else users,
             )
-            refuse_overgrown(
-                [*around, *conditions_in(state)], [*around, *conditions_in(after)], what="a project's groups"
-            )
+            refuse_groups([*beside, state], [*beside, after])
             details = difference(access_document(state), access_document(after))
             event = Event.GROUP_OPENED if is_opened(state, after, who) else Event.GROUP_ACCESS_SAVED
             return Edited(after, (self._record(event, actor, after, details),))
@@ -207,11 +206,10 @@ class Groups:
         return self._recorder.record(event, actor.origin, subject=f"group {group.group_id}", details=about)
 
 
-def read_conditions(given: Sequence[object]) -> tuple[GroupCondition, ...]:
+def read_conditions(given: Sequence[object], place: str) -> tuple[GroupCondition, ...]:
     """Each has a title and a condition that knows no address (interface §2.5)."""
     return tuple(
-        read_condition(one, f"data.conditions[{index}]")
-        for index, one in enumerate(read_list(given, "data.conditions", CONDITIONS_MOST))
+        read_condition(one, f"{place}[{index}]") for index, one in enumerate(read_list(given, place, CONDITIONS_MOST))
     )
 
 

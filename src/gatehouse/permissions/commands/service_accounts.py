@@ -160,9 +160,9 @@ class ServiceAccounts:
         return ServiceAccount(
             user_id=new_user_id(),
             project_id=project.project.project_id,
-            name=read_line(draft.name, "data.name", NAME_LONGEST, shortest=1),
+            name=read_name(draft.name, "data.name"),
             comment=grammar.check_comment(draft.comment, "data.comment"),
-            ip_ranges=read_ranges(draft.ip_ranges),
+            ip_ranges=read_ranges(draft.ip_ranges, "data.ip_ranges"),
             public_key=parse_public_key(draft.public_key, "data.public_key") if draft.public_key else "",
             created_by=actor.user_id,
             created_at=self._clock.now(),
@@ -207,15 +207,19 @@ class ServiceAccounts:
         return self._recorder.record(event, actor.origin, subject=account.user_id, details=details)
 
 
-def read_ranges(given: Sequence[object]) -> tuple[str, ...]:
+def read_name(given: object, place: str) -> str:
+    return read_line(given, place, NAME_LONGEST, shortest=1)
+
+
+def read_ranges(given: Sequence[object], place: str) -> tuple[str, ...]:
     ranges: list[str] = []
-    for index, one in enumerate(read_list(given, "data.ip_ranges", RANGES_MOST)):
-        place = f"data.ip_ranges[{index}]"
-        text = read_line(one, place, RANGE_LONGEST, shortest=1)
+    for index, one in enumerate(read_list(given, place, RANGES_MOST)):
+        where = f"{place}[{index}]"
+        text = read_line(one, where, RANGE_LONGEST, shortest=1)
         try:
             ranges.append(str(parse_network(text)))
         except ValueError:
-            raise Malformed(f"{place}: a network as CIDR, such as 10.0.0.0/8") from None
+            raise Malformed(f"{where}: a network as CIDR, such as 10.0.0.0/8") from None
     return tuple(dict.fromkeys(ranges))
 
 

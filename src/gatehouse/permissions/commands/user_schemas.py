@@ -15,12 +15,8 @@ from gatehouse.permissions.commands.finding import live_project
 from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.fields import given_or
-from gatehouse.permissions.documents.records import (
-    PROJECT_ACCESS,
-    parse_assignments,
-    parse_private_data,
-    record_document,
-)
+from gatehouse.permissions.documents.records import parse_assignments, parse_private_data, record_document
+from gatehouse.permissions.documents.trees import PROJECT_ACCESS
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import Section

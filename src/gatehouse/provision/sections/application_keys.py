@@ -1,7 +1,8 @@
 """The keys of an application: from what a file gives to what is kept, and back (R6)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,11 +12,12 @@ from gatehouse.kernel.digests import same_secret, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.commands.access_keys import kept_access_key, new_access_key
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
+from gatehouse.permissions.errors import LimitReached, Malformed
 from gatehouse.permissions.keys.published import new_key
-from gatehouse.permissions.model.access_key import KEYS_MOST, AccessKey, access_key_purpose
+from gatehouse.permissions.model.access_key import AccessKey, access_key_purpose
 from gatehouse.permissions.model.application import PRIVATE_KEY_SEALED_FOR, Application
-from gatehouse.permissions.model.application_key import CUSTOM_MOST, KeySource
+from gatehouse.permissions.model.application_key import KeySource
 from gatehouse.provision.document import Document
 from gatehouse.provision.given import GivenSecret
 from gatehouse.provision.model import AddPublicKey, PutAccessKey, World
@@ -114,8 +116,8 @@ def access_keys(
         else:
             new = kept_access_key(value, number, comment, masters=tools.masters, now=tools.now)
         acts.append(PutAccessKey(before, new.key))
-    if len(kept) + sum(act.before is None for act in acts) > KEYS_MOST:
-        raise Malformed(f"{place}: an application has at most {KEYS_MOST} access keys, and keeps those not listed")
+    with those_not_listed_stay(place):
+        refuse_access_keys(len(kept) + sum(act.before is None for act in acts))
     return WantedKeys(acts=tuple(acts), generated=generated)
 
 
@@ -164,9 +166,18 @@ def public_keys(found: FoundApplication, given: Sequence[str], world: World, too
         if key.pem not in known:
             known.add(key.pem)
             acts.append(AddPublicKey(key))
-    if count + len(acts) > CUSTOM_MOST:
-        raise Malformed(f"{place}: an application has at most {CUSTOM_MOST} keys, and keeps those not listed")
+    with those_not_listed_stay(place):
+        refuse_custom_keys(count + len(acts))
     return acts
+
+
+@contextmanager
+def those_not_listed_stay(place: str) -> Iterator[None]:
+    """Why a short list may be one too many."""
+    try:
+        yield
+    except LimitReached as full:
+        raise Malformed(f"{place}: {full} Those not listed are kept.") from None
 
 
 def service_meta_document(application: Application, tools: Tools, *, secrets: bool) -> Document:

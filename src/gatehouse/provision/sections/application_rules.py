@@ -9,7 +9,6 @@ from msgspec import UNSET
 from gatehouse.kernel.errors import Refused
 from gatehouse.permissions.commands.app_schemas import (
     CENTRAL_ROLES,
-    ROLES_MOST,
     refuse_central_role,
     refuse_changed_central,
     role_document,
@@ -18,6 +17,7 @@ from gatehouse.permissions.commands.app_schemas import (
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.fields import read_members
+from gatehouse.permissions.documents.limits import refuse_roles
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
@@ -82,9 +82,9 @@ def wanted_roles(
         if role.key in named:
             raise Malformed(f"{where}: names are unique ignoring case")
         named[role.key] = role
-    if len(kept | named) > ROLES_MOST:
-        raise Malformed(f"{place}: an application has at most {ROLES_MOST} roles")
-    return {**kept, **named}
+    wanted = {**kept, **named}
+    refuse_roles(wanted.values(), place=f"{place}: ")
+    return wanted
 
 
 def is_fixed(model: ApplicationModel, key: str) -> bool:

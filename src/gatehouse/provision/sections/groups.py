@@ -10,15 +10,13 @@ from msgspec import UNSET, Struct, UnsetType
 from gatehouse.audit.differences import difference
 from gatehouse.audit.events import Event
 from gatehouse.permissions.commands.groups import (
-    CONDITIONS_MOST,
     GROUP_ID_BYTES,
     access_document,
     opens_to_all,
-    read_condition,
+    read_conditions,
     words_of,
 )
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import read_list
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.group import Group
@@ -167,9 +165,8 @@ def merged(entry: GroupEntry, base: Group, references: References, place: str) -
     if entry.users is not UNSET:
         after_all = replace(after_all, users=references.users(entry.users or (), f"{place}.users"))
     if entry.conditions is not UNSET:
-        given = read_list(entry.conditions or (), f"{place}.conditions", CONDITIONS_MOST)
-        conditions = [read_condition(one, f"{place}.conditions[{index}]") for index, one in enumerate(given)]
-        after_all = replace(after_all, conditions=tuple(conditions))
+        conditions = read_conditions(entry.conditions or (), f"{place}.conditions")
+        after_all = replace(after_all, conditions=conditions)
     return after_all
 
 

@@ -8,12 +8,10 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.audit.events import Event
-from gatehouse.kernel.addresses import parse_network
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.callers.service_jwts import JTI_BYTES
-from gatehouse.permissions.commands.service_accounts import NAME_LONGEST, RANGE_LONGEST, RANGES_MOST
+from gatehouse.permissions.commands.service_accounts import read_name, read_ranges
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.keys.published import parse_public_key
 from gatehouse.permissions.model.application import CENTRAL_ID
@@ -139,7 +137,7 @@ class Planning:
         return ServiceAccount(
             user_id=self._user_id(entry, place),
             project_id=project.project.project_id,
-            name=read_line(entry.name, f"{place}.name", NAME_LONGEST, shortest=1),
+            name=read_name(entry.name, f"{place}.name"),
             created_by=MADE_BY_FILE,
             created_at=self._tools.now,
             jti=token_hex(JTI_BYTES),
@@ -170,7 +168,7 @@ def merged(entry: ServiceAccountEntry, base: ServiceAccount, place: str) -> Serv
     if entry.comment is not UNSET:
         after = replace(after, comment=grammar.check_comment(entry.comment or "", f"{place}.comment"))
     if entry.ip_ranges is not UNSET:
-        after = replace(after, ip_ranges=ranges(entry.ip_ranges or (), f"{place}.ip_ranges"))
+        after = replace(after, ip_ranges=read_ranges(entry.ip_ranges or (), f"{place}.ip_ranges"))
     if entry.public_key is not UNSET:
         text = entry.public_key
         key = parse_public_key(text, f"{place}.public_key") if text else ""
@@ -180,18 +178,6 @@ def merged(entry: ServiceAccountEntry, base: ServiceAccount, place: str) -> Serv
             raise Malformed(f"{place}.revoked: an account that was revoked does not come back; take another name")
         after = replace(after, revoked=entry.revoked)
     return after
-
-
-def ranges(given: Sequence[object], place: str) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for index, one in enumerate(read_list(given, place, RANGES_MOST)):
-        where = f"{place}[{index}]"
-        text = read_line(one, where, RANGE_LONGEST, shortest=1)
-        try:
-            found[str(parse_network(text))] = None
-        except ValueError:
-            raise Malformed(f"{where}: a network as CIDR, such as 10.0.0.0/8") from None
-    return tuple(found)
 
 
 async def added(account: ServiceAccount, tools: Tools) -> Change:

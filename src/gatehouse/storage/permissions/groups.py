@@ -8,7 +8,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import Record
-from gatehouse.permissions.errors import GroupListed, GroupNotFound, GroupsFull, NameTaken, VersionConflict
+from gatehouse.permissions.documents.limits import refuse_groups
+from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, VersionConflict
 from gatehouse.permissions.model.group import PROJECT_TAG, Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.scope import ResourceKind
@@ -109,8 +110,8 @@ def write_group(before: Group, edited: Edited[Group]) -> Verb[Group]:
 def create_group(one: Group, records: Sequence[Record], *, most: int | None = None) -> Verb[Group]:
     yield from change_structure()
     model = yield from hold_project(one.project_id)
-    if most is not None and len(model.groups) >= most:
-        raise GroupsFull
+    if most is not None:
+        refuse_groups(model.groups.values(), [*model.groups.values(), one], most=most)
     yield from insert_group(one)
     for entry in records:
         yield from record(entry)

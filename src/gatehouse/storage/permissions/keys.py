@@ -19,9 +19,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
-from gatehouse.permissions.errors import AccessKeyNotFound, ApplicationNotFound, KeyNotFound, LimitReached
+from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
+from gatehouse.permissions.errors import AccessKeyNotFound, ApplicationNotFound, KeyNotFound
 from gatehouse.permissions.model.access_key import KEYS_MOST, AccessKey
-from gatehouse.permissions.model.application_key import CUSTOM_MOST, ApplicationKey, KeySource
+from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
 from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
 from gatehouse.storage.audit import record
 from gatehouse.storage.installation import EPOCH
@@ -162,8 +163,7 @@ def add_access_key(key: AccessKey, records: Sequence[Record]) -> Verb[None]:
     yield from _hold(key.application_id)
     taken = {row.slot for row in (yield ACCESS_KEYS(of=key.application_id))}
     free = [slot for slot in range(1, KEYS_MOST + 1) if slot not in taken]
-    if not free:
-        raise LimitReached
+    refuse_access_keys(len(taken) + 1)
     yield INSERT_ACCESS_KEY(**asdict(key), slot=free[0])
     yield from _record_all(records)
 
@@ -190,8 +190,7 @@ def public_key(kid: str) -> Verb[ApplicationKey | None]:
 
 def add_application_key(key: ApplicationKey, records: Sequence[Record]) -> Verb[None]:
     yield from _hold(key.application_id)
-    if (yield CUSTOM_KEYS(of=key.application_id))[0].found >= CUSTOM_MOST:
-        raise LimitReached
+    refuse_custom_keys((yield CUSTOM_KEYS(of=key.application_id))[0].found + 1)
     yield INSERT_KEY(**key_columns(key))
     yield from _record_all(records)
 

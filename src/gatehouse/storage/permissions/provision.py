@@ -1,14 +1,15 @@
 """The permission model as configuration files see it and change it (provision/store.py)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from sqlalchemy import ColumnElement, Table, select, union
 
-from gatehouse.permissions.errors import VersionConflict
+from gatehouse.permissions.documents.limits import refuse_groups
+from gatehouse.permissions.errors import GroupsFull, Malformed, VersionConflict
 from gatehouse.permissions.model.access_key import AccessKey
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
 from gatehouse.permissions.model.application_key import ApplicationKey
@@ -56,7 +57,7 @@ from gatehouse.storage.permissions.projects import add_project, edit_project
 from gatehouse.storage.permissions.records import edit_records
 from gatehouse.storage.permissions.schemas import all_models, edit_schema
 from gatehouse.storage.permissions.structure_version import change_structure
-from gatehouse.storage.permissions.structures import all_projects, group
+from gatehouse.storage.permissions.structures import all_projects, group, projects_of
 from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.projects import project_names, projects
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
@@ -182,6 +183,27 @@ def roles_made(acts: Iterable[Act]) -> Mapping[int, AbstractSet[str]]:
             case ChangeSchema(before, after):
                 made[after.application.application_id] |= after.roles.keys() - before.roles.keys()
     return made
+
+
+def projects_with_groups(acts: Iterable[Act]) -> frozenset[str]:
+    """Ids of the projects of which a file makes or changes groups."""
+    return frozenset(
+        group.project_id
+        for one in acts
+        if isinstance(one, AddGroup | ChangeGroup)
+        for group in [one.group if isinstance(one, AddGroup) else one.after]
+    )
+
+
+def refuse_overfull(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
+    """Once all is done: groups may come before others go. Raises GroupsFull, Malformed, each naming the project."""
+    after = yield from projects_of(named)
+    for project_id, model in sorted(after.items()):
+        had = before[project_id].groups.values() if project_id in before else ()
+        try:
+            refuse_groups(had, model.groups.values())
+        except (GroupsFull, Malformed) as error:
+            raise type(error)(f"project {project_id}: {error}") from None
 
 
 def do(one: WorldAct, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:

@@ -1,14 +1,14 @@
 """Keeps schemas and roles of applications, which are edited as one (ApplicationStore)."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from gatehouse.permissions.documents.conditions import refuse_overgrown, stored_condition
+from gatehouse.permissions.documents.conditions import stored_condition
+from gatehouse.permissions.documents.limits import refuse_role_conditions
 from gatehouse.permissions.errors import ApplicationNotFound
-from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.schema import ApplicationSchema
@@ -87,13 +87,15 @@ TAKE_ROLES_BELOW = Statement(_TAKE.where(role_assignments.c.project_id != ""))
 
 def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:
     """Part of verbs that make applications."""
+    made = list(its_roles)
+    refuse_role_conditions((), made)
     yield INSERT_SCHEMA(
         application_id=application_id,
         **_schema_columns(schema),
         updated_at=schema.updated_at,
         version=schema.version,
     )
-    yield INSERT_ROLE.many([{**_identity(application_id, role), **_role_columns(role)} for role in its_roles])
+    yield INSERT_ROLE.many([{**_identity(application_id, role), **_role_columns(role)} for role in made])
 
 
 def application_models(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationModel]]:
@@ -115,7 +117,7 @@ def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor:
     before = (yield from application_models([application_id]))[application_id]
     edited = change(before)
     after = _kept(before, edited.state)
-    refuse_overgrown(_conditions(before), _conditions(after), what="an application's roles")
+    refuse_role_conditions(before.roles.values(), after.roles.values())
     yield UPDATE_SCHEMA(of=application_id, **_schema_columns(after.schema), updated_at=after.schema.updated_at)
     yield from _write_roles(before, after)
     by = next((entry.actor for entry in edited.records), actor)
@@ -143,10 +145,6 @@ def _versioned(before: Role | None, role: Role) -> Role:
         return replace(role, version=1)
     same = replace(role, version=before.version)
     return before if same == before else replace(role, version=before.version + 1)
-
-
-def _conditions(model: ApplicationModel) -> Iterator[Condition]:
-    return (role.condition for role in model.roles.values() if role.condition is not None)
 
 
 def _write_roles(before: ApplicationModel, after: ApplicationModel) -> Verb[None]:

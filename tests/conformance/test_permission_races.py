@@ -2,18 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import func, literal_column, select
 
-from gatehouse.permissions.model.facts import Facts, Structure
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import ENDLESS
 from gatehouse.permissions.model.scope import ROOT, application_scope
+from gatehouse.permissions.store import Change, Edited
 from gatehouse.storage.opening import Storage, open_storage
 from gatehouse.storage.permissions.records import edit_record
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.permissions.schemas import edit_schema
 from tests.support import permission_racers as racers
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
@@ -33,11 +35,10 @@ from tests.support.permission_builders import (
 )
 from tests.support.permission_racers import OWNERS, SHOP, pair
 from tests.support.racers import WON, race_in_turn
-from tests.support.sessions import session, until_somebody_waits
+from tests.support.sessions import second_waits
 from tests.support.whole_database import whole_database
 
 TRIES = 20  # two processes, ten attempts each
-STOP = 77  # a lock of the test's own
 
 
 @pytest.fixture
@@ -131,23 +132,47 @@ async def test_an_application_leaves_after_what_is_being_given_on_it(world: Stor
     if not migrated_url.startswith("postgresql"):
         pytest.skip("on SQLite whoever writes is alone")
     scopes = {application_scope("mind_games", SHOP): holding("app_developer")}
-    stop = Statement(select(func.pg_advisory_xact_lock(literal_column(str(STOP))).label("stopped")))
-
-    def giving() -> Verb[None]:
-        yield from edit_record(1, OWNERS[0], becoming(scopes=scopes), NOW)
-        yield stop()
-
-    async with session(migrated_url) as watcher:
-        await watcher.execute(f"SELECT pg_advisory_lock({STOP})")
-        gives = asyncio.create_task(world.runner.act(giving))
-        await until_somebody_waits(watcher)
-        leaves = asyncio.create_task(world.applications.edit_application(SHOP, becoming(removed=True)))
-        waits = asyncio.create_task(until_somebody_waits(watcher, sessions=2))
-        await asyncio.wait([leaves, waits], return_when=asyncio.FIRST_COMPLETED)
-        assert not leaves.done()
-        await watcher.execute(f"SELECT pg_advisory_unlock({STOP})")
-    await asyncio.gather(gives, leaves)
+    giving = partial(edit_record, 1, OWNERS[0], becoming(scopes=scopes), NOW)
+    leaving = world.applications.edit_application(SHOP, becoming(removed=True))
+    for outcome in await second_waits(world, migrated_url, giving, leaving):
+        assert not isinstance(outcome, BaseException), outcome
     assert [row for row in (await whole_database(world))["role_assignments"] if row.resource_kind] == []
+
+
+async def test_the_last_seat_goes_to_the_one_whose_check_came_first(world: Storage, migrated_url: str) -> None:
+    if not migrated_url.startswith("postgresql"):
+        pytest.skip("on SQLite whoever writes is alone")
+    taken = becoming(scopes={ROOT: holding("few")})
+    for user_id in OWNERS[:2]:
+        await world.user_records.edit_record(SHOP, user_id, taken, NOW)
+    first = partial(edit_record, SHOP, OWNERS[2], taken, NOW)
+    second = world.user_records.edit_record(SHOP, OWNERS[3], taken, NOW)
+    outcomes = await second_waits(world, migrated_url, first, second)
+    assert [type(outcome).__name__ for outcome in outcomes] == ["UserRecord", "RoleFull"]
+    assert await world.applications.role_holders(SHOP, NOW) == {"few": 3}
+
+
+async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, migrated_url: str) -> None:
+    if not migrated_url.startswith("postgresql"):
+        pytest.skip("on SQLite whoever writes is alone")
+    before = (await world.permissions.application_models([SHOP]))[SHOP]
+
+    def adding(name: str) -> Change[ApplicationModel]:
+        def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+            rules = {**state.schema.private_data, name: {"value": False}}
+            roles = {**state.roles, name: a_role(name, SHOP)}
+            schema = replace(state.schema, private_data=rules)
+            return Edited(replace(state, schema=schema, roles=roles), [a_record()])
+
+        return change
+
+    first = partial(edit_schema, SHOP, adding("one"))
+    second = world.applications.edit_schema(SHOP, adding("two"))
+    for outcome in await second_waits(world, migrated_url, first, second):
+        assert not isinstance(outcome, BaseException), outcome
+    after = (await world.permissions.application_models([SHOP]))[SHOP]
+    assert after.schema.version == before.schema.version + 2
+    assert after.schema.private_data.keys() == after.roles.keys() - before.roles.keys() == {"one", "two"}
 
 
 async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_no_others(world: Storage) -> None:

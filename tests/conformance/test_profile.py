@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -11,10 +12,12 @@ from gatehouse.accounts.own.errors import LastAdministrator
 from gatehouse.accounts.own.model import ACTS_SHOWN, EmailChange
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
+from gatehouse.storage.accounts import set_blocked
 from gatehouse.storage.opening import Storage
 from tests.conformance.test_sessions import a_session, open_session
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_passkey, a_user
 from tests.support.mail import a_mail
+from tests.support.sessions import second_waits
 from tests.support.whole_database import tables_that_mention, whole_database
 
 NEW = "new@studio.example"
@@ -229,6 +232,19 @@ async def test_of_the_last_two_administrators_who_go_at_once_one_stays(storage: 
     left = pair[[isinstance(answer, LastAdministrator) for answer in answers].index(True)]
     assert await now(storage, left) == left
     await storage.profile.erase(left.user_id, entry_about(left), even_last_administrator=True, now=NOW)
+
+
+async def test_the_last_administrator_left_is_found_by_the_one_whose_check_came_second(
+    storage: Storage, migrated_url: str
+) -> None:
+    if not migrated_url.startswith("postgresql"):
+        pytest.skip("on SQLite whoever writes is alone")
+    anna, bert = [await a_person(storage, administrator=True) for _ in range(2)]
+    first = partial(set_blocked, anna.user_id, entry_about(anna), blocked=True, now=NOW)
+    second = storage.accounts.set_blocked(bert.user_id, entry_about(bert), blocked=True, now=NOW)
+    outcomes = await second_waits(storage, migrated_url, first, second)
+    assert [type(outcome).__name__ for outcome in outcomes] == ["User", "LastAdministrator"]
+    assert not (await now(storage, bert)).blocked
 
 
 @pytest.mark.parametrize("second", ["block", "erase"])

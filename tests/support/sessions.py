@@ -1,13 +1,19 @@
 """A session of our own on PostgreSQL, beside those of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import asyncpg
+from sqlalchemy import func, literal_column, select
+
+from gatehouse.storage.opening import Storage
+from gatehouse.storage.statements import Statement, Verb
 
 PATIENCE: Final = 30.0  # seconds
+STOP: Final = 77  # an advisory lock of the tests' own
+STOPPED: Final = Statement(select(func.pg_advisory_xact_lock(literal_column(str(STOP))).label("stopped")))
 WAITING: Final = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
@@ -27,3 +33,33 @@ async def until_somebody_waits(watcher: Any, *, sessions: int = 1) -> None:
     async with asyncio.timeout(PATIENCE):
         while await watcher.fetchval(WAITING) < sessions:
             pass
+
+
+async def second_waits(
+    storage: Storage, url: str, first: Callable[[], Verb[Any]], second: Coroutine[Any, Any, Any]
+) -> list[Any]:
+    """What comes of two transactions, the second begun when the first had done everything but its commit.
+
+    The first is stopped there until the second waits for it, so that a missing lock is seen every time: the second
+    then either does not wait, which fails here, or has read what the first is about to change.
+    """
+
+    def stopping() -> Verb[Any]:
+        done = yield from first()
+        yield STOPPED()
+        return done
+
+    async with session(url) as watcher:
+        await watcher.execute(f"SELECT pg_advisory_lock({STOP})")
+        begun = asyncio.create_task(storage.runner.act(stopping))
+        await until_somebody_waits(watcher)
+        follows = asyncio.create_task(second)
+        waits = asyncio.create_task(until_somebody_waits(watcher, sessions=2))
+        await asyncio.wait([follows, waits], return_when=asyncio.FIRST_COMPLETED)
+        waited = not follows.done()
+        waits.cancel()  # no more questions on the connection that is to let the first go
+        await asyncio.wait([waits])
+        await watcher.execute(f"SELECT pg_advisory_unlock({STOP})")
+        outcomes = await asyncio.gather(begun, follows, return_exceptions=True)
+    assert waited, "the second did not wait for the first"
+    return outcomes

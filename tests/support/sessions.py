@@ -37,7 +37,7 @@ async def until_somebody_waits(watcher: Any, *, sessions: int = 1) -> None:
 
 async def second_waits(
     storage: Storage, url: str, first: Callable[[], Verb[Any]], second: Coroutine[Any, Any, Any]
-) -> list[Any]:
+) -> tuple[Any, Any]:
     """What comes of two transactions, the second begun when the first had done everything but its commit.
 
     The first is stopped there until the second waits for it, so that a missing lock is seen every time: the second

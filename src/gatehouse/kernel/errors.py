@@ -55,6 +55,10 @@ class Unavailable(GatehouseError):
     public = "The service is temporarily unavailable."
 
 
+class OutcomeUnknown(Unavailable):
+    """The connection to the database broke while it committed a change: the change may have happened."""
+
+
 class Misconfigured(GatehouseError):
     """The installation is wrong in a way that must be mended before it may start."""
 

@@ -111,6 +111,7 @@ class Grant:
     code_failures: int = 0
     generation: int = 0
     refreshed_at: int = 0  # when the newest refresh token was made
+    attempt: str = ""  # the id of the redemption or rotation that came last: by it a second run recognizes the first
     created_at: int
     ends_at: int  # of the whole family
     revoked_at: int = 0

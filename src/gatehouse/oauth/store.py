@@ -153,7 +153,7 @@ class DeviceStore(Protocol):
         An early one lengthens the interval by five seconds (RFC 8628 §3.5).
         """
 
-    async def take(self, digest: bytes, now: int, *, generation: int) -> Holder | None:
+    async def take(self, request: DeviceRequest, now: int, *, generation: int) -> Holder | None:
         """Take the approved request away and return its living grant, once: of any number of callers one gets it."""
 
 

@@ -91,6 +91,7 @@ INSERT_REFUSAL = Statement(
     .returning(audit_refusals.c.position)
 )
 DROP_OLD_REFUSALS = Statement(delete(audit_refusals).where(audit_refusals.c.position <= bindparam("oldest")))
+RECORDED = Statement(select(audit_events.c.record_id).where(audit_events.c.record_id == bindparam("record_id")))
 EVENT_BY_ID = Statement(select(audit_events).where(audit_events.c.record_id == bindparam("record_id")))
 REFUSAL_BY_ID = Statement(select(audit_refusals).where(audit_refusals.c.record_id == bindparam("record_id")))
 EVENTS_FROM = Statement(
@@ -157,6 +158,14 @@ def record(entry: Record) -> Verb[None]:
         mac=entry.mac,
         place=entry.place,
     )
+
+
+def is_recorded(entry: Record) -> Verb[bool]:
+    """Whether an earlier run of this very verb was committed: its record has an id that no other has.
+
+    To be asked after a statement that waits for the locks of that run.
+    """
+    return bool((yield RECORDED(record_id=entry.record_id)))
 
 
 def unsealed(limit: int, after: Record | None = None) -> Verb[Sequence[Record]]:

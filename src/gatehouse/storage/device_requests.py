@@ -1,11 +1,13 @@
 """Keeps devices that wait for a person (oauth/store.py)."""
 
+from functools import partial
 from typing import Final
 
 from sqlalchemy import and_, bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
+from gatehouse.kernel.ids import new_request_id
 from gatehouse.oauth.model import DeviceRequest, DeviceState, Grant, Holder
 from gatehouse.storage.audit import record
 from gatehouse.storage.grants import STILL_GOOD, add_grant, by_id, is_allowed
@@ -42,7 +44,10 @@ TAKE = Statement(
 FIRST_TOKEN = Statement(
     update(grants)
     .where(grants.c.grant_id == bindparam("of"))
-    .values(generation=bindparam("first"), refreshed_at=bindparam("at"))
+    .values(generation=bindparam("first"), refreshed_at=bindparam("at"), attempt=bindparam("by"))
+)
+TAKEN_BY = Statement(
+    select(grants.c.grant_id).where(grants.c.grant_id == bindparam("of"), grants.c.attempt == bindparam("by"))
 )
 SWEEP = Statement(delete(device_requests).where(device_requests.c.ends_at <= bindparam("ended_by")))
 
@@ -88,12 +93,13 @@ def poll(digest: bytes, now: int) -> Verb[tuple[DeviceRequest | None, bool]]:
     return request, is_early
 
 
-def take(digest: bytes, now: int, *, generation: int) -> Verb[Holder | None]:
-    rows = yield TAKE(of=digest, now=now)
-    if not rows:
-        return None
-    yield FIRST_TOKEN(of=rows[0].grant_id, first=generation, at=now)
-    return (yield from by_id(rows[0].grant_id, now))
+def take(request: DeviceRequest, now: int, *, generation: int, attempt: str) -> Verb[Holder | None]:
+    rows = yield TAKE(of=request.digest, now=now)
+    if rows:
+        yield FIRST_TOKEN(of=rows[0].grant_id, first=generation, at=now, by=attempt)
+    else:
+        rows = yield TAKEN_BY(of=request.grant_id, by=attempt)  # by an earlier run
+    return (yield from by_id(rows[0].grant_id, now)) if rows else None
 
 
 def sweep(now: int) -> Verb[None]:
@@ -106,7 +112,10 @@ class DeviceStorage(Stored):
     approve = act(approve)
     deny = act(deny)
     poll = act(poll)
-    take = act(take)
+
+    async def take(self, request: DeviceRequest, now: int, *, generation: int) -> Holder | None:
+        make = partial(take, request, now, generation=generation, attempt=new_request_id())
+        return await self.runner.act(make, repeatable=True)
 
 
 def _request(row: Row) -> DeviceRequest:

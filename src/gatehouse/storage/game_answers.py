@@ -3,6 +3,8 @@
 Each verb has a twin for PostgreSQL, one statement and one round trip (docs/decisions/0003-verbs-written-once.md).
 There too the account is held against a revocation under way until all is committed, and whatever follows hangs on the
 row of the session that changed.
+
+All of them are repeatable: where nothing is left to change, the record tells whether an earlier run has changed it.
 """
 
 from typing import Final
@@ -12,7 +14,7 @@ from sqlalchemy import CTE, Text, Update, bindparam, func, select, update
 from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record
 from gatehouse.gamesessions.model import State, Turn
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import is_recorded, record
 from gatehouse.storage.logins import STILL_GOOD, put_login, token_row
 from gatehouse.storage.notices import PLACE, spoken
 from gatehouse.storage.row_if import entry_parameters, prefixed, recorded_if, row_if
@@ -76,7 +78,7 @@ def confirm(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: Re
     if not (yield STILL_GOOD(of=user_id, rev=rev)):
         return False
     if not (yield CONFIRM(of=gsid, now=now, by=user_id, by_rev=rev, by_auth=auth)):
-        return False
+        return (yield from is_recorded(entry))
     yield from record(entry)
     yield Notice(CHANNEL, gsid)
     return True
@@ -92,14 +94,14 @@ def confirm_at_once(gsid: str, now: int, *, user_id: str, rev: int, auth: str, e
         notice=spoken(Notice(CHANNEL, gsid)),
         **entry_parameters(entry),
     )
-    return bool(told)
+    return bool(told) or (yield from is_recorded(entry))
 
 
 def take(gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> Verb[bool]:
     if not (yield STILL_GOOD(of=login.user_id, rev=login.rev)):
         return False
     if not (yield TAKE(of=gsid, now=now, number=turn.number, node=turn.node, by=login.user_id, by_rev=login.rev)):
-        return False
+        return (yield from is_recorded(entry))
     yield from put_login(login, entry)
     return True
 
@@ -116,4 +118,4 @@ def take_at_once(gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Recor
         **prefixed(TOKEN, token_row(login)),
         **entry_parameters(entry),
     )
-    return bool(taken)
+    return bool(taken) or (yield from is_recorded(entry))

@@ -217,7 +217,7 @@ class GameSessionStorage(Stored):
     claim = brief_act(claim)
     seen = act(seen)
     move = brief_act(move)
-    confirm = brief_act(confirm, at_once=confirm_at_once)
+    confirm = brief_act(confirm, at_once=confirm_at_once, repeatable=True)
     fail = act(fail)
     close = act(close)
     shut = act(shut)
@@ -228,7 +228,8 @@ class GameSessionStorage(Stored):
 
     async def take(self, gsid: str, turn: Turn, now: int, login: KeptLogin, entry: Record) -> bool:
         twin = partial(take_at_once, gsid, turn, now, login, entry) if login.stoken is None else None
-        return await self.runner.act(partial(take, gsid, turn, now, login, entry), brief=True, at_once=twin)
+        make = partial(take, gsid, turn, now, login, entry)
+        return await self.runner.act(make, brief=True, at_once=twin, repeatable=True)
 
     def listen(self, listener: Callable[[str], object]) -> Callable[[], None]:
         return self.runner.listen(CHANNEL, listener)

@@ -1,16 +1,18 @@
 """Keeps grants: one row for each sign-in to a client (oauth/store.py)."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import and_, bindparam, case, exists, literal_column, not_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
+from gatehouse.kernel.ids import new_request_id
 from gatehouse.oauth.model import Grant, Holder
 from gatehouse.oauth.store import Taking, Turn, Turned
 from gatehouse.storage.accounts import WHOLE_USER, whole_user
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import is_recorded, record
 from gatehouse.storage.grant_at_once import begin_at_once
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.oauth import LIVE, SERVES, KnownClients, client_of
@@ -21,6 +23,7 @@ from gatehouse.storage.tables.accounts import sessions, users
 from gatehouse.storage.tables.installation import once
 from gatehouse.storage.tables.oauth import clients, consents, grants
 
+T = TypeVar("T")
 ASSERTION: Final = "client_assertion"  # the kind of single-use thing the id of a private_key_jwt is
 
 _LASTS = and_(grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
@@ -87,16 +90,28 @@ TAKE_CODE = Statement(
         grants.c.code_ends_at > bindparam("now"),
         _ALIVE,
     )
-    .values(code_taken_at=bindparam("now"), generation=bindparam("first"), refreshed_at=bindparam("now"))
+    .values(
+        code_taken_at=bindparam("now"),
+        generation=bindparam("first"),
+        refreshed_at=bindparam("now"),
+        attempt=bindparam("by"),
+    )
     .returning(grants.c.grant_id)
 )
 REVOKE_TAKEN = Statement(
     update(grants)
-    .where(grants.c.code == bindparam("of"), grants.c.code_taken_at > 0, grants.c.revoked_at == 0)
+    .where(
+        grants.c.code == bindparam("of"),
+        grants.c.code_taken_at > 0,
+        grants.c.revoked_at == 0,
+        grants.c.attempt != bindparam("by"),
+    )
     .values(revoked_at=bindparam("now"))
     .returning(grants.c.grant_id)
 )
-CODE_TAKEN = Statement(select(grants.c.code_taken_at).where(grants.c.code == bindparam("of")))
+CODE_TAKEN = Statement(
+    select(grants.c.code_taken_at, grants.c.revoked_at, grants.c.attempt).where(grants.c.code == bindparam("of"))
+)
 FAIL_CODE = Statement(
     update(grants)
     .where(grants.c.code == bindparam("of"), grants.c.code_taken_at == 0)
@@ -108,11 +123,13 @@ FAIL_CODE = Statement(
 ROTATE = Statement(
     update(grants)
     .where(grants.c.grant_id == bindparam("of"), grants.c.generation == bindparam("shown"), _ALIVE)
-    .values(generation=grants.c.generation + 1, refreshed_at=bindparam("now"))
+    .values(generation=grants.c.generation + 1, refreshed_at=bindparam("now"), attempt=bindparam("by"))
     .returning(grants.c.generation, grants.c.refreshed_at)
 )
 NEWEST = Statement(
-    select(grants.c.generation, grants.c.refreshed_at).where(grants.c.grant_id == bindparam("of"), _ALIVE)
+    select(grants.c.generation, grants.c.refreshed_at, grants.c.attempt).where(
+        grants.c.grant_id == bindparam("of"), _ALIVE
+    )
 )
 REVOKE = Statement(
     update(grants)
@@ -127,6 +144,9 @@ REVOKE_CLIENT = Statement(
     .returning(grants.c.grant_id)
 )
 SPEND_ASSERTION = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
+SPENT_BY = Statement(
+    select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest"))
+)
 # Its client wants to hear of the end of a session that goes on, however long ago its tokens ended.
 _IS_TO_BE_TOLD = and_(
     exists().where(sessions.c.session_id == grants.c.session_id),
@@ -185,13 +205,17 @@ def by_id(grant_id: str, now: int, known: KnownClients | None = None) -> Verb[Ho
     return (yield from _holder(rows[0], known)) if rows else None
 
 
-def take_code(code: bytes, now: int, *, generation: int, reused: Callable[[], Record]) -> Verb[Taking]:
-    if (yield TAKE_CODE(of=code, now=now, first=generation)):
+def take_code(
+    code: bytes, now: int, *, generation: int, attempt: str, reused: Callable[[], Record]
+) -> Verb[Taking]:
+    if (yield TAKE_CODE(of=code, now=now, first=generation, by=attempt)):
         return Taking.TAKEN
-    if (yield REVOKE_TAKEN(of=code, now=now)):
+    if (yield REVOKE_TAKEN(of=code, now=now, by=attempt)):
         yield from record(reused())
         return Taking.REUSED
     found = yield CODE_TAKEN(of=code)
+    if found and found[0].attempt == attempt and not found[0].revoked_at:
+        return Taking.TAKEN  # by an earlier run
     return Taking.REUSED if found and found[0].code_taken_at else Taking.GONE
 
 
@@ -199,13 +223,17 @@ def fail_code(code: bytes, *, most: int) -> Verb[None]:
     yield FAIL_CODE(of=code, most=most)
 
 
-def turn(grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], Record]) -> Verb[Turned]:
-    rotated = yield ROTATE(of=grant_id, shown=generation, now=now)
+def turn(
+    grant_id: str, generation: int, now: int, *, attempt: str, grace: int, reused: Callable[[], Record]
+) -> Verb[Turned]:
+    rotated = yield ROTATE(of=grant_id, shown=generation, now=now, by=attempt)
     if rotated:
         return _turned(Turn.ROTATED, rotated[0])
     newest = yield NEWEST(of=grant_id, now=now)
     if not newest or generation > newest[0].generation:
         return Turned(turn=Turn.GONE)
+    if newest[0].attempt == attempt:
+        return _turned(Turn.ROTATED, newest[0])  # by an earlier run
     # Either way: where the clock went back the window must not stay open until it has caught up (faults I16).
     if generation == newest[0].generation - 1 and abs(now - newest[0].refreshed_at) < grace:
         return _turned(Turn.REPEATED, newest[0])
@@ -216,7 +244,7 @@ def turn(grant_id: str, generation: int, now: int, *, grace: int, reused: Callab
 
 def revoke(grant_id: str, now: int, entry: Record) -> Verb[bool]:
     if not (yield REVOKE(of=grant_id, now=now)):
-        return False
+        return (yield from is_recorded(entry))
     yield from record(entry)
     return True
 
@@ -227,17 +255,20 @@ def revoke_client(client_id: str, now: int, entry: Record) -> Verb[int]:
     return len(ended)
 
 
-def spend_assertion(digest: bytes, client_id: str, now: int, *, ends_at: int) -> Verb[bool]:
+def spend_assertion(digest: bytes, client_id: str, now: int, *, ends_at: int, attempt: str) -> Verb[bool]:
     spent = yield SPEND_ASSERTION(
         kind=ASSERTION,
         digest=digest,
         subject=client_id,
-        details={},
+        details={"attempt": attempt},
         created_at=now,
         expires_at=ends_at,
         taken_at=now,
     )
-    return bool(spent)
+    if spent:
+        return True
+    before = yield SPENT_BY(of_digest=digest)
+    return bool(before) and before[0].details.get("attempt") == attempt
 
 
 class GrantStorage(Stored):
@@ -252,12 +283,25 @@ class GrantStorage(Stored):
         return await self.runner.look(lambda: by_id(grant_id, now, self._known))
 
     begin = brief_act(begin, at_once=begin_at_once)
-    take_code = brief_act(take_code, at_once=take_code)
     fail_code = brief_act(fail_code)
-    turn = brief_act(turn, at_once=turn)
-    revoke = brief_act(revoke)
+    revoke = brief_act(revoke, repeatable=True)
     revoke_client = act(revoke_client)
-    spend_assertion = brief_act(spend_assertion, at_once=spend_assertion)
+
+    async def take_code(self, code: bytes, now: int, *, generation: int, reused: Callable[[], Record]) -> Taking:
+        return await self._marked(partial(take_code, code, now, generation=generation, reused=reused))
+
+    async def turn(
+        self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], Record]
+    ) -> Turned:
+        return await self._marked(partial(turn, grant_id, generation, now, grace=grace, reused=reused))
+
+    async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
+        return await self._marked(partial(spend_assertion, digest, client_id, now, ends_at=ends_at))
+
+    async def _marked(self, verb: Callable[..., Verb[T]]) -> T:
+        """Run a verb that writes no record under an id of its own, by which a second run recognizes the first."""
+        make = partial(verb, attempt=new_request_id())
+        return await self.runner.act(make, brief=True, at_once=make, repeatable=True)
 
 
 def _turned(turn: Turn, row: Row) -> Turned:

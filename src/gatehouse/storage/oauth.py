@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.audit.model import Record
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
 from gatehouse.oauth.model import ClaimSource, Client, ClientSecret, Profile, SecretKind, TokenSettings
-from gatehouse.storage.audit import record
+from gatehouse.storage.audit import is_recorded, record
 from gatehouse.storage.live_applications import is_of_live
 from gatehouse.storage.runner import Runner, Stored, act, look, survey
 from gatehouse.storage.statements import Document, Row, Statement, Verb
@@ -82,7 +82,12 @@ END_SECRET = Statement(
 
 
 def create(client: Client, entry: Record) -> Verb[None]:
-    yield from add_client(client)
+    try:
+        yield from add_client(client)
+    except ClientExists:
+        if (yield from is_recorded(entry)):
+            return  # by an earlier run
+        raise
     yield from record(entry)
 
 
@@ -154,6 +159,8 @@ def removed_ids() -> Verb[frozenset[str]]:
 def rotate_secret(client_id: str, secret: ClientSecret, entry: Record, *, old_ends_at: int) -> Verb[None]:
     if not (yield TOUCH_CLIENT(of=client_id)):
         raise ClientNotFound
+    if (yield from is_recorded(entry)):
+        return  # by an earlier run, and a second one would take the secret away that the client has
     held = yield SECRETS(client_id=client_id)
     held.sort(key=lambda secret: not secret.expires_at)  # the newest has no end, also within one second
     for old in held[:-1]:
@@ -217,12 +224,12 @@ class OAuthStorage(Stored):
             (SERVING_VERSION, client_id), lambda: self._known.client(client_id, SERVING_VERSION)
         )
 
-    create = act(create)
+    create = act(create, repeatable=True)
     change = act(change)
     clients = survey(all_clients)
     clients_of = survey(clients_of)
     origins = look(origins)
-    rotate_secret = act(rotate_secret)
+    rotate_secret = act(rotate_secret, repeatable=True)
     remove = act(remove)
 
 

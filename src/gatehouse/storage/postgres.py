@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, Final, TypeVar
 
 import asyncpg
 import structlog
 
-from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
+from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
 from gatehouse.storage.asked_together import AskedTogether
 from gatehouse.storage.notices import PLACE, Listeners, heard, spoken
 from gatehouse.storage.pool_limits import PoolLimits
@@ -27,6 +28,8 @@ OLDEST_SERVER: Final = 15
 ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
 LISTEN_SECONDS: Final = 10.0
 SNAPSHOT_IDLE_SECONDS: Final = 600.0  # a backup may be written to something slow, and a snapshot blocks no write
+SETTLE_SECONDS: Final = 5.0  # for which an unknown outcome is looked into while the caller waits
+SETTLE_PAUSES: Final = (0.0, 0.05, 0.2, 0.5, 1.0)  # seconds before each further run; the last one goes on
 LISTEN_RETRY_SECONDS: Final = 1.0
 MILLISECONDS: Final = 1_000
 CLOSE_SECONDS: Final = 1.0  # for a server that answers no more; then connections are cut
@@ -46,6 +49,16 @@ UNREACHABLE: Final = (
     asyncpg.IdleInTransactionSessionTimeoutError,  # this process stood still for too long
     asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted under us
     asyncpg.exceptions.TargetServerAttributeNotMatched,
+    OSError,
+    TimeoutError,
+)
+# After any of these a statement that was sent may or may not have been carried out.
+CUT_OFF: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.AdminShutdownError,  # may follow a commit that waited for a synchronous standby
+    asyncpg.CrashShutdownError,
     OSError,
     TimeoutError,
 )
@@ -89,14 +102,24 @@ class PostgresRunner:
         await refuse_old_server(pool)
         return cls(pool, limits, listen_url or url, histories)
 
-    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002 - every statement waits
-        if at_once is not None:
-            return await until_it_serializes(lambda: self._act_at_once(at_once()))
-        return await until_it_serializes(lambda: self._transact(make()))
+    async def act(
+        self,
+        make: Make[T],
+        *,
+        brief: bool = False,  # noqa: ARG002 - every statement waits
+        at_once: Make[T] | None = None,
+        repeatable: bool = False,
+    ) -> T:
+        async def attempt() -> T:
+            if at_once is not None:
+                return await until_it_serializes(lambda: self._act_at_once(at_once()))
+            return await until_it_serializes(lambda: self._transact(make()))
+
+        return await until_it_is_known(attempt) if repeatable else await attempt()
 
     async def _act_at_once(self, verb: Verb[T]) -> T:
         """The first statement by itself, which is committed with its answer; a transaction for what may follow."""
-        rows = await self._ask(next(verb))
+        rows = await self._ask(next(verb), commits=True)
         if not rows:
             return await self._transact(verb, answer=rows)
         try:
@@ -107,22 +130,38 @@ class PostgresRunner:
         raise RuntimeError("a verb went on after the statement that did everything")
 
     async def _transact(self, verb: Verb[T], *, answer: list[Row] | None = None) -> T:
-        async with self._connection() as connection, transaction(connection, begin_write(self._limits)):
-            return await drive_async(verb, partial(execute_within, connection), answer=answer)
+        async with self._connection() as connection:
+            is_committing = False
+            try:
+                async with transaction(connection, begin_write(self._limits)):
+                    answered = await drive_async(verb, partial(execute_within, connection), answer=answer)
+                    is_committing = True
+            except CUT_OFF as error:
+                if is_committing and not is_cancelled():
+                    raise OutcomeUnknown(f"PostgreSQL, at COMMIT: {error!r}") from error
+                raise
+            return answered
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
         return await until_it_serializes(lambda: drive_async(make(), self._ask))
 
-    async def _ask(self, step: Step) -> list[Row]:
-        """One statement by itself, for whoever else asks it too."""
+    async def _ask(self, step: Step, *, commits: bool = False) -> list[Row]:
+        """One statement by itself, for whoever else asks it too. `commits`: it changes something."""
         if not isinstance(step, Ask) or (statement := step.statement.for_many_askers) is None:
             async with self._connection() as connection:
-                return await execute(connection, step)
+                try:
+                    return await execute(connection, step)
+                except CUT_OFF as error:
+                    if commits and not isinstance(error, ValueError) and not is_cancelled():
+                        raise OutcomeUnknown(f"PostgreSQL: {error!r}") from error
+                    raise
         try:
             return await self._together.ask(statement, step.parameters)
         except REFUSALS as error:
             if isinstance(error, ValueError):  # asyncpg's word for a parameter of the wrong type: our mistake
                 raise
+            if commits and isinstance(error, CUT_OFF) and not is_cancelled():
+                raise OutcomeUnknown(f"PostgreSQL: {error!r}") from error
             raise await self._translated(error) from error
 
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:  # noqa: ARG002 - other nodes write too
@@ -246,6 +285,28 @@ async def until_it_serializes(attempt: Callable[[], Awaitable[T]]) -> T:
         except AGAIN as error:
             again = error
     raise Unavailable(f"gave up after {ATTEMPTS} attempts: {again}")
+
+
+async def until_it_is_known(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Run a repeatable verb again while its outcome is unknown, for a bounded time.
+
+    A second run waits for the locks of the first one, should that still be under way at the server.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        return await attempt()
+    except OutcomeUnknown as error:
+        unknown = error
+    ends_at = loop.time() + SETTLE_SECONDS
+    for pause in chain(SETTLE_PAUSES, repeat(SETTLE_PAUSES[-1])):
+        await asyncio.sleep(pause)
+        if loop.time() >= ends_at:
+            break
+        try:
+            return await attempt()
+        except Unavailable as error:  # also one that is certain: the first run's outcome is not
+            log.warning("storage.outcome_unknown", reason=str(error))
+    raise unknown
 
 
 async def leave_as_it_is(connection: object) -> None:

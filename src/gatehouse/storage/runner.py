@@ -23,12 +23,18 @@ Make: TypeAlias = Callable[[], Verb[T]]
 class Runner(Protocol):
     """What both databases can do with a verb."""
 
-    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:
+    async def act(
+        self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None, repeatable: bool = False
+    ) -> T:
         """Run the verb as one transaction; it is run again from the start when the database asks for it.
 
         `brief` promises a few rows by key and nothing that grows: a database in this process does that on the loop.
         `at_once` is the same verb, or its twin, for a database that is a round trip away: its first statement does
         everything and answers a row, or answers none and has changed nothing. So that one needs no transaction.
+        `repeatable` promises that a second run recognizes what the first run committed and gives the same answer. So
+        an unknown outcome is settled by running it again (docs/decisions/0030-unknown-outcomes.md).
+
+        Raises OutcomeUnknown when the connection was lost during the commit and nothing could be learned since.
         """
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
@@ -78,21 +84,25 @@ class Stored:
 Method = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
 
 
-def act(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+def act(verb: Callable[P, Verb[T]], *, repeatable: bool = False) -> Method[P, T]:
     @wraps(verb)
     async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await stored.runner.act(partial(verb, *args, **kwargs))
+        return await stored.runner.act(partial(verb, *args, **kwargs), repeatable=repeatable)
 
     return run
 
 
-def brief_act(verb: Callable[P, Verb[T]], *, at_once: Callable[P, Verb[T]] | None = None) -> Method[P, T]:
+def brief_act(
+    verb: Callable[P, Verb[T]], *, at_once: Callable[P, Verb[T]] | None = None, repeatable: bool = False
+) -> Method[P, T]:
     """For hot writes of a few rows by key."""
 
     @wraps(verb)
     async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
         twin = None if at_once is None else partial(at_once, *args, **kwargs)
-        return await stored.runner.act(partial(verb, *args, **kwargs), brief=True, at_once=twin)
+        return await stored.runner.act(
+            partial(verb, *args, **kwargs), brief=True, at_once=twin, repeatable=repeatable
+        )
 
     return run
 

@@ -38,7 +38,14 @@ class SQLiteRunner:
         self._recalled_of = -1
         self._closed = False
 
-    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002 - no round trips
+    async def act(
+        self,
+        make: Make[T],
+        *,
+        brief: bool = False,
+        at_once: Make[T] | None = None,  # noqa: ARG002 - no round trips
+        repeatable: bool = False,  # noqa: ARG002 - the outcome of a commit is known
+    ) -> T:
         if self._closed:
             raise Unavailable("the database was closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()

@@ -27,7 +27,14 @@ class UndoingRunner(Generic[A]):
         self._afterwards = afterwards
         self.seen: A | None = None
 
-    async def act(self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None) -> T:  # noqa: ARG002
+    async def act(
+        self,
+        make: Make[T],
+        *,
+        brief: bool = False,  # noqa: ARG002
+        at_once: Make[T] | None = None,  # noqa: ARG002
+        repeatable: bool = False,  # noqa: ARG002
+    ) -> T:
         """Never at once: that could not be undone."""
 
         def undone() -> Verb[T]:

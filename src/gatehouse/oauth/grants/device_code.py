@@ -41,7 +41,7 @@ class DeviceCode:
             raise InvalidGrant("no such device code, or another client's")
         refuse_undecided(request, now, is_early=is_early)
         generation = 1 if OFFLINE_ACCESS in request.scopes and OFFLINE_ACCESS in client.scopes else 0
-        holder = await self._store.take(digest, now, generation=generation)
+        holder = await self._store.take(request, now, generation=generation)
         if holder is None:
             raise InvalidGrant("the device code is taken, or what it stood for is over")
         if not await lets_in(self._rules, holder.user, client):

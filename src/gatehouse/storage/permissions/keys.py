@@ -161,7 +161,10 @@ def by_digest(digest: bytes) -> Verb[AccessKey | None]:
 
 def add_access_key(key: AccessKey, records: Sequence[Record]) -> Verb[None]:
     yield from _hold(key.application_id)
-    taken = {row.slot for row in (yield ACCESS_KEYS(of=key.application_id))}
+    held = yield ACCESS_KEYS(of=key.application_id)
+    if any(row.key_id == key.key_id for row in held):
+        return  # by an earlier run
+    taken = {row.slot for row in held}
     free = [slot for slot in range(1, KEYS_MOST + 1) if slot not in taken]
     refuse_access_keys(len(taken) + 1)
     yield INSERT_ACCESS_KEY(**asdict(key), slot=free[0])
@@ -230,7 +233,7 @@ class ApplicationKeyStorage(Stored):
     is_live = look(is_live)
     access_keys = look(keys_of)
     access_key_by_digest = look(by_digest)
-    add_access_key = act(add_access_key)
+    add_access_key = act(add_access_key, repeatable=True)
     delete_access_key = act(delete_access_key)
     used_access_key = act(used_access_key)
     application_keys = look(public_keys_of)

@@ -78,9 +78,11 @@ async def test_a_poll_before_its_time_lengthens_the_interval(storage: Storage) -
 
 async def test_an_approved_request_is_taken_once_with_its_first_refresh_token(storage: Storage, anna: User) -> None:
     await storage.device_requests.ask(a_request())
-    assert await storage.device_requests.take(b"device", NOW, generation=1) is None
+    assert await storage.device_requests.take(a_request(), NOW, generation=1) is None
     assert await storage.device_requests.approve("BCDFGHJK", granted(anna), NOW, a_record())
-    takers = await asyncio.gather(*(storage.device_requests.take(b"device", NOW + 7, generation=1) for _ in range(6)))
+    takers = await asyncio.gather(
+        *(storage.device_requests.take(a_request(), NOW + 7, generation=1) for _ in range(6))
+    )
     (holder,) = [holder for holder in takers if holder is not None]
     assert (holder.user, holder.client.client_id) == (anna, "web")
     assert (holder.grant.generation, holder.grant.refreshed_at) == (1, NOW + 7)
@@ -89,9 +91,9 @@ async def test_an_approved_request_is_taken_once_with_its_first_refresh_token(st
 async def test_an_approved_request_is_not_taken_late_or_after_a_revocation(storage: Storage, anna: User) -> None:
     await storage.device_requests.ask(a_request())
     await storage.device_requests.approve("BCDFGHJK", granted(anna), NOW, a_record())
-    assert await storage.device_requests.take(b"device", NOW + 600, generation=0) is None
+    assert await storage.device_requests.take(a_request(), NOW + 600, generation=0) is None
     await storage.sessions.revoke(anna.user_id, a_record(), keep=None, now=NOW)
-    assert await storage.device_requests.take(b"device", NOW, generation=0) is None
+    assert await storage.device_requests.take(a_request(), NOW, generation=0) is None
 
 
 async def test_a_device_of_others_needs_a_consent_that_still_stands(storage: Storage, anna: User) -> None:

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, select
 
 from gatehouse.kernel.errors import Refused
-from gatehouse.storage import postgres
+from gatehouse.storage import listening, postgres
 from gatehouse.storage.audit import record
 from gatehouse.storage.notices import LOOK_AGAIN
 from gatehouse.storage.opening import Storage, open_storage
@@ -155,7 +155,7 @@ async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(
 async def test_a_server_that_vanishes_without_a_word_is_noticed(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "LISTEN_CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(listening, "HEARTBEAT_SECONDS", 0.1)
     monkeypatch.setattr(postgres, "LISTEN_SECONDS", 0.5)
     async with (
         open_storage(migrated_postgres_url, migrate=False) as storage,

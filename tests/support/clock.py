@@ -49,6 +49,10 @@ class MovableClock:
         finally:
             timer.cancel()
 
+    def has_timer(self, within: float) -> bool:
+        """Whether something is due that soon."""
+        return any(not timer.cancelled and timer.due <= self._elapsed + within for timer in self._timers)
+
     def set_back(self, seconds: float) -> None:
         """Move the wall clock backwards; durations are not affected, as on a real machine."""
         self._now -= seconds

@@ -80,6 +80,16 @@ async def held(service: Service, number: int = 1) -> None:
         await asyncio.sleep(0.001)
 
 
+async def poll_after_the_end(game: Game, **fields: Any) -> httpx2.Response:
+    """A poll of a session that is over; the clock moves until its delay has passed."""
+    polling, clock = game.polling(**fields), game.service.clock
+    while not polling.done():
+        if clock.has_timer(within=1):
+            await clock.advance(1)
+        await asyncio.sleep(0.001)
+    return await polling
+
+
 async def written(game: Game) -> None:
     """Until what its polls moved is stored; the clock may have jumped ahead of that."""
     while game.service.game.pulse.newest(game.gsid):  # noqa: ASYNC110

@@ -10,6 +10,7 @@ from gatehouse.app.house import House
 from gatehouse.audit.refusals import Refusals
 from gatehouse.gamesessions.crowd import Crowd
 from gatehouse.gamesessions.desk import GameDesk
+from gatehouse.gamesessions.missed_notices import MissedNotices
 from gatehouse.gamesessions.occasion import GameOccasion
 from gatehouse.gamesessions.pace import Pace, PaceLimits
 from gatehouse.gamesessions.poll import Polls
@@ -20,6 +21,7 @@ from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.registration import Registration
 from gatehouse.gamesessions.result import Results
 from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.gamesessions.unsent import UnsentAnswers
 from gatehouse.gamesessions.waiters import Waiters
 from gatehouse.interaction.dispatcher import Interactions
 from gatehouse.kernel.ids import new_request_id
@@ -43,7 +45,9 @@ from gatehouse.web.server import Stopping
 class GameRoom:
     node: str  # this process, as other nodes tell it from themselves
     waiters: Waiters
+    missed_notices: MissedNotices
     pulse: Pulse
+    unsent: UnsentAnswers
     presence: Presence
     results: Results
     records: GameRecords
@@ -53,6 +57,7 @@ class GameRoom:
     async def leave(self, store: GameSessionStore) -> None:
         """At the end of the process: what was gathered is written, and nobody is thought to sit here any more."""
         await self.pulse.flush()
+        await self.unsent.flush()
         await store.forget(self.node)
 
 
@@ -75,15 +80,18 @@ def game_room(house: House, *, desk: LoginDesk, rules: LoginRules) -> GameRoom:
     store, node = house.storage.game_sessions, new_request_id()
     kept = house.settings.audit.refusals_kept
     refusals = Refusals(store=house.storage.audit, recorder=house.recorder, kept=kept)
-    records = GameRecords(refusals=refusals, recorder=house.recorder, kept=kept)
+    records = GameRecords(refusals=refusals, recorder=house.recorder, kept=kept, clock=house.clock)
     results = Results(accounts=house.storage.accounts, desk=desk, masters=house.masters)
     waiters = Waiters()
-    store.listen(waiters.hear)
+    missed_notices = MissedNotices(store=store, waiters=waiters, clock=house.clock)
+    store.listen(missed_notices.hear)
     pulse = Pulse(store=store, node=node, clock=house.clock)
     return GameRoom(
         node=node,
         waiters=waiters,
+        missed_notices=missed_notices,
         pulse=pulse,
+        unsent=UnsentAnswers(store=store, records=records, clock=house.clock),
         presence=Presence(
             store=store,
             waiters=waiters,
@@ -159,6 +167,7 @@ def game_endpoints(house: House, room: GameRoom, *, stopping: Stopping) -> list[
             pulse=room.pulse,
             pace=Pace(limits=limits, clock=house.clock),
             results=room.results,
+            unsent=room.unsent,
             records=room.records,
             clock=house.clock,
             node=room.node,

@@ -114,6 +114,10 @@ class Event(StrEnum):
     GAME_VIOLATION = "game_session.violation", "Someone asked about a game session who may not; among the refusals."
     GAME_ENDED = "game_session.ended", "A game session came to nothing; among the refusals."
     GAME_BLOCKED = "game_session.blocked", "A game that polls too early was blocked for a while; among the refusals."
+    GAME_RETURNED = (
+        "game_session.returned",
+        "The answer of a game session was never sent, and its tokens were ended; a later poll gets another one.",
+    )
     GAME_CLOSED = "game_session.closed", "An administrator closed a game session."
     LOGOUT_TOLD = "client.logout_told", "An OAuth client was told that someone signed out."
     LOGOUT_GIVEN_UP = "client.logout_given_up", "An OAuth client could not be told that someone signed out; high."

@@ -39,7 +39,7 @@ class GameDesk:
         """For addresses of the operator's choice. Raises Violation."""
         if not (presented.proven and contains(self._info_allow, presented.address)):
             raise await self._records.violation(gsid, origin, "info is not for this address")
-        session = await self._found(gsid, origin)
+        session = await self._found(gsid, presented, origin)
         try:
             factor = self._results.options(session).factor or ""
         except OptionsDamaged:
@@ -48,16 +48,16 @@ class GameDesk:
 
     async def close(self, gsid: str, presented: Presented, closing: Closing, origin: Origin) -> None:
         """The game says how it ended; the last word counts. Raises Violation."""
-        session = await self._found(gsid, origin)
+        session = await self._found(gsid, presented, origin)
         wrong = fault(session, presented)
         if wrong:
             raise await self._records.violation(gsid, origin, wrong)
         refusal = self._records.ended(gsid, origin, f"closed by the game before the delivery: {closing.value}")
         if not await self._store.close(gsid, self._clock.now(), closing, refusal, self._records.kept):
-            raise await self._records.violation(gsid, origin, "no such session")
+            raise await self._records.unknown(gsid, origin, presented.source)
 
-    async def _found(self, gsid: str, origin: Origin) -> GameSession:
+    async def _found(self, gsid: str, presented: Presented, origin: Origin) -> GameSession:
         session = await self._store.find(gsid, self._clock.now()) if GSID.fullmatch(gsid) else None
         if session is None:
-            raise await self._records.violation(gsid, origin, "no such session")
+            raise await self._records.unknown(gsid, origin, presented.source)
         return session

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from gatehouse.audit.model import Details
 from gatehouse.kernel.digests import sha256
@@ -52,6 +52,16 @@ class Closing(StrEnum):
     ERROR = "Error"
 
 
+class Glimpse(NamedTuple):
+    """What a held poll or a socket would act on: equal while there is nothing new for them."""
+
+    state: State
+    opened_at: int
+    signing_in_at: int
+    cancels: int
+    holder: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameSession:
     gsid: str
@@ -93,6 +103,10 @@ class GameSession:
         if self.signing_in_at:
             return Stage.SIGNING_IN
         return Stage.OPENED if self.opened_at else Stage.WAITING
+
+    @property
+    def glimpse(self) -> Glimpse:
+        return Glimpse(self.state, self.opened_at, self.signing_in_at, self.cancels, self.holder)
 
     @property
     def latest_end(self) -> int:

@@ -9,6 +9,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from gatehouse.accounts.errors import LoginDenied
+from gatehouse.accounts.login_data import PreparedLogin
 from gatehouse.audit.model import Origin
 from gatehouse.gamesessions.errors import OptionsDamaged
 from gatehouse.gamesessions.model import GSID, HOLD, GameSession, PollMark, Stage, State, Turn
@@ -19,10 +20,11 @@ from gatehouse.gamesessions.pulse import LATE, Pulse
 from gatehouse.gamesessions.records import GameRecords
 from gatehouse.gamesessions.result import Results
 from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.gamesessions.unsent import Unsent, UnsentAnswers
 from gatehouse.gamesessions.waiters import Waiter, Waiters, Woken
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
-from gatehouse.kernel.errors import Unavailable
+from gatehouse.kernel.errors import OutcomeUnknown, Unavailable
 
 SPREAD: Final = 0.5  # seconds by which polls that began together end apart: no herd comes back at once
 LAST_LOOK: Final = 5.0  # seconds for a database that says nothing; ten thousand polls that end at once need two
@@ -71,6 +73,7 @@ class Polls:
         pulse: Pulse,
         pace: Pace,
         results: Results,
+        unsent: UnsentAnswers,
         records: GameRecords,
         clock: Clock,
         node: str,
@@ -85,6 +88,7 @@ class Polls:
         self._clock = clock
         self._node = node
         self._delay = delay
+        self._unsent = unsent
         self._told: LRUCache[str, Stage] = LRUCache(TOLD_MOST)
 
     async def poll(
@@ -99,7 +103,10 @@ class Polls:
         line.when_lost(lambda: waiter.wake(Woken.LEFT))
         unwritten = self._pulse.newest(gsid)  # before the look: it may be written, and forgotten here, meanwhile
         try:
-            session = await self._admitted(gsid, presented, origin)
+            session = await self._admitted(gsid, presented, origin, waiter)
+            if session.state is State.FAILED:
+                await self._ordinary_delay(waiter)
+                return self._ended_or_retry(session)
             poll = Poll(
                 session=await self._begun(session, waiter, unwritten),
                 waiter=waiter,
@@ -111,20 +118,41 @@ class Polls:
         finally:
             self._waiters.leave(gsid, waiter)
 
-    async def _admitted(self, gsid: str, presented: Presented, origin: Origin) -> GameSession:
+    async def _admitted(self, gsid: str, presented: Presented, origin: Origin, waiter: Waiter) -> GameSession:
         session = await self._store.find(gsid, self._clock.now()) if GSID.fullmatch(gsid) else None
         if session is None:
-            raise await self._records.violation(gsid, origin, "no such session")
+            raise await self._records.unknown(gsid, origin, presented.source)
         wrong = fault(session, presented)
         if wrong:
             raise await self._records.violation(gsid, origin, wrong)
         if session.state is State.DELIVERED:
-            raise await self._records.violation(gsid, origin, "the answer was delivered before")
+            session = await self._given_back(session, origin, waiter)
         comer = comer_of(session, presented)
         blocked = self._pace.blocked_for(comer) or self._pace.arrives(comer)
         if blocked:
             raise await self._records.blocked(gsid, origin, blocked)
         return session
+
+    async def _given_back(self, session: GameSession, origin: Origin, waiter: Waiter) -> GameSession:
+        """A delivered session is over, unless its answer turns out never to have been sent (R4)."""
+        await self._ordinary_delay(waiter)
+        await self._unsent.settle(session.gsid)
+        found = await self._store.find(session.gsid, self._clock.now())
+        if found is None or found.state is State.DELIVERED:
+            raise await self._records.delivered(session.gsid, origin)
+        return found
+
+    async def _ordinary_delay(self, waiter: Waiter) -> None:
+        """What is over is answered after it, so that a client that polls on and on does not do so without pause."""
+        timer = self._clock.call_later(self._delay, lambda: waiter.wake(Woken.TIME_OUT))
+        try:
+            why = await waiter.wait()
+            while why is Woken.CHANGED:
+                why = await waiter.wait()
+        finally:
+            timer.cancel()
+        if why is Woken.LEFT:
+            raise ClientGone
 
     async def _begun(self, session: GameSession, waiter: Waiter, unwritten: int) -> GameSession:
         """Number it after all the others; the session as that leaves it.
@@ -148,6 +176,7 @@ class Polls:
         left = poll.session.latest_end - self._clock.now()
         hold = min(HOLD - secrets.randbelow(1_000) / 1_000 * SPREAD, left)
         timer = self._clock.call_later(hold, lambda: poll.waiter.wake(Woken.TIME_OUT))
+        poll.waiter.seen = poll.session.glimpse
         try:
             answer = await self._answer(poll)
             poll.session = without_secrets(poll.session)
@@ -166,6 +195,7 @@ class Polls:
         if found is None:
             return await self._over(poll)
         poll.session = found
+        poll.waiter.seen = found.glimpse
         answer = await self._answer(poll)
         return answer or (self._retry(found) if why is Woken.TIME_OUT else None)
 
@@ -208,10 +238,27 @@ class Polls:
             raise ClientGone
         if poll.waiter.number < max(self._waiters.newest(session.gsid), self._pulse.newest(session.gsid)):
             return await self._let_go(poll)  # a newer poll came while this was made ready
-        now = self._clock.now()
-        if await self._store.take(session.gsid, self._turn(poll), now, prepared.kept, prepared.entry):
-            return PollAnswer(status=OK, session=session, data=prepared.data)
-        return await self._not_taken(poll)
+        if not await self._take(poll, prepared):
+            return await self._not_taken(poll)
+        if not poll.line.is_open():  # it left while this was stored, and nothing was sent
+            await self._give_back(poll, prepared)
+            raise ClientGone
+        return PollAnswer(status=OK, session=session, data=prepared.data)
+
+    async def _take(self, poll: Poll, prepared: PreparedLogin) -> bool:
+        try:
+            return await self._store.take(
+                poll.session.gsid, self._turn(poll), self._clock.now(), prepared.kept, prepared.entry
+            )
+        except OutcomeUnknown:
+            await self._give_back(poll, prepared)
+            raise
+
+    async def _give_back(self, poll: Poll, prepared: PreparedLogin) -> None:
+        session = poll.session
+        await self._unsent.give_back(
+            Unsent(gsid=session.gsid, turn=self._turn(poll), prepared=prepared, ends_at=session.latest_end)
+        )
 
     async def _not_taken(self, poll: Poll) -> PollAnswer:
         found = await self._store.find(poll.session.gsid, self._clock.now())

@@ -85,7 +85,7 @@ class Presence:
     async def _admitted(self, gsid: str, presented: Presented, origin: Origin) -> Admission:
         session = await self._store.find(gsid, self._clock.now())
         if session is None:
-            raise await self._records.violation(gsid, origin, "no such session")
+            raise await self._records.unknown(gsid, origin, presented.source)
         wrong = socket_fault(session, presented)
         if wrong and not session.public_key:
             raise await self._records.violation(gsid, origin, wrong)

@@ -1,11 +1,11 @@
 """What game sessions need kept."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record, Refusal
-from gatehouse.gamesessions.model import Closing, GameSession, PollMark, Turn
+from gatehouse.gamesessions.model import Closing, GameSession, Glimpse, PollMark, Turn
 
 
 class GameSessionStore(Protocol):
@@ -17,8 +17,14 @@ class GameSessionStore(Protocol):
     async def find(self, gsid: str, now: int) -> GameSession | None:
         """Return it while it lasts."""
 
+    async def glimpses(self, gsids: Collection[str], now: int) -> Mapping[str, Glimpse]:
+        """Those of these sessions that last, in one query."""
+
     async def mark(self, marks: Sequence[PollMark], node: str) -> None:
-        """Note polls of this node: times only move on, and so do numbers, while this node is the holder."""
+        """Note polls of this node: times only move on, and so do numbers, while this node is the holder.
+
+        Only a session that is not over yet is extended.
+        """
 
     async def claim(self, mark: PollMark, node: str, *, tell: bool) -> int:
         """Make this node the holder, and note the poll: later than all before it, at whatever node.
@@ -45,7 +51,13 @@ class GameSessionStore(Protocol):
         """Mark the answer as delivered and keep what it gives out, in one transaction: once, ever.
 
         False when it is not there to be taken, when a newer poll is known, here or at another node, or when the
-        account is no longer as it was at the confirmation.
+        account is no longer as it was at the confirmation. Raises OutcomeUnknown.
+        """
+
+    async def give_back(self, gsid: str, turn: Turn, login: KeptLogin, entry: Record) -> None:
+        """Undo a take whose answer was never sent, with what it gave out, if it was committed at all.
+
+        The session can be delivered to a later poll then, and never again to this one. May be repeated.
         """
 
     async def close(self, gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import TypeVar
 
+from gatehouse.gamesessions.model import Glimpse
+
 T = TypeVar("T")
 
 
@@ -19,10 +21,11 @@ class Woken(Enum):
 class Waiter:
     """One poll. What happens before it waits is not missed: the first wake-up stays until it is read."""
 
-    __slots__ = ("_future", "number")
+    __slots__ = ("_future", "number", "seen")
 
     def __init__(self) -> None:
         self.number = 0  # 0 until it has proved to be one
+        self.seen: Glimpse | None = None  # what it goes by; None until it has looked
         self._future: asyncio.Future[Woken] = asyncio.get_running_loop().create_future()
 
     def wake(self, why: Woken) -> None:
@@ -44,6 +47,7 @@ class Waiters:
     def __init__(self) -> None:
         self._polls: dict[str, list[Waiter]] = {}
         self._others: dict[str, list[Callable[[], object]]] = {}
+        self._compared: dict[str, Glimpse | None] = {}  # what the others were last told to look at
         self._stopping = False
 
     def join(self, gsid: str) -> Waiter:
@@ -73,13 +77,27 @@ class Waiters:
 
     def unwatch(self, gsid: str, changed: Callable[[], object]) -> None:
         _remove(self._others, gsid, changed)
+        if gsid not in self._others:
+            self._compared.pop(gsid, None)
 
     def hear(self, gsid: str) -> None:
-        """A notice about one session, or "" when notices may have been missed: everyone looks again."""
-        for changed in (gsid,) if gsid else {*self._polls, *self._others}:
-            for waiter in tuple(self._polls.get(changed, ())):
+        """A notice about one session."""
+        for waiter in tuple(self._polls.get(gsid, ())):
+            waiter.wake(Woken.CHANGED)
+        for tell in tuple(self._others.get(gsid, ())):
+            tell()
+
+    def gsids(self) -> set[str]:
+        return {*self._polls, *self._others}
+
+    def compare(self, gsid: str, found: Glimpse | None) -> None:
+        """Wake those who go by something else than what was found; None: it lasts no longer."""
+        for waiter in tuple(self._polls.get(gsid, ())):
+            if found is None or waiter.seen != found:
                 waiter.wake(Woken.CHANGED)
-            for tell in tuple(self._others.get(changed, ())):
+        if gsid in self._others and (found is None or self._compared.get(gsid) != found):
+            self._compared[gsid] = found
+            for tell in tuple(self._others[gsid]):
                 tell()
 
     def stop(self) -> None:

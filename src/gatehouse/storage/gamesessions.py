@@ -1,6 +1,6 @@
 """Keeps game sessions (gamesessions/store.py)."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Final
@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record, Refusal
-from gatehouse.gamesessions.model import Closing, GameSession, PollMark, State, Turn
+from gatehouse.gamesessions.model import Closing, GameSession, Glimpse, PollMark, State, Turn
 from gatehouse.storage.audit import record, refuse
 from gatehouse.storage.game_answers import (
     CHANNEL,
@@ -23,6 +23,7 @@ from gatehouse.storage.game_answers import (
     take,
     take_at_once,
 )
+from gatehouse.storage.logins import drop_login
 from gatehouse.storage.runner import Stored, act, brief_act, look, survey
 from gatehouse.storage.statements import AnyOf, Notice, Row, Statement, Verb
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
@@ -33,9 +34,12 @@ _OPEN = or_(PENDING, game_sessions.c.state == State.CONFIRMED.value)
 
 REGISTER = Statement(insert(game_sessions))
 FIND = Statement(select(game_sessions).where(THIS, LASTS))
+_GLIMPSE = [game_sessions.c[name] for name in Glimpse._fields]
+GLIMPSES = Statement(select(game_sessions.c.gsid, *_GLIMPSE).where(AnyOf(game_sessions.c.gsid, "those"), LASTS))
 _LATER = {
     "ends_at": case(
-        (game_sessions.c.ends_at < bindparam("until"), bindparam("until")), else_=game_sessions.c.ends_at
+        (and_(_OPEN, game_sessions.c.ends_at < bindparam("until")), bindparam("until")),
+        else_=game_sessions.c.ends_at,
     ),
     "polled_at": case(
         (game_sessions.c.polled_at < bindparam("at"), bindparam("at")), else_=game_sessions.c.polled_at
@@ -91,6 +95,14 @@ FAIL = Statement(
     )
     .returning(game_sessions.c.gsid)
 )
+# A number higher than that of the take: should its statement come after this, it finds nothing to take.
+_FENCED = case((game_sessions.c.polls <= bindparam("number"), bindparam("number") + 1), else_=game_sessions.c.polls)
+FENCE = Statement(update(game_sessions).where(THIS, HELD_HERE).values(polls=_FENCED))
+GIVE_BACK = Statement(
+    update(game_sessions)
+    .where(THIS, game_sessions.c.state == State.DELIVERED.value, game_sessions.c.closed == "")
+    .values(state=State.CONFIRMED.value, delivered_at=0)
+)
 CLOSE = Statement(
     update(game_sessions)
     .where(THIS, LASTS)
@@ -130,6 +142,11 @@ def find(gsid: str, now: int) -> Verb[GameSession | None]:
     return _session(rows[0]) if rows else None
 
 
+def glimpses(gsids: Collection[str], now: int) -> Verb[Mapping[str, Glimpse]]:
+    rows = yield GLIMPSES(those=list(gsids), now=now)
+    return {row.gsid: Glimpse(State(row.state), *row[2:]) for row in rows}
+
+
 def mark(marks: Sequence[PollMark], node: str) -> Verb[None]:
     in_order = sorted(marks, key=lambda one: one.gsid)  # the same everywhere: no deadlock
     yield MARK.many([_marked(one, node) for one in in_order])
@@ -163,6 +180,15 @@ def fail(gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "")
     yield from refuse(refusal, kept)
     yield Notice(CHANNEL, gsid)
     return True
+
+
+def give_back(gsid: str, turn: Turn, login: KeptLogin, entry: Record) -> Verb[None]:
+    yield HOLD(of=gsid)  # the take may be under way still
+    yield FENCE(of=gsid, number=turn.number, node=turn.node)
+    if (yield from drop_login(login)):  # else nothing was committed, or this was done before
+        yield GIVE_BACK(of=gsid)
+        yield from record(entry)
+        yield Notice(CHANNEL, gsid)
 
 
 def close(gsid: str, now: int, closing: Closing, refusal: Refusal, kept: int) -> Verb[bool]:
@@ -213,12 +239,14 @@ def pending(now: int, most: int) -> Verb[int]:
 class GameSessionStorage(Stored):
     register = act(register)
     find = look(find)
+    glimpses = look(glimpses)
     mark = brief_act(mark)
     claim = brief_act(claim)
     seen = act(seen)
     move = brief_act(move)
     confirm = brief_act(confirm, at_once=confirm_at_once, repeatable=True)
     fail = act(fail)
+    give_back = act(give_back, repeatable=True)
     close = act(close)
     shut = act(shut)
     watch = act(watch)

@@ -144,9 +144,7 @@ REVOKE_CLIENT = Statement(
     .returning(grants.c.grant_id)
 )
 SPEND_ASSERTION = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
-SPENT_BY = Statement(
-    select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest"))
-)
+SPENT_BY = Statement(select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest")))
 # Its client wants to hear of the end of a session that goes on, however long ago its tokens ended.
 _IS_TO_BE_TOLD = and_(
     exists().where(sessions.c.session_id == grants.c.session_id),
@@ -205,9 +203,7 @@ def by_id(grant_id: str, now: int, known: KnownClients | None = None) -> Verb[Ho
     return (yield from _holder(rows[0], known)) if rows else None
 
 
-def take_code(
-    code: bytes, now: int, *, generation: int, attempt: str, reused: Callable[[], Record]
-) -> Verb[Taking]:
+def take_code(code: bytes, now: int, *, generation: int, attempt: str, reused: Callable[[], Record]) -> Verb[Taking]:
     if (yield TAKE_CODE(of=code, now=now, first=generation, by=attempt)):
         return Taking.TAKEN
     if (yield REVOKE_TAKEN(of=code, now=now, by=attempt)):

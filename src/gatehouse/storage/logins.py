@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import and_, bindparam, insert, select
+from sqlalchemy import and_, bindparam, delete, insert, select
 
 from gatehouse.accounts.model import KeptLogin
 from gatehouse.audit.model import Record
@@ -21,6 +21,9 @@ STILL_GOOD = Statement(
     .with_for_update(read=True)  # a revocation under way waits, or has won already
 )
 KEEP_TOKEN = Statement(insert(login_tokens))
+DROP_TOKEN = Statement(
+    delete(login_tokens).where(login_tokens.c.digest == bindparam("of")).returning(login_tokens.c.digest)
+)
 LIVE_TOKEN = Statement(
     select(login_tokens.c.user_id, login_tokens.c.application_id, login_tokens.c.ends_at)
     .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
@@ -52,6 +55,15 @@ def put_login(login: KeptLogin, entry: Record) -> Verb[None]:
             expires_at=login.stoken_ends_at,
         )
     yield from record(entry)
+
+
+def drop_login(login: KeptLogin) -> Verb[bool]:
+    """Take back what `put_login` kept; False when it is not there."""
+    if not (yield DROP_TOKEN(of=login.token)):
+        return False
+    if login.stoken is not None:
+        yield once.DROP(of_kind=SHORT_TOKEN, of_digest=login.stoken)
+    return True
 
 
 def token_row(login: KeptLogin) -> dict[str, object]:

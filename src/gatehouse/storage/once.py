@@ -14,6 +14,7 @@ PUT = Statement(insert(once))
 DROP_OTHERS = Statement(
     delete(once).where(once.c.kind == bindparam("of_kind"), once.c.subject == bindparam("of_subject"))
 )
+DROP = Statement(delete(once).where(*_THIS))
 PEEK = Statement(select(once.c.subject, once.c.details).where(*_OPEN))
 # The condition is part of the write: of two takers the second one finds no row left to change.
 TAKE = Statement(

@@ -16,7 +16,8 @@ import structlog
 
 from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
 from gatehouse.storage.asked_together import AskedTogether
-from gatehouse.storage.notices import PLACE, Listeners, heard, spoken
+from gatehouse.storage.listening import Listening
+from gatehouse.storage.notices import PLACE, Listeners, spoken
 from gatehouse.storage.pool_limits import PoolLimits
 from gatehouse.storage.runner import Listener, Make, drive_async
 from gatehouse.storage.statements import Ask, Many, Notice, Row, Step, Verb
@@ -30,10 +31,8 @@ LISTEN_SECONDS: Final = 10.0
 SNAPSHOT_IDLE_SECONDS: Final = 600.0  # a backup may be written to something slow, and a snapshot blocks no write
 SETTLE_SECONDS: Final = 5.0  # for which an unknown outcome is looked into while the caller waits
 SETTLE_PAUSES: Final = (0.0, 0.05, 0.2, 0.5, 1.0)  # seconds before each further run; the last one goes on
-LISTEN_RETRY_SECONDS: Final = 1.0
 MILLISECONDS: Final = 1_000
 CLOSE_SECONDS: Final = 1.0  # for a server that answers no more; then connections are cut
-LISTEN_CHECK_SECONDS: Final = 15.0  # a server that vanished without a word is noticed by asking
 
 TIMELINE: Final = (
     "SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
@@ -79,7 +78,7 @@ class PostgresRunner:
             self._connection, most=max(1, limits.most // 2), patience=limits.acquire_seconds
         )
         self._listeners = Listeners()
-        self._hearing = asyncio.create_task(hear(listen_url, self._listeners), name="postgres-listen")
+        self._listening = Listening(self._listeners, partial(connect_to_listen, listen_url))
 
     @classmethod
     async def open(cls, url: str, limits: PoolLimits, listen_url: str = "") -> "PostgresRunner":
@@ -220,8 +219,7 @@ class PostgresRunner:
         self._histories.watch(known, note)
 
     async def close(self) -> None:
-        self._hearing.cancel()
-        await asyncio.gather(self._hearing, return_exceptions=True)
+        await self._listening.close()
         await self._histories.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -385,35 +383,10 @@ async def refuse_old_server(pool: asyncpg.Pool) -> None:
         raise Misconfigured(f"PostgreSQL {OLDEST_SERVER} or newer is needed, this is {major}")
 
 
-async def hear(url: str, listeners: Listeners) -> None:
-    """Keep one connection listening; after each (re)connect everyone looks again, for notices were missed."""
-    while True:
-        try:
-            await hear_until_lost(url, listeners)
-        except (*UNREACHABLE, asyncpg.PostgresError) as error:
-            log.warning("storage.listen_lost", reason=str(error))
-        await asyncio.sleep(LISTEN_RETRY_SECONDS)
-
-
-async def hear_until_lost(url: str, listeners: Listeners) -> None:
-    lost = asyncio.Event()
-    connection = await asyncpg.connect(
-        url, command_timeout=LISTEN_SECONDS, server_settings={"application_name": "gatehouse-listen"}
+async def connect_to_listen(url: str) -> Any:  # noqa: ANN401 - asyncpg has no types
+    return await asyncpg.connect(
+        url,
+        timeout=LISTEN_SECONDS,
+        command_timeout=LISTEN_SECONDS,
+        server_settings={"application_name": "gatehouse-listen"},
     )
-    try:
-        connection.add_termination_listener(lambda _: lost.set())
-        await connection.add_listener(PLACE, lambda _c, _p, _ch, text: listeners.tell(heard(text)))
-        listeners.tell_all_to_look_again()
-        while not await happens(lost, LISTEN_CHECK_SECONDS):
-            await connection.execute("SELECT 1")
-    finally:
-        with suppress(*UNREACHABLE):  # else a server that answers no more would hide that we were told to end
-            await connection.close(timeout=CLOSE_SECONDS)
-
-
-async def happens(event: asyncio.Event, within: float) -> bool:
-    try:
-        async with asyncio.timeout(within):
-            return await event.wait()
-    except TimeoutError:
-        return False

@@ -184,7 +184,7 @@ class GameSockets:
         """Why not, and the record of it; None when it takes part. Raises TooMany."""
         try:
             if GSID.fullmatch(visit.gsid) is None:
-                raise await self._records.violation(visit.gsid, visit.origin, "no such session")
+                raise await self._records.unknown(visit.gsid, visit.origin, visit.source)
             await self._presence.join(visit.gsid, presented, visit.origin, visit)
         except SessionFailed as failed:
             return Ending.OVER, failed.record_id

@@ -86,6 +86,9 @@ class NoRecords:
     async def violation(self, _gsid: str, _origin: Origin, reason: str) -> Violation:
         return Violation("record", reason)
 
+    async def unknown(self, _gsid: str, _origin: Origin, _source: str) -> Violation:
+        return Violation("record", "no such session")
+
 
 @dataclass(slots=True, eq=False)
 class Chair:
@@ -253,7 +256,8 @@ async def test_missed_notices_make_everyone_look_a_few_at_a_time(room: Room) -> 
     for gsid, session in room.store.sessions.items():
         room.store.sessions[gsid] = replace(session, opened_at=1)
     room.store.found_at_once = 0
-    room.waiters.hear("")
+    for gsid in room.waiters.gsids():
+        room.waiters.compare(gsid, room.store.sessions[gsid].glimpse)
     for _ in range(10):
         await settle()
     assert [chair.heard for chair in chairs] == [[Stage.OPENED]] * len(chairs)

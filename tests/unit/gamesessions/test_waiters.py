@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from gatehouse.gamesessions.model import Glimpse, State
 from gatehouse.gamesessions.waiters import Waiter, Waiters, Woken
+from tests.support.clock import settle
 
 FINAL = (Woken.TIME_OUT, Woken.DISPLACED, Woken.LEFT, Woken.STOPPING)
 
@@ -31,13 +33,22 @@ async def test_a_change_before_anybody_waits_is_told_once() -> None:
             await waiter.wait()
 
 
-async def test_when_notices_may_have_been_missed_everyone_looks_again() -> None:
+async def test_those_who_go_by_something_older_than_what_was_found_are_woken() -> None:
     waiters, told = Waiters(), []
-    polls = [waiters.join(gsid) for gsid in ("a", "b")]
-    waiters.watch("c", lambda: told.append("c"))
-    waiters.hear("")
-    assert [await poll.wait() for poll in polls] == [Woken.CHANGED] * 2
-    assert told == ["c"]
+    current, older, new = (waiters.join("a") for _ in range(3))
+    opened = Glimpse(State.PENDING, 1, 0, 0, "node")
+    current.seen, older.seen = opened, opened._replace(opened_at=0)
+    waiters.watch("a", lambda: told.append("a"))
+    waiters.compare("a", opened)
+    waiters.compare("a", opened)
+    assert [await poll.wait() for poll in (older, new)] == [Woken.CHANGED] * 2
+    assert told == ["a"]
+    waiting = asyncio.create_task(current.wait())
+    await settle()
+    assert not waiting.done()
+    waiters.compare("a", None)
+    assert await waiting is Woken.CHANGED
+    assert told == ["a", "a"]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

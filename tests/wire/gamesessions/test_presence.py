@@ -245,7 +245,7 @@ async def test_the_same_is_not_told_twice(service: Service) -> None:
     async with socket_of(game) as socket:
         await service.game.occasion.open(game.gsid)
         assert await told(socket) == {"event": "opened"}
-        service.game.waiters.hear("")  # notices may have been missed
+        service.game.missed_notices.hear("")  # notices may have been missed
         await service.game.occasion.open(game.gsid)
         await game.close("Error")
         assert await told(socket) == {"event": "cancelled"}

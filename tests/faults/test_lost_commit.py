@@ -1,0 +1,192 @@
+"""The connection to PostgreSQL is lost after a commit was sent and before its answer came (faults R-90).
+
+Each test loses the answer in two ways: when the server has committed, and while it may still be doing so.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import Origin
+from gatehouse.storage import postgres
+from tests.support.builders import ORIGIN, a_record
+from tests.support.game import ANNA, approve, poll_after_the_end, refusal, register
+from tests.support.oauth import Relying, a_grant, a_native_client, a_public_client, an_oidc_client, refused, told
+from tests.support.postgres import PostgresCluster, database_of
+from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
+from tests.support.processes import LOOPBACK
+from tests.support.service import Service, running_service
+from tests.support.studio import Studio, a_studio
+from tests.support.visitor import PASSWORD
+from tests.wire.oauth.test_device import ask as ask_for_device
+from tests.wire.oauth.test_device import poll as poll_with_device
+from tests.wire.oauth.test_revoke import OWN, RFC_7009, everything_is_dead, given, secret_of
+from tests.wire.permissions.test_access_keys import asking, read_with
+
+# What tells the statement whose commit is lost from all others.
+TAKE = "delivered_at="
+TAKE_CODE = "SET code_taken_at="
+ROTATE = "SET generation=(grants.generation +"
+REVOKE = "SET revoked_at="
+ADD_KEY = "INSERT INTO access_keys"
+ADD_SECRET = "INSERT INTO client_secrets"
+TAKE_DEVICE = "DELETE FROM device_requests"
+
+both = pytest.mark.parametrize("early", [False, True], ids=["committed", "under way"])
+
+
+@pytest.fixture
+async def proxy(postgres_cluster: PostgresCluster) -> AsyncIterator[PostgresProxy]:
+    async with postgres_proxy(postgres_cluster.port) as carrying:
+        yield carrying
+
+
+@pytest.fixture
+async def service(proxy: PostgresProxy, installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Service]:
+    url = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_of(installed_postgres_url)}"
+    listen = {"GATEHOUSE__DATABASE__LISTEN_URL": installed_postgres_url}
+    async with running_service(url, tmp_path, environment=listen) as running:
+        yield running
+
+
+@pytest.fixture
+async def anna(service: Service) -> User:
+    return await service.house.administration.create(
+        login=ANNA, nick="Anna", password=PASSWORD, origin=Origin(actor="test")
+    )
+
+
+@pytest.fixture
+async def web(service: Service) -> Relying:
+    return await a_native_client(service)
+
+
+async def events(service: Service, event: str) -> int:
+    return sum(one.event == event for one in await service.house.storage.audit.unsealed(1_000))
+
+
+@both
+@pytest.mark.parametrize("fields", [{}, {"short_token": "1"}], ids=["one statement", "a transaction"])
+async def test_r_90_gs_90_a_game_gets_its_answer_on_the_connection_that_asked(
+    service: Service, proxy: PostgresProxy, anna: User, fields: dict[str, str], *, early: bool
+) -> None:
+    game = await register(service, factor="f", **fields)
+    await approve(game, anna)
+    proxy.cut_commit_of(TAKE, early=early)
+    answer = (await game.poll()).json()
+    assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
+    assert proxy.cuts == 1
+    assert await events(service, "login.done") == 1
+    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+
+
+async def test_r_90_gs_90_a_game_whose_poll_could_not_be_answered_gets_its_answer_at_the_next(
+    service: Service, proxy: PostgresProxy, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "SETTLE_SECONDS", 0.2)
+    game = await register(service, factor="f")
+    await approve(game, anna)
+    proxy.cut_commit_of(TAKE, stays_away=True)
+    assert (await game.poll()).status_code == 503
+    assert proxy.cuts == 1
+    proxy.away = False
+    answer = (await poll_after_the_end(game)).json()
+    assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
+    assert await events(service, "game_session.returned") == 1
+    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+
+
+@both
+async def test_r_90_tk_90_a_code_gives_its_tokens_and_only_once(
+    proxy: PostgresProxy, web: Relying, anna: User, *, early: bool
+) -> None:
+    code = await web.granted(anna)
+    proxy.cut_commit_of(TAKE_CODE, early=early)
+    tokens = await web.tokens(code)
+    assert proxy.cuts == 1
+    assert told(await web.userinfo(tokens["access_token"]))["sub"] == anna.user_id
+    assert refused(await web.redeem(code)) == (400, "invalid_grant")
+    assert refused(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")  # reuse ends it all
+
+
+@both
+async def test_r_90_tk_90_a_refresh_without_a_grace_window_gives_the_next_token(
+    service: Service, proxy: PostgresProxy, web: Relying, anna: User, *, early: bool
+) -> None:
+    assert service.house.settings.oauth.refresh_grace_seconds == 0
+    tokens = await given(web, anna)
+    proxy.cut_commit_of(ROTATE, early=early)
+    refreshed = told(await web.refresh(tokens["refresh_token"]))
+    assert proxy.cuts == 1
+    assert told(await web.refresh(refreshed["refresh_token"]))
+    assert refused(await web.refresh(refreshed["refresh_token"])) == (400, "invalid_grant")
+
+
+@both
+@pytest.mark.parametrize("path", [OWN, RFC_7009])
+async def test_r_90_tk_90_a_revocation_says_ok_and_is_recorded_once(
+    service: Service, proxy: PostgresProxy, web: Relying, anna: User, path: str, *, early: bool
+) -> None:
+    tokens = await given(web, anna)
+    proxy.cut_commit_of(REVOKE, early=early)
+    fields = {**secret_of(web), "token": tokens["refresh_token"]}
+    assert (await service.client.post(path, data=fields)).status_code == 200
+    assert proxy.cuts == 1
+    assert await events(service, "grant.revoked") == 1
+    await everything_is_dead(web, tokens)
+
+
+@both
+async def test_r_90_tk_90_a_device_code_gives_its_tokens(
+    service: Service, proxy: PostgresProxy, anna: User, *, early: bool
+) -> None:
+    tv = await a_public_client(service, "tv", redirect_uris=(), device_grant=True)
+    asked = await ask_for_device(tv)
+    store, now = service.house.storage.device_requests, service.clock.now()
+    request = await store.by_user_code(asked["user_code"].replace("-", ""), now)
+    assert request is not None
+    grant = a_grant(
+        client_id="tv",
+        user_id=anna.user_id,
+        rev=anna.rev,
+        scopes=request.scopes,
+        code=None,
+        redirect_uri="",
+        created_at=now,
+        ends_at=request.ends_at,
+    )
+    assert await store.approve(request.user_code, grant, now, a_record())
+    proxy.cut_commit_of(TAKE_DEVICE, early=early)
+    assert told(await poll_with_device(tv, asked["device_code"]))["refresh_token"]
+    assert proxy.cuts == 1
+    assert refused(await poll_with_device(tv, asked["device_code"])) == (400, "invalid_grant")
+
+
+@both
+async def test_r_90_ak_90_an_access_key_is_shown_and_takes_one_of_two_places(
+    service: Service, proxy: PostgresProxy, *, early: bool
+) -> None:
+    studio: Studio = await a_studio(service)
+    proxy.cut_commit_of(ADD_KEY, early=early)
+    made = await studio.ok("accessKey", asking("save", studio.shop), studio.owner.headers)
+    assert proxy.cuts == 1
+    assert await read_with(studio, made["data"]["hash"]) == 200
+    listed = await studio.ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+    assert len(listed["data"]) == 1
+
+
+@both
+async def test_r_90_tk_90_a_rotated_client_secret_is_shown_and_the_one_before_stays(
+    service: Service, proxy: PostgresProxy, anna: User, *, early: bool
+) -> None:
+    shelf = await an_oidc_client(service)
+    proxy.cut_commit_of(ADD_SECRET, early=early)
+    secret = await service.house.clients.rotate_secret(shelf.client.client_id, ORIGIN)
+    assert proxy.cuts == 1
+    for known in (secret, shelf.secret):
+        answer: httpx2.Response = await replace(shelf, secret=known).redeem(await shelf.granted(anna))
+        assert answer.status_code == 200

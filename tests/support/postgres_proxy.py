@@ -1,0 +1,180 @@
+"""A proxy between a node and PostgreSQL that understands the protocol just enough to fail at a chosen moment.
+
+It carries every message until it is told otherwise: `cut_commit_of` loses the answer to one commit and the connection
+with it; `deaf` drops notices; `away` cuts everything and lets nobody in.
+"""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from tests.support.processes import LOOPBACK
+
+SSL_REQUEST: Final = 80877103
+LENGTH: Final = 4  # bytes
+NOTIFICATION: Final = b"A"
+
+
+class PostgresProxy:
+    def __init__(self, server_port: int) -> None:
+        self.port = 0
+        self.cuts = 0
+        self.deaf = False
+        self.away = False
+        self._server_port = server_port
+        self._wanted = ""  # a part of the statement whose commit is cut
+        self._early = False
+        self._stays_away = False
+        self._links: set[Link] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def cut_commit_of(self, part_of_statement: str, *, early: bool = False, stays_away: bool = False) -> None:
+        """Once: forward it, and close the connection instead of bringing the answer.
+
+        `early`: the connection is closed as soon as the commit was sent, so that it may still be under way.
+        `stays_away`: nobody gets in any more after that.
+        """
+        self._wanted, self._early, self._stays_away = part_of_statement, early, stays_away
+
+    def cut_all(self) -> None:
+        for link in tuple(self._links):
+            link.close()
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.away:
+            writer.close()
+            return
+        there_reader, there_writer = await asyncio.open_connection(LOOPBACK, self._server_port)
+        link = Link(self, client=writer, server=there_writer)
+        self._links.add(link)
+        for carrying in (link.bring(reader), link.bring_back(there_reader)):
+            self._tasks.add(asyncio.create_task(carrying))
+
+    def is_wanted(self, sql: str) -> bool:
+        return bool(self._wanted) and self._wanted in sql
+
+    def commit_is_sent(self, link: "Link") -> None:
+        link.is_cut = True
+        self._wanted = ""
+        self.cuts += 1
+        if self._stays_away:
+            self.away = True
+        if self._early:
+            link.close_client()
+
+    def left(self, link: "Link") -> None:
+        self._links.discard(link)
+        if link.is_cut and self.away:
+            self.cut_all()
+
+    async def close(self) -> None:
+        self.cut_all()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class Link:
+    """One connection of a node."""
+
+    def __init__(self, proxy: PostgresProxy, *, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+        self.is_cut = False
+        self._proxy = proxy
+        self._client = client
+        self._server = server
+        self._statements: dict[bytes, str] = {}
+        self._in_transaction = False
+        self._holds_wanted = False
+
+    async def bring(self, reader: asyncio.StreamReader) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await self._bring_startup(reader)
+            while True:
+                kind, body = await message(reader)
+                sql = self._statement(kind, body)
+                self._server.write(kind + struct.pack("!I", len(body) + LENGTH) + body)
+                if sql and self._commits_wanted(sql):
+                    self._is_committing = True
+                if self._is_committing and kind in (b"Q", b"S"):  # with Sync a statement by itself is committed
+                    await self._server.drain()
+                    self._is_committing = False
+                    self._proxy.commit_is_sent(self)
+        if not self.is_cut:
+            self._server.close()
+
+    _is_committing = False
+
+    async def _bring_startup(self, reader: asyncio.StreamReader) -> None:
+        """The only messages without a kind; the first may ask for TLS, which is declined by the server."""
+        while True:
+            head = await reader.readexactly(LENGTH)
+            body = await reader.readexactly(struct.unpack("!I", head)[0] - LENGTH)
+            self._server.write(head + body)
+            if struct.unpack("!I", body[:LENGTH])[0] != SSL_REQUEST:
+                return
+
+    def _statement(self, kind: bytes, body: bytes) -> str:
+        match kind:
+            case b"Q":
+                return body.rstrip(b"\0").decode()
+            case b"P":
+                name, sql, _ = body.split(b"\0", 2)
+                self._statements[name] = sql.decode()
+            case b"B":
+                _, name, _ = body.split(b"\0", 2)
+                return self._statements.get(name, "")
+        return ""
+
+    def _commits_wanted(self, sql: str) -> bool:
+        if sql.startswith("BEGIN"):
+            self._in_transaction, self._holds_wanted = True, False
+            return False
+        if sql.startswith(("COMMIT", "ROLLBACK")):
+            self._in_transaction = False
+            return self._holds_wanted and sql.startswith("COMMIT")
+        if self._proxy.is_wanted(sql):
+            self._holds_wanted = True
+            return not self._in_transaction
+        return False
+
+    async def bring_back(self, reader: asyncio.StreamReader) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            first = await reader.readexactly(1)
+            while first == b"N" and not self._statements and not self.is_cut:  # no TLS
+                self._client.write(first)
+                first = await reader.readexactly(1)
+            while not self.is_cut:
+                body = await reader.readexactly(struct.unpack("!I", await reader.readexactly(LENGTH))[0] - LENGTH)
+                if self.is_cut:
+                    break  # the server has answered: what was sent is committed
+                if not (self._proxy.deaf and first == NOTIFICATION):
+                    self._client.write(first + struct.pack("!I", len(body) + LENGTH) + body)
+                first = await reader.readexactly(1)
+        self.close()
+
+    def close_client(self) -> None:
+        self._client.close()
+
+    def close(self) -> None:
+        self._client.close()
+        self._server.close()
+        self._proxy.left(self)
+
+
+async def message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    kind = await reader.readexactly(1)
+    return kind, await reader.readexactly(struct.unpack("!I", await reader.readexactly(LENGTH))[0] - LENGTH)
+
+
+@asynccontextmanager
+async def postgres_proxy(server_port: int) -> AsyncIterator[PostgresProxy]:
+    proxy = PostgresProxy(server_port)
+    server = await asyncio.start_server(proxy.carry, LOOPBACK, 0)
+    proxy.port = server.sockets[0].getsockname()[1]
+    try:
+        yield proxy
+    finally:
+        server.close()
+        await proxy.close()

@@ -1,7 +1,7 @@
 """A proxy between a node and PostgreSQL that understands the protocol just enough to fail at a chosen moment.
 
 It carries every message until it is told otherwise: `cut_commit_of` loses the answer to one commit and the connection
-with it; `deaf` drops notices; `away` cuts everything and lets nobody in.
+with it; `deaf` drops notices; `silent` drops all that the server says; `away` lets nobody in.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ class PostgresProxy:
         self.port = 0
         self.cuts = 0
         self.deaf = False
+        self.silent = False
         self.away = False
         self._server_port = server_port
         self._wanted = ""  # a part of the statement whose commit is cut
@@ -87,6 +88,7 @@ class Link:
         self._statements: dict[bytes, str] = {}
         self._in_transaction = False
         self._holds_wanted = False
+        self._is_committing = False
 
     async def bring(self, reader: asyncio.StreamReader) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -103,8 +105,6 @@ class Link:
                     self._proxy.commit_is_sent(self)
         if not self.is_cut:
             self._server.close()
-
-    _is_committing = False
 
     async def _bring_startup(self, reader: asyncio.StreamReader) -> None:
         """The only messages without a kind; the first may ask for TLS, which is declined by the server."""
@@ -149,7 +149,7 @@ class Link:
                 body = await reader.readexactly(struct.unpack("!I", await reader.readexactly(LENGTH))[0] - LENGTH)
                 if self.is_cut:
                     break  # the server has answered: what was sent is committed
-                if not (self._proxy.deaf and first == NOTIFICATION):
+                if not (self._proxy.silent or (self._proxy.deaf and first == NOTIFICATION)):
                     self._client.write(first + struct.pack("!I", len(body) + LENGTH) + body)
                 first = await reader.readexactly(1)
         self.close()

@@ -5,20 +5,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.app.people import people
 from gatehouse.audit.model import Origin
-from gatehouse.gamesessions.waiters import Waiter, Woken
+from gatehouse.gamesessions.model import GameSession, State
+from gatehouse.gamesessions.waiters import Waiter, Waiters, Woken
 from gatehouse.kernel.errors import Unavailable
 from tests.support.builders import a_record
-from tests.support.game import RESULT, Game, approve, held, refusal, register, written
+from tests.support.game import RESULT, Game, approve, held, poll_after_the_end, refusal, register, written
 from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
 from tests.support.rawhttp import raw_connection
 from tests.support.service import Service, running_service
+from tests.wire.gamesessions.test_proof import elsewhere
 
 LOGIN_DATA = {
     *("status", "auth", "country", "lang", "level", "nick", "ghnick", "reg_time", "tags", "token", "token_exp"),
@@ -120,10 +123,10 @@ async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: Ser
     await ended.close("Error")
     await approve(refused, anna)
     for game in (ended, refused):
-        told = (await game.poll(states="1")).json()
+        told = (await poll_after_the_end(game, states="1")).json()
         assert (told.keys(), told["status"]) == ({"status", "error", "state"}, "ERROR")
         assert told["state"] == "cancelled"
-        assert (await game.poll()).json() == {"status": "ERROR", "error": told["error"]}
+        assert (await poll_after_the_end(game)).json() == {"status": "ERROR", "error": told["error"]}
 
 
 async def test_a_stage_that_came_between_two_polls_is_told_at_once(service: Service) -> None:
@@ -136,7 +139,7 @@ async def test_gs_12_after_ok_nothing_is_delivered_again(service: Service, anna:
     game = await register(service, factor="f")
     await approve(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
-    assert await refusal(service, await game.poll()) == "the answer was delivered before"
+    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
 
 
 async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: Service, anna: User) -> None:
@@ -299,7 +302,7 @@ async def test_gs_30_without_the_right_to_log_in_there_are_no_tokens(service: Se
     await approve(game, anna)
     answer = await game.poll()
     assert await refusal(service, answer, status=200) == "the login was refused"
-    assert (await game.poll()).json() == answer.json()  # until it ends
+    assert (await poll_after_the_end(game)).json() == answer.json()  # until it ends
 
 
 async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(service: Service, anna: User) -> None:
@@ -325,7 +328,7 @@ async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_er
     assert (await game.close("Error")).json() == {"status": "OK"}
     answer = await polling
     assert await refusal(service, answer, status=200) == "closed by the game before the delivery: Error"
-    assert (await game.poll()).json() == answer.json()
+    assert (await poll_after_the_end(game)).json() == answer.json()
 
 
 async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session_stays(
@@ -343,6 +346,143 @@ async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session
     await held(service)
     await approve(game, anna)
     assert (await again).json()["status"] == "OK"
+
+
+async def ended_sessions(service: Service, user: User) -> tuple[Game, Game]:
+    """One that came to nothing and one that was delivered."""
+    failed, delivered = await register(service), await register(service)
+    await failed.close("Error")
+    await approve(delivered, user)
+    assert (await delivered.poll()).json()["status"] == "OK"
+    return failed, delivered
+
+
+async def test_gs_33_a_session_that_is_over_is_answered_after_the_ordinary_delay(
+    service: Service, anna: User
+) -> None:
+    for game in await ended_sessions(service, anna):
+        await service.clock.advance(2)  # what was gathered is written, and no timer is left
+        polling = game.polling()
+        while not service.clock.has_timer(within=1):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        await service.clock.advance(0.9)
+        assert not polling.done()
+        await service.clock.advance(0.1)
+        assert (await polling).json()["status"] == "ERROR"
+
+
+async def test_gs_33_a_session_that_is_over_is_not_prolonged_by_polls(service: Service, anna: User) -> None:
+    games = await ended_sessions(service, anna)
+    for _ in range(60):
+        for game in games:
+            assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
+    for game in games:
+        assert await refusal(service, await game.poll()) == "no such session"
+
+
+async def test_gs_33_a_poll_that_was_under_way_at_the_end_prolongs_nothing_afterwards(service: Service) -> None:
+    game = await register(service)
+    await service.clock.advance(60)
+    polling = game.polling()
+    await held(service)
+    await game.close("Error")  # before the time of the poll is written
+    assert (await polling).json()["status"] == "ERROR"
+    await service.clock.advance(1)
+    await written(game)
+    await service.clock.advance(59)
+    assert await refusal(service, await game.poll()) == "no such session"
+
+
+async def test_gs_33_polls_of_a_delivered_session_cost_one_record(service: Service, anna: User) -> None:
+    _, delivered = await ended_sessions(service, anna)
+    answers = [(await poll_after_the_end(delivered)).json()["error"] for _ in range(5)]
+    assert len(set(answers)) == 1
+
+
+async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_for_each_address(
+    service: Service,
+) -> None:
+    def unknown() -> Game:
+        return Game(service=service, gsid=str(uuid4()), location="x" * 32, told={})
+
+    writes = writes_of(service)
+    first = await unknown().poll()
+    assert await refusal(service, first) == "no such session"
+    again = await asyncio.gather(*(unknown().poll() for _ in range(20)))
+    assert {answer.json()["error"] for answer in again} == {first.json()["error"]}
+    assert len(writes) == 1
+    async with elsewhere(service) as other:
+        assert (await replace(unknown(), service=other).poll()).json()["error"] != first.json()["error"]
+    await service.clock.advance(3_600)
+    assert (await unknown().poll()).json()["error"] != first.json()["error"]
+
+
+async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: Service) -> None:
+    game = Game(service=service, gsid=str(uuid4()), location="x" * 32, told={})
+    writes = writes_of(service)
+    answers = await asyncio.gather(*(game.poll() for _ in range(20)))
+    assert len({answer.json()["error"] for answer in answers}) == 1
+    assert await refusal(service, answers[0]) == "no such session"
+    assert len(writes) == 1
+
+
+async def test_gs_33_a_client_that_leaves_during_the_delay_is_let_go(service: Service) -> None:
+    game = await register(service)
+    await game.close("Error")
+    async with raw_connection(service.client.base_url.port or 0) as gone:
+        gone.send(raw_poll(game))
+        while not len(service.game.waiters):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    while len(service.game.waiters):  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+
+
+async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed(
+    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = [await register(service) for _ in range(30)]
+    polls = [game.polling() for game in games]
+    await held(service, 30)
+    monkeypatch.setattr(Waiters, "hear", lambda *_: None)  # the notice is lost
+    looks = looks_of(service)
+    await approve(games[7], anna)
+    service.game.missed_notices.hear("")
+    assert (await polls[7]).json()["status"] == "OK"
+    assert (looks.count("glimpses"), looks.count("find")) == (1, 1)
+    service.stopping.begin()
+    await asyncio.gather(*polls)
+
+
+async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the_next_poll(
+    service: Service, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = type(service.house.storage.game_sessions)
+    take, left = store.take, asyncio.Event()
+
+    async def slowly(self: Any, *given: Any) -> Any:
+        taken = await take(self, *given)
+        await left.wait()
+        return taken
+
+    monkeypatch.setattr(store, "take", slowly)
+    game = await register(service, factor="f", short_token="1")
+    async with raw_connection(service.client.base_url.port or 0) as gone:
+        gone.send(raw_poll(game))
+        await held(service)
+        await approve(game, anna)
+        while (await row_of(game)).state is not State.DELIVERED:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    left.set()
+    while (await row_of(game)).state is State.DELIVERED:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    assert (await game.poll()).json()["status"] == "OK"
+    assert await refusal(service, await poll_after_the_end(game)) == "the answer was delivered before"
+
+
+async def row_of(game: Game) -> GameSession:
+    found = await game.service.house.storage.game_sessions.find(game.gsid, game.service.clock.now())
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("held_polls", [1, 20])
@@ -418,4 +558,18 @@ def writes_of(service: Service) -> list[object]:
         return await act(make, **how)
 
     runner.act = noted
+    return made
+
+
+def looks_of(service: Service) -> list[str]:
+    """The name of every short read from now on."""
+    made: list[str] = []
+    runner: Any = service.house.storage.runner
+    look = runner.look
+
+    async def noted(make: Any) -> Any:
+        made.append(getattr(getattr(make, "func", make), "__name__", ""))
+        return await look(make)
+
+    runner.look = noted
     return made

@@ -1,0 +1,76 @@
+"""A node that hears no notices: its held polls are answered within a few seconds all the same (faults R-91)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.faults.test_game_sessions import confirm, polling, registered, somebody
+from tests.support.postgres import PostgresCluster, database_of
+from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
+from tests.support.processes import LOOPBACK, Node
+from tests.support.service import QUICK
+
+WITHIN: Final = 12.0  # seconds on a busy machine; a poll is held for thirty
+
+
+@pytest.fixture
+async def proxy(postgres_cluster: PostgresCluster) -> AsyncIterator[PostgresProxy]:
+    async with postgres_proxy(postgres_cluster.port) as carrying:
+        yield carrying
+
+
+@contextmanager
+def two_nodes(url: str, data: Path, proxy: PostgresProxy) -> Iterator[tuple[Node, Node]]:
+    """The second hears notices through the proxy."""
+    here = Node(data=data, database_url=url, environment=QUICK)
+    listen = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_of(url)}"
+    more = {"GATEHOUSE__SERVER__BASE_URL": here.address, "GATEHOUSE__DATABASE__LISTEN_URL": listen}
+    there = Node(data=data, database_url=url, environment={**QUICK, **more})
+    with here, there:
+        yield here, there
+
+
+def cut(proxy: PostgresProxy) -> None:
+    proxy.away = True
+    proxy.cut_all()
+
+
+def drop(proxy: PostgresProxy) -> None:
+    proxy.deaf = True
+
+
+def swallow(proxy: PostgresProxy) -> None:
+    """The connection is open and says nothing; so are new ones."""
+    proxy.silent = True
+
+
+@pytest.mark.parametrize("lose", [cut, drop, swallow])
+async def test_r_91_gs_91_a_poll_held_where_no_notices_come_is_answered_within_seconds(
+    migrated_postgres_url: str, tmp_path: Path, proxy: PostgresProxy, lose: Callable[[PostgresProxy], None]
+) -> None:
+    user = await somebody(migrated_postgres_url)
+    with two_nodes(migrated_postgres_url, tmp_path, proxy) as (here, there):
+        gsid, where = await registered(here)
+        async with polling(there, gsid, where, migrated_postgres_url) as poll:
+            lose(proxy)
+            await confirm(migrated_postgres_url, gsid, user)
+            async with asyncio.timeout(WITHIN):
+                assert json.loads((await poll.answer()).body)["status"] == "OK"
+
+
+async def test_r_91_gs_91_a_node_that_never_heard_anything_answers_held_polls(
+    migrated_postgres_url: str, tmp_path: Path, proxy: PostgresProxy
+) -> None:
+    proxy.away = True
+    user = await somebody(migrated_postgres_url)
+    with two_nodes(migrated_postgres_url, tmp_path, proxy) as (here, there):
+        gsid, where = await registered(here)
+        async with polling(there, gsid, where, migrated_postgres_url) as poll:
+            await confirm(migrated_postgres_url, gsid, user)
+            async with asyncio.timeout(WITHIN):
+                assert json.loads((await poll.answer()).body)["status"] == "OK"

@@ -6,6 +6,7 @@ Each test loses the answer in two ways: when the server has committed, and while
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -72,7 +73,7 @@ async def events(service: Service, event: str) -> int:
 @both
 @pytest.mark.parametrize("fields", [{}, {"short_token": "1"}], ids=["one statement", "a transaction"])
 async def test_r_90_gs_90_a_game_gets_its_answer_on_the_connection_that_asked(
-    service: Service, proxy: PostgresProxy, anna: User, fields: dict[str, str], *, early: bool
+    service: Service, proxy: PostgresProxy, anna: User, fields: dict[str, Any], *, early: bool
 ) -> None:
     game = await register(service, factor="f", **fields)
     await approve(game, anna)

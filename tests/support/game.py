@@ -81,11 +81,15 @@ async def held(service: Service, number: int = 1) -> None:
 
 
 async def poll_after_the_end(game: Game, **fields: Any) -> httpx2.Response:
-    """A poll of a session that is over; the clock moves until its delay has passed."""
-    polling, clock = game.polling(**fields), game.service.clock
+    """A poll of a session that is over."""
+    return await after_the_delay(game.service, game.polling(**fields))
+
+
+async def after_the_delay(service: Service, polling: "asyncio.Task[httpx2.Response]") -> httpx2.Response:
+    """Move the clock until the ordinary delay of an answer has passed."""
     while not polling.done():
-        if clock.has_timer(within=1):
-            await clock.advance(1)
+        if service.clock.has_timer(within=1):
+            await service.clock.advance(1)
         await asyncio.sleep(0.001)
     return await polling
 

@@ -142,10 +142,10 @@ class Link:
     async def bring_back(self, reader: asyncio.StreamReader) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             first = await reader.readexactly(1)
-            while first == b"N" and not self._statements and not self.is_cut:  # no TLS
+            if first == b"N":  # no TLS
                 self._client.write(first)
                 first = await reader.readexactly(1)
-            while not self.is_cut:
+            while True:
                 body = await reader.readexactly(struct.unpack("!I", await reader.readexactly(LENGTH))[0] - LENGTH)
                 if self.is_cut:
                     break  # the server has answered: what was sent is committed

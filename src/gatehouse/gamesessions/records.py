@@ -94,6 +94,6 @@ class GameRecords:
 
     def returned(self, taken: Record) -> Record:
         """Stored when an answer that was taken, with that record, is given back unsent."""
-        origin = Origin(actor=taken.actor, address="", request_id=taken.request_id)
+        origin = Origin(actor=taken.actor)
         details = {"record": taken.record_id}
         return self._recorder.record(Event.GAME_RETURNED, origin, subject=taken.subject, details=details)

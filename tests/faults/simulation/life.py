@@ -102,7 +102,9 @@ class Life:
             answer = await task
         except Unavailable as error:
             op.told = error.detail
-        except (GatehouseError, ClientGone) as error:
+        except ClientGone:
+            op.told = "the client was gone"  # and heard nothing, whatever was stored
+        except GatehouseError as error:
             op.result, op.told = Result.FAIL, f"{type(error).__name__} {error}"
         except asyncio.CancelledError:
             if not task.cancelled():

@@ -90,6 +90,7 @@ class Place:
                 pulse=game.pulse,
                 pace=Pace(limits=PATIENT, clock=clock),
                 results=game.results,
+                unsent=game.unsent,
                 records=game.records,
                 clock=clock,
                 node=game.node,

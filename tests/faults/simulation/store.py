@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from gatehouse.kernel.errors import Unavailable
+from gatehouse.kernel.errors import OutcomeUnknown, Unavailable
 from gatehouse.storage.runner import Listener, Make
 from gatehouse.storage.sqlite import SQLiteRunner
 from gatehouse.storage.sqlite_writer import Writer
@@ -103,7 +103,7 @@ class FaultyRunner:
             return await self._inner.act(make, brief=brief, at_once=at_once, repeatable=repeatable)
         finally:
             await self._way()
-            self._perhaps(self._odds.lost, "the way back was cut")
+            self._perhaps(self._odds.lost, "the way back was cut", OutcomeUnknown)
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:
         await self._way()
@@ -155,8 +155,8 @@ class FaultyRunner:
         await asyncio.sleep(self._later())
         self._perhaps(0.0, "")
 
-    def _perhaps(self, odds: float, what: str) -> None:
+    def _perhaps(self, odds: float, what: str, error: type[Unavailable] = Unavailable) -> None:
         if self._commits.is_gone:
             raise Unavailable("the node is gone")
         if self._chance.random() < odds:
-            raise Unavailable(what)
+            raise error(what)

@@ -3,7 +3,7 @@
 import re
 
 from tests.support.console import ADA, DEV, PIA, SHOP, WIKI, Visitors
-from tests.support.game import register
+from tests.support.game import poll_after_the_end, register
 from tests.support.service import Service
 
 GAMES = "/console/games"
@@ -61,7 +61,7 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
     assert "the game is told that it failed" in (await ada.get(f"{page}/close")).text
     await ada.post(f"{page}/close", reason="A test of the tournament")
     assert "The session is closed." in (await ada.follow()).text
-    told = (await game.poll()).json()
+    told = (await poll_after_the_end(game)).json()
     assert told["status"] == "ERROR"
     record = (await ada.get(f"{GAMES}/record?id={told['error']}")).text
     assert "closed by an administrator: A test of the tournament" in record

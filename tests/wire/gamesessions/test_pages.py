@@ -11,7 +11,17 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.model import Origin
 from gatehouse.storage.tables.accounts import interactions
 from gatehouse.web.pages.formats import qr_code
-from tests.support.game import ANNA, ELSEWHERE, Game, confirm, held, refusal, register, register_elsewhere
+from tests.support.game import (
+    ANNA,
+    ELSEWHERE,
+    Game,
+    confirm,
+    held,
+    poll_after_the_end,
+    refusal,
+    register,
+    register_elsewhere,
+)
 from tests.support.geoip import write_geoip
 from tests.support.permission_builders import a_new_application, a_project, becoming, create_application, publish
 from tests.support.service import Service, running_service
@@ -177,7 +187,7 @@ async def test_gs_20_what_was_asked_for_at_creation_wins(service: Service, at_ho
     assert "Sky Raiders" in page.text
     assert "Other Game" not in page.text
     await decide(at_home)
-    told = (await game.poll()).json()
+    told = (await poll_after_the_end(game)).json()
     assert told["status"] == "OK"
     assert not {"jwt", "factor", "meta", "stoken", "login"} & told.keys()
 
@@ -236,7 +246,7 @@ async def test_gs_18_a_wrong_number_ends_it(service: Service, at_home: Visitor) 
     page = await decide(at_home, code=wrong)
     assert page.url.path == "/game/wrong-code"
     assert "That is not the number" in page.text
-    told = (await game.poll()).json()
+    told = (await poll_after_the_end(game)).json()
     assert told["status"] == "ERROR"
     found = await service.house.storage.audit.find(told["error"])
     assert "another code was picked" in getattr(found, "reason", "")
@@ -337,7 +347,7 @@ async def test_gs_19_after_close_gsid_a_yes_is_refused(service: Service, at_home
     assert (await game.close("Error")).json() == {"status": "OK"}
     late = await decide(at_home)
     assert (late.status_code, OVER in late.text) == (404, True)
-    assert (await game.poll()).json()["status"] == "ERROR"
+    assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
 
 
 async def test_gs_19_after_its_time_a_yes_is_refused(service: Service, at_home: Visitor) -> None:
@@ -426,7 +436,7 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
     assert (page.url.path, page.status_code) == ("/game/denied", 403)
     for shown in ("Sky Raiders", "Mind Games", ANNA):
         assert shown in page.text
-    assert (await game.poll()).json()["status"] == "ERROR"
+    assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
     stranger = await service.client.get("/game/denied", params={"gsid": game.gsid})
     assert (stranger.status_code, ANNA in stranger.text, "Mind Games" in stranger.text) == (404, False, False)
 

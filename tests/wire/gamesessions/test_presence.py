@@ -13,7 +13,7 @@ from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import GameSession, PollMark
 from gatehouse.kernel.errors import Unavailable
 from tests.support.builders import ORIGIN
-from tests.support.game import ANNA, ELSEWHERE, Game, approve, confirm, held, register
+from tests.support.game import ANNA, ELSEWHERE, Game, approve, confirm, held, poll_after_the_end, register
 from tests.support.rawhttp import raw_connection
 from tests.support.service import Service, running_service
 from tests.support.signing import public_key, signed
@@ -88,7 +88,7 @@ async def test_ws_01_a_session_that_came_to_nothing_is_over_for_the_reason_polls
     game = await register(service)
     await game.close("Error")
     async with socket_of(game) as socket:
-        assert (await told(socket))["error"] == (await game.poll()).json()["error"]
+        assert (await told(socket))["error"] == (await poll_after_the_end(game)).json()["error"]
         assert await closing(socket) == (4410, "the session is over")
 
 
@@ -226,7 +226,7 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: Service,
         await confirm(visitor, game, decision="cancel")
         heard = [await told(socket) for _ in range(4)]
         assert [frame.get("event") for frame in heard] == ["opened", "signing_in", "cancelled", None]
-        assert heard[3]["error"] == (await game.poll()).json()["error"]
+        assert heard[3]["error"] == (await poll_after_the_end(game)).json()["error"]
         assert await closing(socket) == (4410, "the session is over")
     await service.clock.advance(GRACE)
     await settled(service)

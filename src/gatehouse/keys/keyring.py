@@ -47,7 +47,8 @@ class Keyring:
         self._lines: Lines = {}
         self._refused: frozenset[Identity] = frozenset()
         self._reading = asyncio.Lock()
-        self._reads = 0  # begun so far
+        self._reads_begun = 0
+        self._last_read = 0  # the number of the one this view was made by
         self.version = -1  # of the stored keys this view was made from
         self.distrusted = 0  # how many keys were ever distrusted: access tokens of before a distrust end by it
 
@@ -78,14 +79,14 @@ class Keyring:
     async def catch_up(self, version: int) -> None:
         """Reload if the store was seen at another version than this view (a lower one after a restore).
 
-        Callers that come together share one reading, as long as it began after they saw their version. Raises
+        Callers that come together share one reading, if it began after they saw their version and succeeded. Raises
         Unavailable when none of the keys opens: by an old view nothing is decided.
         """
         if version == self.version:
             return
-        begun = self._reads
+        begun = self._reads_begun
         async with self._reading:
-            if version == self.version or begun != self._reads:
+            if version == self.version or self._last_read > begun:
                 return
             try:
                 await self._read()
@@ -104,11 +105,11 @@ class Keyring:
             await self._read()
 
     async def _read(self) -> None:
-        self._reads += 1
+        self._reads_begun = number = self._reads_begun + 1
         stored = await self._store.load()
         self._masters.refuse_foreign(key.sealed_private for key in stored.keys)
         self._take(stored.keys)
-        self.version = stored.version
+        self.version, self._last_read = stored.version, number
 
     def _take(self, records: Sequence[SigningKey]) -> None:
         self.distrusted = sum(is_distrusted(record) and record.purpose is not Purpose.AUDIT for record in records)

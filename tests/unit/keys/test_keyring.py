@@ -9,6 +9,7 @@ from gatehouse.keys.errors import NoSigningKey, WrongMasterKey
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm, Purpose, SigningKey
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.keys.store import StoredKeys
 from tests.support.clock import MovableClock
 from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, a_keyring, first_keys, key_of
 
@@ -181,3 +182,19 @@ async def test_distrusted_keys_are_counted_and_replaced_ones_are_not() -> None:
     ended = [replace(a_key(purpose, Algorithm.EDDSA), signs_until=NOW, verifies_until=NOW) for purpose in Purpose]
     keyring = await a_keyring(KeysInMemory([a_key(), replaced, *ended]), MovableClock())
     assert keyring.distrusted == 2  # of tokens and of refresh tokens, not of the audit log
+
+
+async def test_a_reading_that_failed_counts_for_nobody_who_waited_for_it() -> None:
+    class Failing(KeysInMemory):
+        async def load(self) -> StoredKeys:
+            await super().load()
+            if self.loads > 1:
+                raise Unavailable
+            return self.stored
+
+    store = Failing([a_key()])
+    keyring = await a_keyring(store, MovableClock())
+    store.put(a_key())
+    asked = (keyring.catch_up(store.stored.version) for _ in range(3))
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(one) for one in answers] == [Unavailable] * 3

@@ -6,8 +6,7 @@ from typing import Final
 
 from sqlalchemy import Text, bindparam, or_, select, text, type_coerce
 
-from gatehouse.permissions.documents.trees import RESERVED
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import RESERVED, Section
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import metadata
 from gatehouse.storage.tables.applications import application_schemas, roles

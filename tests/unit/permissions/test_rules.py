@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gatehouse.permissions.documents import rules
 from gatehouse.permissions.documents.ends import LATEST, TTL_LONGEST
-from gatehouse.permissions.documents.trees import LEAVES_MOST, RESERVED
+from gatehouse.permissions.documents.trees import LEAVES_MOST
 from gatehouse.permissions.errors import Malformed, TooMuch
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.rule import End, Entry, Leaf, Rule, Section
+from gatehouse.permissions.model.rule import RESERVED, End, Entry, Leaf, Rule, Section
 from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT, ApplicationSchema, Tree
 
 PRIVATE, PUBLIC = Section.PRIVATE, Section.PUBLIC

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gatehouse.audit.events import Event
-from gatehouse.permissions.documents.trees import RESERVED
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import RESERVED, Section
 from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from tests.support.permission_builders import holding

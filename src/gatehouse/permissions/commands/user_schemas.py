@@ -16,10 +16,9 @@ from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.fields import given_or
 from gatehouse.permissions.documents.records import parse_assignments, parse_private_data, record_document
-from gatehouse.permissions.documents.trees import PROJECT_ACCESS
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
 from gatehouse.permissions.model.facts import ApplicationModel, Facts
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import PROJECT_ACCESS, Section
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import NOTHING, Holdings, UserRecord
 from gatehouse.permissions.rights.actor import Actor

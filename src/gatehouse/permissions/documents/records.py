@@ -15,10 +15,9 @@ from gatehouse.permissions.documents.grammar import (
     parse_application_id,
 )
 from gatehouse.permissions.documents.rules import parse_entries, refuse_doubled, section_entries
-from gatehouse.permissions.documents.trees import PROJECT_ACCESS
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import ENDLESS, Section
+from gatehouse.permissions.model.rule import ENDLESS, PROJECT_ACCESS, Section
 from gatehouse.permissions.model.schema import Tree
 from gatehouse.permissions.model.scope import ResourceKind, Scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord

@@ -9,14 +9,12 @@ from typing import Final
 
 from gatehouse.permissions.documents.fields import read_members, shown
 from gatehouse.permissions.errors import Malformed, TooMuch
+from gatehouse.permissions.model.rule import RESERVED
 from gatehouse.permissions.model.schema import Tree
 
 SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 DEEPEST: Final = 8  # segments of a path
 LEAVES_MOST: Final = 10_000  # of a schema, a role or one scope of a record
-PROJECT_ACCESS: Final = "projectAccess"  # where a record keeps what is held in projects
-# Never the first segment: list_short and check would read it as a section (R9, checklist RO-22).
-RESERVED: Final = frozenset({PROJECT_ACCESS, "private_data", "public_data", "secret_data"})
 
 ReadLeaf = Callable[[Mapping[str, object], str], Tree]
 

@@ -10,10 +10,10 @@ from msgspec import UNSET, UnsetType
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import shown
 from gatehouse.permissions.documents.records import RESOURCE_IDS
-from gatehouse.permissions.documents.trees import DEEPEST, PROJECT_ACCESS, SEGMENT
+from gatehouse.permissions.documents.trees import DEEPEST, SEGMENT
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import Structure
-from gatehouse.permissions.model.rule import Rule, Section
+from gatehouse.permissions.model.rule import PROJECT_ACCESS, Rule, Section
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 
 RULE_LONGEST: Final = 1_024

@@ -12,10 +12,9 @@ from gatehouse.audit.events import Event
 from gatehouse.permissions.documents import rules
 from gatehouse.permissions.documents.fields import read_members, shown
 from gatehouse.permissions.documents.records import parse_assignments, parse_project, record_document
-from gatehouse.permissions.documents.trees import PROJECT_ACCESS
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import PROJECT_ACCESS, Section
 from gatehouse.permissions.model.scope import ROOT, Scope
 from gatehouse.permissions.model.user_record import Assignment, Holdings, UserRecord
 from gatehouse.provision.document import Document

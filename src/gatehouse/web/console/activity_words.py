@@ -12,9 +12,8 @@ from typing import Final
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Details, Record
 from gatehouse.gamesessions.model import GSID, short_gsid
-from gatehouse.permissions.documents.trees import PROJECT_ACCESS
 from gatehouse.permissions.explanation.wording import moment
-from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.rule import PROJECT_ACCESS, Section
 
 ARROW: Final = " -> "
 NOTHING: Final = "nothing"

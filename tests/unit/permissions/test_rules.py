@@ -222,12 +222,12 @@ def test_a_flat_list_is_the_same_as_a_tree() -> None:
         {"name": "user.kick", "value": True, "params": "a"},
         {"name": "private_data.user.ban", "value": False},
         {"name": "public_data.news.write", "value": True},
-        {"name": "private_data", "value": True},
+        {"name": "private", "value": True},
     ]
     assert rules.parse_meta({"permissions": flat}, place="data.meta") == {
         "private_data": {
             "user": {"kick": {"value": True, "params": "a"}, "ban": {"value": False}},
-            "private_data": {"value": True},
+            "private": {"value": True},
         },
         "public_data": {"news": {"write": {"value": True}}},
     }

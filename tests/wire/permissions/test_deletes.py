@@ -1,4 +1,4 @@
-"""A delete counts `data.version` as a save does (R6, R9)."""
+"""A delete counts `data.version` as a save does (R6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Optimistic versions: a save or delete that names the one it read is refused when another came between (R6, R9)."""
+"""Optimistic versions: a save or delete that names the one it read is refused when another came between (R6)."""
 
 from typing import Final
 

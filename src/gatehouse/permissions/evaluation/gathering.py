@@ -172,7 +172,7 @@ def is_removed(model: ApplicationModel, facts: Facts) -> bool:
 
 
 def is_ended(facts: Facts, structure: Structure) -> bool:
-    """Whether this is a service account that was revoked, or whose project is removed: it holds nothing (R9)."""
+    """Whether this is a service account that was revoked, or whose project is removed: it holds nothing (R5)."""
     account = facts.service_account
     if account is None:
         return False

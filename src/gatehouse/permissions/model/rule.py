@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 PROJECT_ACCESS: Final = "projectAccess"  # the part of private_data that holds what is assigned in projects
-# Never the first segment of a path: list_short and check would read it as a section (R9, checklist RO-22).
+# Never the first segment of a path: list_short and check would read it as a section (R5, checklist RO-22).
 RESERVED: Final = frozenset({PROJECT_ACCESS, "private_data", "public_data", "secret_data"})
 
 

@@ -29,7 +29,7 @@ _ENDED_ACCOUNTS: Final = select(service_accounts.c.user_id).where(
     or_(service_accounts.c.revoked.is_(True), service_accounts.c.project_id.in_(_REMOVED_PROJECTS))
 )
 NOT_ENDED = role_assignments.c.user_id.not_in(_ENDED_ACCOUNTS)
-# Seats are held in projects that are not removed, and not by service accounts that ended (R5, R9).
+# Seats are held in projects that are not removed, and not by service accounts that ended (R5).
 HOLDS_SEAT = and_(UNEXPIRED, NOT_ENDED, role_assignments.c.project_id.not_in(_REMOVED_PROJECTS))
 SCOPE_COLUMNS: Final = ("project_id", "resource_kind", "resource_id")
 

@@ -61,7 +61,7 @@ async def stored(storage: Storage) -> State:
 
 
 async def holds(storage: Storage, user_id: str, application_id: int, scope: Scope, rule: Rule) -> bool:
-    reading = Reading(store=storage.permissions, clock=MovableClock(NOW), cached=False)
+    reading = Reading(store=storage.permissions, clock=MovableClock(NOW), cache_bytes=0)
     facts = await storage.permissions.facts(user_id, (application_id,))
     assert facts is not None
     return reading.effective(await reading.case(facts), application_id, None).allows(scope, rule)

@@ -56,6 +56,7 @@ DAY: Final = 86_400
 BASE_URL: Final = "base_url"
 INSTALLATION_CHARACTERS: Final = 16
 RSA_THREADS: Final = 2
+MEGABYTE: Final = 2**20
 THE_SERVICE: Final = Origin(actor="service")
 
 
@@ -221,7 +222,7 @@ def build(loaded: Loaded, *, storage: Storage, masters: MasterKeys, clock: Clock
         clients=Clients(
             store=storage.oauth, grants=storage.grants, master_keys=masters, recorder=recorder, clock=clock
         ),
-        reading=Reading(store=storage.permissions, clock=clock),
+        reading=Reading(store=storage.permissions, clock=clock, cache_bytes=settings.permissions.cache_mb * MEGABYTE),
         keyring=keyring,
         rotation=Rotation(
             store=storage.keys, masters=masters, recorder=recorder, clock=clock, policy=rotation_policy(settings)

@@ -283,6 +283,12 @@ class Permissions:
     max_age_seconds: Annotated[
         int, seconds("How long a client may keep a permission list before it asks again.", 0, 300)
     ] = 2
+    cache_mb: Annotated[
+        int,
+        number(
+            "Megabytes of memory for permission models and what was evaluated from them, in each process.", 16, 65_536
+        ),
+    ] = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

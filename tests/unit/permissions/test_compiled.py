@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gatehouse.permissions.evaluation.compiled import Kept, compiled_model
+from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.evaluation.matching import group_handles, handles_of
 from gatehouse.permissions.model.rule import Rule, Section
@@ -13,10 +13,10 @@ A = Rule(Section.PRIVATE, "a")
 TESTERS = {"groups": {"g": [{"tag": "staff"}]}, "grants": [{"group": "g", "roles": ["editor"]}]}
 
 
-def test_a_model_is_compiled_once_also_when_its_application_moved() -> None:
+def test_model_is_compiled_once_and_a_changed_one_anew() -> None:
     model = a_world({"roles": {"editor": {"says": {"a": True}}}}).model
-    moved = replace(model, application=replace(model.application, project_id="mg"))
-    assert compiled_model(moved) is compiled_model(model)
+    assert compiled_model(model) is compiled_model(model)
+    assert compiled_model(replace(model, roles={})).roles == {}
 
 
 def test_another_model_of_the_same_version_is_compiled_by_itself() -> None:
@@ -48,21 +48,6 @@ def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
     }
     world = a_world(given)
     assert not replace(world, structure=replace(world.structure, connecting={})).effective().allows(Scope("mg"), A)
-
-
-def test_what_is_kept_is_bounded_and_made_anew_after_it_was_dropped() -> None:
-    made: list[str] = []
-
-    def make(source: list[str]) -> str:
-        made.append(source[0])
-        return source[0].upper()
-
-    kept = Kept(make, 2)
-    one, two, three = ["one"], ["two"], ["three"]
-    found = [kept.of(source) for source in (one, one, two, three, three, one)]
-    assert found == ["ONE", "ONE", "TWO", "THREE", "THREE", "ONE"]
-    assert made == ["one", "two", "three", "one"]
-    assert len(kept._kept) == 2
 
 
 def test_of_five_hundred_groups_only_those_that_a_mark_of_the_person_leads_to_are_asked() -> None:

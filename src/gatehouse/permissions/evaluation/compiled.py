@@ -1,28 +1,23 @@
 """An application's roles and a project's grants in the form that decisions are made from, made once for each.
 
-What is kept belongs to one object and to no other: whatever is read anew from the database is compiled anew.
+A compiled form belongs to the object it was made from and ends with it (model/derived.py). Roles are compiled when
+somebody who holds them is first asked about.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Final
 
-from gatehouse.permissions.documents.rules import leaves, meta_entries, split_params
+from gatehouse.permissions.documents.rules import leaves, split_params
 from gatehouse.permissions.evaluation.matching import Handle, Matcher, group_handles, handles_for
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure
 from gatehouse.permissions.model.project import GroupGrant
 from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import Entry, Rule
-
-S = TypeVar("S")
-T = TypeVar("T")
+from gatehouse.permissions.model.rule import Entry, Rule, Section
+from gatehouse.permissions.model.schema import Tree
 
 DEFAULT_KEY: Final = "default"  # a role of this name is a default role whatever it says (interface §2.7)
-MODELS_MOST: Final = 1_000
-PROJECTS_MOST: Final = 10_000
-STRUCTURES_MOST: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,32 +28,94 @@ class Says:
     no: frozenset[Rule] = frozenset()
     params: Mapping[Rule, tuple[str, ...]] = field(default_factory=dict)  # only of those it says yes to
 
+    words: dict[Rule, str] = field(default_factory=dict, compare=False, repr=False)  # rules as text, each once
+
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """What it says yes to in words and in order, written once for everybody who holds the role."""
-        return tuple(sorted(map(str, self.yes)))
+        return tuple(sorted(self.words.setdefault(rule, str(rule)) for rule in self.yes))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTable:
+    """The rules of one application: equal rules, texts and params are one object, so that sets need not compare."""
+
+    def __init__(self) -> None:
+        self.words: dict[Rule, str] = {}
+        self._rules: dict[Section, dict[str, Rule]] = {section: {} for section in Section}
+        self._params: dict[str, tuple[str, ...]] = {}
+
+    def add(self, rules: Iterable[Rule]) -> None:
+        for rule in rules:
+            self._rules[rule.section][rule.path] = rule
+
+    def says(self, role: Role) -> Says:
+        yes: list[Rule] = []
+        no: list[Rule] = []
+        params: dict[Rule, str] = {}
+        for section in Section:
+            tree = role.meta.get(section.value)
+            if isinstance(tree, Mapping):
+                self._read(section, tree, "", (yes, no, params))
+        appended = split_params(role.params)
+        own = {rule: self._split(text) + appended for rule, text in params.items()}
+        if appended:
+            own = dict.fromkeys(yes, appended) | own
+        return Says(yes=frozenset(yes), no=frozenset(no), params=own, words=self.words)
+
+    def _read(
+        self, section: Section, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
+    ) -> None:
+        """Trees that were stored are dictionaries all the way down; what is slow here is slow for every leaf."""
+        yes, no, params = found
+        known = self._rules[section]
+        for segment, node in tree.items():
+            path = f"{prefix}{segment}"
+            if not isinstance(node, dict):
+                continue
+            if "value" not in node:
+                self._read(section, node, f"{path}.", found)
+                continue
+            rule = known.get(path)
+            if rule is None:
+                rule = known[path] = Rule(section, path)
+            if node["value"] is not True:
+                no.append(rule)
+                continue
+            yes.append(rule)
+            if node.get("params"):
+                params[rule] = node["params"]
+
+    def _split(self, text: str) -> tuple[str, ...]:
+        if text not in self._params:
+            self._params[text] = split_params(text)
+        return self._params[text]
+
+
 class CompiledRole:
-    role: Role
-    says: Says
+    def __init__(self, role: Role, rules: RuleTable) -> None:
+        self.role = role
+        self._rules = rules
+
+    @cached_property
+    def says(self) -> Says:
+        return self._rules.says(self.role)
 
 
 class CompiledModel:
     def __init__(self, model: ApplicationModel) -> None:
-        same: dict[Rule, Rule] = {}  # equal rules become one object, so that sets need not compare them
+        rules = RuleTable()
         known = leaves(model.schema.private_data, model.schema.public_data)
-        same.update(zip(known, known, strict=True))
+        rules.add(known)
         self.schema = Says(
             yes=frozenset(rule for rule, leaf in known.items() if leaf.value),
             no=frozenset(rule for rule, leaf in known.items() if not leaf.value),
+            words=rules.words,
         )
         self.known: frozenset[Rule] = frozenset(known)
         self.looks_at_address = any(
             role.condition is not None and role.condition.looks_at_address for role in model.roles.values()
         )
-        self.roles = {key: _compiled(role, same) for key, role in sorted(model.roles.items())}
+        self.roles = {key: CompiledRole(role, rules) for key, role in sorted(model.roles.items())}
         self.default_roles = tuple(one for one in self.roles.values() if is_default(one.role))
         self.conditional = Matcher(
             (key, handles_for(one.role.condition.test))
@@ -80,12 +137,17 @@ class CompiledGrants:
     groups: Matcher[str]
 
 
+NO_GRANTS: Final = CompiledGrants(by_group={}, groups=Matcher(()))
+
+
 class CompiledProject:
     def __init__(self, model: ProjectModel) -> None:
         self.model = model
         self._grants: dict[int, CompiledGrants] = {}
 
     def grants(self, application_id: int) -> CompiledGrants:
+        if application_id not in self.model.project.settings.services:
+            return NO_GRANTS
         if application_id not in self._grants:
             self._grants[application_id] = self._compile(application_id)
         return self._grants[application_id]
@@ -121,7 +183,7 @@ class CompiledStructure:
 
     def project(self, project_id: str) -> CompiledProject | None:
         model = self._structure.projects.get(project_id)
-        return None if model is None else _projects.of(model)
+        return None if model is None else model.derived.once(CompiledProject, model)
 
     def connecting(self, application_id: int) -> Matcher[str]:
         """Ids of the projects in which somebody may be given roles of the application."""
@@ -135,59 +197,21 @@ class CompiledStructure:
         return () if project is None else project.grants(application_id).groups.handles
 
 
-class Kept(Generic[S, T]):
-    """The compiled form of the objects seen last; an object is held, so its id is nobody else's."""
-
-    def __init__(self, make: Callable[[S], T], most: int) -> None:
-        self._make = make
-        self._most = most
-        self._lock = Lock()
-        self._kept: dict[tuple[int, ...], tuple[S, T]] = {}
-
-    def of(self, source: S, *parts: object) -> T:
-        """`parts`: what the form is made from, when the source itself is often made anew around them."""
-        key = tuple(id(part) for part in parts or (source,))
-        found = self._kept.get(key)
-        if found is not None:
-            return found[1]
-        made = self._make(source)
-        with self._lock:
-            if len(self._kept) >= self._most:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = (source, made)
-        return made
-
-
-_models: Final[Kept[ApplicationModel, CompiledModel]] = Kept(CompiledModel, MODELS_MOST)
-_projects: Final[Kept[ProjectModel, CompiledProject]] = Kept(CompiledProject, PROJECTS_MOST)
-_structures: Final[Kept[Structure, CompiledStructure]] = Kept(CompiledStructure, STRUCTURES_MOST)
-
-
 def compiled_model(model: ApplicationModel) -> CompiledModel:
-    return _models.of(model, model.schema, model.roles)
+    return model.derived.once(CompiledModel, model)
 
 
 def compiled_structure(structure: Structure) -> CompiledStructure:
-    return _structures.of(structure)
+    return structure.derived.once(CompiledStructure, structure)
 
 
-def says(entries: Mapping[Rule, Entry], appended: tuple[str, ...] = ()) -> Says:
-    """`appended`: a role's own params, which follow those of each of its rules (interface §2.7)."""
+def says(entries: Mapping[Rule, Entry]) -> Says:
     return Says(
         yes=frozenset(rule for rule, entry in entries.items() if entry.value),
         no=frozenset(rule for rule, entry in entries.items() if not entry.value),
-        params={
-            rule: entry.params + appended
-            for rule, entry in entries.items()
-            if entry.value and (entry.params or appended)
-        },
+        params={rule: entry.params for rule, entry in entries.items() if entry.value and entry.params},
     )
 
 
 def is_default(role: Role) -> bool:
     return role.default or role.key == DEFAULT_KEY
-
-
-def _compiled(role: Role, same: dict[Rule, Rule]) -> CompiledRole:
-    entries = {same.setdefault(rule, rule): entry for rule, entry in meta_entries(role.meta).items()}
-    return CompiledRole(role=role, says=says(entries, split_params(role.params)))

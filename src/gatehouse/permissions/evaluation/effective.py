@@ -1,7 +1,7 @@
 """What a person holds in an application at one moment: the evaluation of R5. Pure."""
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,8 +27,13 @@ from gatehouse.permissions.model.scope import ROOT, Scope
 
 Spoken: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
 
+Grown: TypeAlias = Callable[[int], None]  # told of the bytes that something came to need
+
 FOREVER: Final = sys.maxsize
-REMEMBERED_MOST: Final = 64  # lists of one person: few shapes, few projects asked for
+SCOPE_WEIGHT: Final = 2_000  # bytes of a scope in which little is held
+VOICE_WEIGHT: Final = 400  # of each role, grant or direct entry that has a say in it
+ENTRY_WEIGHT: Final = 300  # of each direct entry
+PARAMS_WEIGHT: Final = 100  # of each rule with params
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
 
     def __init__(self, gathered: Gathered) -> None:
         self.gathered = gathered
+        self.grown: Grown = _uncounted
 
     def __contains__(self, rule: object) -> bool:
         return rule in self.held
@@ -67,9 +73,18 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
     def __len__(self) -> int:
         return len(self.held)
 
+    @property
+    def weight(self) -> int:
+        """Estimated bytes, without what is made when it is first asked for: `grown` is told of that."""
+        voices = chain.from_iterable(self.gathered.tiers)
+        own = (len(one.says.yes) + len(one.says.no) for one in self.gathered.tiers[-1]) if self.gathered.tiers else ()
+        return SCOPE_WEIGHT + VOICE_WEIGHT * sum(1 for _ in voices) + ENTRY_WEIGHT * sum(own)
+
     @cached_property
     def held(self) -> AbstractSet[Rule]:
-        return true_rules(self.gathered.tiers)
+        held = true_rules(self.gathered.tiers)
+        self.grown(sys.getsizeof(held))
+        return held
 
     @cached_property
     def params(self) -> Mapping[Rule, tuple[str, ...]]:
@@ -78,7 +93,10 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
         for voice in chain.from_iterable(self.gathered.tiers):
             for rule, params in voice.says.params.items():
                 merged.setdefault(rule, {}).update(dict.fromkeys(params))
-        return {rule: tuple(params) for rule, params in merged.items()}
+        found = {rule: tuple(params) for rule, params in merged.items()}
+        if found:
+            self.grown(PARAMS_WEIGHT * len(found) + sum(map(sys.getsizeof, found.values())))
+        return found
 
     def texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
         """These of the held rules in words. They are nearly in order, as what each role says is: sorting is quick."""
@@ -128,7 +146,12 @@ class Effective:
     def __init__(self, application_id: int, held: Mapping[Scope, ScopeHeld]) -> None:
         self.application_id = application_id
         self._held = held
-        self._remembered: dict[Hashable, tuple[str, ...]] = {}
+
+    def count(self, grown: Grown) -> int:
+        """Its estimated bytes now; `grown` is told of those that it comes to need later."""
+        for one in self._held.values():
+            one.grown = grown
+        return sum(one.weight for one in self._held.values())
 
     @property
     def open_scopes(self) -> Iterable[Scope]:
@@ -169,15 +192,6 @@ class Effective:
         """The earliest end that a list made now tells of, of any role or entry in these scopes, 0 for none."""
         ends = (end for scope in scopes for end in self.rules(scope).gathered.ends)
         return min((end.shown(now) for end in ends), default=0)
-
-    def remember(self, key: Hashable, make: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Something made from this, made once."""
-        found = self._remembered.get(key)
-        if found is None:
-            if len(self._remembered) >= REMEMBERED_MOST:
-                self._remembered.clear()
-            found = self._remembered[key] = make()
-        return found
 
 
 def evaluate(
@@ -224,6 +238,10 @@ def is_true(spoken: Spoken, moment: int) -> bool:
 
 def scope_order(scope: Scope) -> tuple[str, str, str]:
     return scope.project_id, scope.kind or "", scope.resource_id
+
+
+def _uncounted(_more: int) -> None:
+    """For what no cache keeps."""
 
 
 EMPTY: Final = ScopeHeld(Gathered(tiers=(), roles={}))

@@ -1,51 +1,87 @@
 """Brings together what a decision is made from, all of one moment.
 
-Facts are read for every request and name the versions of everything else. What is kept here under exactly those
+Facts are read for every request and name the versions of everything else. What is cached here under exactly those
 versions is true; anything newer that had to be loaded sends us back to read the facts again. So a right that was
 taken away never comes back through a cache, and never in the shape of old facts beside a new grant
 (docs/decisions/0013-nothing-decided-from-memory.md).
+
+There is one cache, bounded by weight (docs/decisions/0027-caches-bounded-by-weight.md). By application it holds the
+newest model with its compiled form, and what people hold in it: a newer model drops all that was made from the older
+one. Beside them it holds the projects of the newest structure.
 """
 
+import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Final
-
-from cachetools import LRUCache
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.kernel.weighted_cache import WeightedCache
+from gatehouse.permissions.documents.shared_trees import CONDITION_WEIGHT
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.store import PermissionStore
 
 TRIES: Final = 20  # each is lost only to an administrator who saves in that very moment
-EFFECTIVE_MOST: Final = 10_000
-MODELS_MOST: Final = 1_000
-CASES_MOST: Final = 1_000
-KNOWN_MOST: Final = 16  # of one case: by application, and by address where a condition asks for it
+MODEL: Final = "model"  # key in the group of its application
+STRUCTURE: Final = "structure"  # group and key
+STRUCTURE_WEIGHT: Final = 1_000
+PROJECT_WEIGHT: Final = 4_000  # bytes of a project without groups and services
+GROUP_WEIGHT: Final = 2_000  # of a group without conditions
+GRANT_WEIGHT: Final = 500
+NAME_WEIGHT: Final = 400  # of an id in a list, and in the indexes made from it
+EVALUATION_WEIGHT: Final = 1_000  # bytes beside what a person holds: the facts it was made from
+HEAVY_SHARE: Final = 8  # projects that take more than this part of the cache are read for each request
+CACHE_BYTES: Final = 64 * 2**20  # what the setting permissions.cache_mb says if nobody sets it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One person before the bench: his facts, and the models and structure they were read beside."""
+    """One person's facts, and the models and structure they were read beside."""
 
     facts: Facts
     models: Mapping[int, ApplicationModel]
     structure: Structure
-    known: dict[tuple[int, Address | None], Effective] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedModel:
+    state: ApplicationState
+    model: ApplicationModel
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    basis: tuple[object, ...]  # the versions and facts it was made from
+    effective: Effective
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedList:
+    effective: Effective  # what it tells of
+    entries: tuple[str, ...]
+
+
+Cached: TypeAlias = "CachedModel | Evaluation | RenderedList | KnownStructure"
 
 
 class Reading:
-    def __init__(self, *, store: PermissionStore, clock: Clock, cached: bool = True) -> None:
+    def __init__(self, *, store: PermissionStore, clock: Clock, cache_bytes: int = CACHE_BYTES) -> None:
+        """`cache_bytes`: 0 to keep nothing from one request to the next."""
         self._store = store
         self._clock = clock
-        self._cached = cached
-        self._structure = KnownStructure(-1)
-        self._models: LRUCache[ApplicationState, ApplicationModel] = LRUCache(MODELS_MOST)
-        self._cases: dict[int, Case] = {}
-        self._effective: LRUCache[tuple[object, ...], Effective] = LRUCache(EFFECTIVE_MOST)
+        self._cache: WeightedCache[Cached] = WeightedCache(cache_bytes)
+
+    @property
+    def cache_weight(self) -> int:
+        """Estimated bytes of everything that is kept from one request to the next."""
+        return self._cache.weight
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         return await self._store.facts(user_id, application_ids)
@@ -55,15 +91,6 @@ class Reading:
 
         `projects`: ids of more that the structure is to tell about.
         """
-        known = self._cases.get(id(facts)) if self._cached else None
-        if known is not None and known.facts is facts and not projects:  # the same facts: nothing was written since
-            return known
-        if len(self._cases) >= CASES_MOST:
-            self._cases.clear()
-        self._cases[id(facts)] = case = await self._new_case(facts, projects)
-        return case
-
-    async def _new_case(self, facts: Facts, projects: Collection[str]) -> Case:
         wanted = frozenset(facts.records)
         for _ in range(TRIES):
             models = await self._models_of(facts)
@@ -78,63 +105,89 @@ class Reading:
 
     def effective(self, case: Case, application_id: int, address: Address | None) -> Effective:
         """What the person holds in one of the applications of the case."""
-        now = self._clock.now()
-        held = case.known.get((application_id, address))
-        if held is None or 0 < held.until <= now:
-            if len(case.known) >= KNOWN_MOST:
-                case.known.clear()
-            held = case.known[application_id, address] = self._evaluated(case, application_id, address, now)
-        return held
-
-    def _evaluated(self, case: Case, application_id: int, address: Address | None, now: int) -> Effective:
-        facts, model = case.facts, case.models[application_id]
+        now, facts, model = self._clock.now(), case.facts, case.models[application_id]
         seen = address if compiled_model(model).looks_at_address else None
-        key = (
-            *(facts.applications[application_id], facts.structure),
-            *(
-                facts.subject,
-                facts.records[application_id].version,
-                facts.groups,
-                frozenset(facts.owns.items()),
-                seen,
-            ),
+        basis = (
+            *(facts.applications[application_id], facts.structure, facts.subject),
+            *(facts.records[application_id].version, facts.groups, facts.owns),
         )
-        known = self._effective.get(key) if self._cached else None
-        if known is None or 0 < known.until <= now:
-            known = evaluate(model, facts, case.structure, now=now, address=seen)
-            self._effective[key] = known
-        return known
+        key = (facts.subject.user_id, seen)
+        known = self._cache.get(application_id, key)
+        if isinstance(known, Evaluation) and known.basis == basis and not 0 < known.effective.until <= now:
+            return known.effective
+        made = Evaluation(basis, evaluate(model, facts, case.structure, now=now, address=seen))
+        if self._is_cached(model):
+            grown = partial(self._cache.add_weight, application_id, key, made)
+            self._cache.put(application_id, key, made, facts_weight(facts) + made.effective.count(grown))
+        return made.effective
+
+    def rendered(self, case: Case, effective: Effective, kind: Shape, options: ShapeOptions) -> tuple[str, ...]:
+        """`shapes.render`, made once while the same is held. A list of seconds left is another one each second."""
+        if options.with_exp and kind is not Shape.ROLES:
+            return render(effective, kind, options, self._clock.now())
+        application_id = effective.application_id
+        shape = (kind, options.project_id, options.hide_project_access, options.sections)
+        key = (case.facts.subject.user_id, shape)
+        known = self._cache.get(application_id, key)
+        if isinstance(known, RenderedList) and known.effective is effective:
+            return known.entries
+        entries = render(effective, kind, options, self._clock.now())
+        if self._is_cached(case.models[application_id]):
+            weight = sys.getsizeof(entries) + sum(map(sys.getsizeof, entries))
+            self._cache.put(application_id, key, RenderedList(effective, entries), weight)
+        return entries
+
+    def _is_cached(self, model: ApplicationModel) -> bool:
+        """What is made from a model that was replaced or dropped would keep it in memory: it is not cached."""
+        known = self._cache.get(model.application.application_id, MODEL)
+        return isinstance(known, CachedModel) and known.model is model
 
     async def _models_of(self, facts: Facts) -> Mapping[int, ApplicationModel] | None:
         states = facts.applications
-        found = {number: self._models.get(state) for number, state in states.items()} if self._cached else {}
-        missing = [number for number in states if found.get(number) is None]
+        found = {number: model for number, state in states.items() if (model := self._model(state)) is not None}
+        missing = [number for number in states if number not in found]
         if missing:
             loaded = await self._store.application_models(missing)
             if any(state_of(model) != states[number] for number, model in loaded.items()):
                 return None
             found |= loaded
-            self._models.update({states[number]: model for number, model in loaded.items()})
-        return {number: model for number, model in found.items() if model is not None}
+            for number, model in loaded.items():
+                self._cache.drop_group(number)
+                self._cache.put(number, MODEL, CachedModel(states[number], model), model.weight)
+        return found
+
+    def _model(self, state: ApplicationState) -> ApplicationModel | None:
+        known = self._cache.get(state.application_id, MODEL)
+        return known.model if isinstance(known, CachedModel) and known.state == state else None
 
     async def _structure_of(self, facts: Facts, also: Collection[str]) -> Structure | None:
-        if self._structure.version != facts.structure or not self._cached:
-            self._structure = KnownStructure(facts.structure)
-        known = self._structure
+        known = self._known_structure(facts.structure)
         projects, applications = known.lacking({*facts.projects, *also}, facts.applications)
         if projects or applications:
             loaded = await self._store.structure(projects, applications)
             if loaded.version != facts.structure:
                 return None
-            known.learn(loaded, projects)
+            if structure_weight(loaded) > self._cache.limit // HEAVY_SHARE:
+                return known.beside(loaded)
+            self._cache.add_weight(STRUCTURE, STRUCTURE, known, known.learn(loaded, projects))
         return known.structure
+
+    def _known_structure(self, version: int) -> "KnownStructure":
+        """A new one when there is a newer version, or when the old one has grown to half of the cache."""
+        known = self._cache.get(STRUCTURE, STRUCTURE)
+        if isinstance(known, KnownStructure) and known.version == version and known.weight <= self._cache.limit // 2:
+            return known
+        new = KnownStructure(version)
+        self._cache.put(STRUCTURE, STRUCTURE, new, new.weight)
+        return new
 
 
 class KnownStructure:
-    """The projects and connections of one version that somebody asked for so far."""
+    """The projects and connections of one version that were asked for so far."""
 
     def __init__(self, version: int) -> None:
         self.version = version
+        self.weight = STRUCTURE_WEIGHT  # estimated bytes, with the compiled forms
         self._projects: dict[str, ProjectModel] = {}
         self._connecting: dict[int, tuple[str, ...]] = {}
         self._absent: set[str] = set()
@@ -146,13 +199,25 @@ class KnownStructure:
             [one for one in applications if one not in self._connecting],
         )
 
-    def learn(self, loaded: Structure, asked_for: Collection[str]) -> None:
+    def beside(self, loaded: Structure) -> Structure:
+        """For one request, with projects that are too heavy to be kept for all."""
+        return Structure(
+            version=self.version,
+            projects={**self._projects, **loaded.projects},
+            connecting={**self._connecting, **loaded.connecting},
+        )
+
+    def learn(self, loaded: Structure, asked_for: Collection[str]) -> int:
+        """Returns by how much it grew."""
+        grown = structure_weight(loaded) + NAME_WEIGHT * len(asked_for)
         self._projects.update(loaded.projects)
         self._connecting.update(loaded.connecting)
         self._absent.update(set(asked_for) - loaded.projects.keys())
         self.structure = Structure(
             version=self.version, projects=dict(self._projects), connecting=dict(self._connecting)
         )
+        self.weight += grown
+        return grown
 
 
 def state_of(model: ApplicationModel) -> ApplicationState:
@@ -164,3 +229,35 @@ def state_of(model: ApplicationModel) -> ApplicationState:
         version=application.version,
         schema_version=model.schema.version,
     )
+
+
+def facts_weight(facts: Facts) -> int:
+    """Estimated bytes of the facts that an evaluation is kept with."""
+    who = facts.subject
+    return EVALUATION_WEIGHT + NAME_WEIGHT * (
+        len(who.tags) + len(who.purchases) + len(facts.groups) + len(facts.owns)
+    )
+
+
+def structure_weight(structure: Structure) -> int:
+    """Estimated bytes of projects and connections with their compiled forms."""
+    connections = sum(1 + len(projects) for projects in structure.connecting.values())
+    return NAME_WEIGHT * connections + sum(map(project_weight, structure.projects.values()))
+
+
+def project_weight(model: ProjectModel) -> int:
+    """Each grant has an index over the conditions of its group, and so has each list of groups."""
+    project, groups = model.project, {key: group_weight(group) for key, group in model.groups.items()}
+    grants = [grant for granted in project.settings.services.values() for grant in granted]
+    return (
+        PROJECT_WEIGHT
+        + sum(groups.values())
+        + sum(GRANT_WEIGHT + groups.get(one.group_id, 0) + NAME_WEIGHT * len(one.roles) for one in grants)
+        + sum(groups.get(group_id, 0) for group_id in (*project.allow, *project.disallow))
+        + NAME_WEIGHT * (len(model.applications) + len(model.services))
+    )
+
+
+def group_weight(group: Group) -> int:
+    conditions = sum(len(str(one.condition.document)) for one in group.conditions)
+    return GROUP_WEIGHT + len(group.description) + CONDITION_WEIGHT * conditions

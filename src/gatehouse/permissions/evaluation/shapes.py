@@ -42,10 +42,8 @@ def asked_scopes(effective: Effective, options: ShapeOptions = DEFAULT_OPTIONS) 
 
 
 def render(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> tuple[str, ...]:
-    """Sorted, each once; the very same tuple as long as it says the same."""
-    moment = now if options.with_exp and kind is not Shape.ROLES else 0  # nothing else depends on it
-    key = (kind, options.project_id, options.hide_project_access, options.sections, moment)
-    return effective.remember(key, lambda: tuple(sorted(dict.fromkeys(_entries(effective, kind, options, now)))))
+    """Sorted, each once."""
+    return tuple(sorted(dict.fromkeys(_entries(effective, kind, options, now))))
 
 
 def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import Subject
+from gatehouse.permissions.model.derived import Derived
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.role import Role
@@ -62,6 +63,8 @@ class ApplicationModel:
     application: Application
     schema: ApplicationSchema
     roles: Mapping[str, Role]  # by key
+    weight: int = field(default=0, compare=False)  # bytes in memory with its compiled form; known when it was loaded
+    derived: Derived = field(init=False, default_factory=Derived, compare=False, repr=False)
 
     @property
     def limited(self) -> frozenset[str]:
@@ -75,6 +78,7 @@ class ProjectModel:
     groups: Mapping[str, Group]  # all of its groups, by id; their `users` are left out: Facts.groups tells
     applications: frozenset[int]  # ids of its own, without those that are removed
     services: frozenset[int]  # ids of those it connects, without those that it may connect no more
+    derived: Derived = field(init=False, default_factory=Derived, compare=False, repr=False)
 
     def has(self, scope: Scope) -> bool:
         """Whether this is the project itself or a resource of it; on anything else nothing in it counts (R5)."""
@@ -96,6 +100,7 @@ class Structure:
     version: int
     projects: Mapping[str, ProjectModel]
     connecting: Mapping[int, tuple[str, ...]]  # application -> ids of the live projects that grant roles of it
+    derived: Derived = field(init=False, default_factory=Derived, compare=False, repr=False)
 
     def has(self, scope: Scope) -> bool:
         """False of a resource that its project does not have. Nothing is held in a project not told of here."""

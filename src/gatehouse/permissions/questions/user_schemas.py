@@ -15,7 +15,7 @@ from gatehouse.permissions.documents.records import first_end, record_document
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound, ProjectNotFound
 from gatehouse.permissions.evaluation.effective import Effective
 from gatehouse.permissions.evaluation.reading import Case, Reading
-from gatehouse.permissions.evaluation.shapes import EVERYWHERE, NOWHERE, Shape, ShapeOptions, asked_scopes, render
+from gatehouse.permissions.evaluation.shapes import EVERYWHERE, NOWHERE, Shape, ShapeOptions, asked_scopes
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
@@ -142,7 +142,7 @@ class Views:
             asked = replace(record, scopes=told_scopes(record.scopes, shape))
             data: object = tree_of(asked, sight.case.models[application_id], sight.parts)
         else:
-            data = render(held, Shape(kind.value), shape, now)
+            data = self._reading.rendered(sight.case, held, Shape(kind.value), shape)
         if options.with_roles or options.with_apps_data:
             data = {"rules": data, **await self._beside(sight, held, shape, options)}
         return View(
@@ -175,7 +175,7 @@ class Views:
     ) -> dict[str, object]:
         found: dict[str, object] = {}
         if options.with_roles and Part.ROLES in sight.parts:
-            found["roles"] = render(held, Shape.ROLES, shape, self._clock.now())
+            found["roles"] = self._reading.rendered(sight.case, held, Shape.ROLES, shape)
         if options.with_apps_data:
             scopes = [scope for scope in asked_scopes(held, shape) if scope in held.scopes and not scope.is_root]
             rights = (await self._desk.visit(sight.caller)).rights

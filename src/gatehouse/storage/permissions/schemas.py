@@ -8,9 +8,11 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.documents.limits import refuse_role_conditions
+from gatehouse.permissions.documents.shared_trees import SharedTrees, model_weight
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
+from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.store import Change
 from gatehouse.storage.audit import record
@@ -181,16 +183,20 @@ def _schema_columns(schema: ApplicationSchema) -> dict[str, object]:
 
 
 def _model(row: Row) -> ApplicationModel:
+    trees = SharedTrees()
     schema = {
         name.removeprefix(_SCHEMA_PREFIX): value
         for name, value in row._asdict().items()
         if name.startswith(_SCHEMA_PREFIX)
     }
-    its_roles = sorted((_role(cells) for cells in row.roles or ()), key=lambda role: role.key)
+    schema |= {section: trees.share(schema[section]) for section in Section}
+    its_roles = sorted((_role(cells, trees) for cells in row.roles or ()), key=lambda role: role.key)
+    application = application_of(row)
     return ApplicationModel(
-        application=application_of(row),
+        application=application,
         schema=ApplicationSchema(application_id=row.application_id, **schema),
         roles={role.key: role for role in its_roles},
+        weight=model_weight(trees, application, its_roles),
     )
 
 
@@ -212,7 +218,7 @@ def _role_columns(role: Role) -> dict[str, object]:
     }
 
 
-def _role(cells: Cells) -> Role:
+def _role(cells: Cells, trees: SharedTrees) -> Role:
     fields = dict(zip(_ROLE_COLUMNS, cells, strict=True))
     condition, default = fields["condition"], fields.pop("is_default")
     fields |= {
@@ -220,6 +226,6 @@ def _role(cells: Cells) -> Role:
         "protected": bool(fields["protected"]),
         "condition": None if condition is None else stored_condition(document_of(condition)),
         "condition_mode": ConditionMode(fields["condition_mode"]),
-        "meta": document_of(fields["meta"]),
+        "meta": trees.share(document_of(fields["meta"])),
     }
     return Role(**fields)

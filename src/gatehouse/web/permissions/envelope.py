@@ -3,7 +3,6 @@
 from typing import Final, TypeVar
 
 import msgspec
-from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,9 +13,6 @@ from gatehouse.web.responses import NOT_MODIFIED, entity_tag, json_answer
 from gatehouse.web.routes.table import Auth, Endpoint, Handler, RateClass
 
 PRIVATE: Final = "private, no-cache"  # may be kept, and is asked for again each time with its ETag
-
-KEPT_BYTES: Final = 8 * 2**20  # of answers, in one process
-KEPT_LONGEST: Final = 2**18
 
 T = TypeVar("T")
 
@@ -44,25 +40,6 @@ def answer(data: object, *, warnings: tuple[str, ...] = ()) -> Response:
 def tagged(request: Request, value: object) -> Response:
     """An answer that a caller may keep and ask for again with If-None-Match."""
     return unless_known(request, with_tag(value))
-
-
-class KeptAnswers:
-    """Tagged answers whose long part is one object that its room keeps: such an answer is encoded once."""
-
-    def __init__(self) -> None:
-        self._kept: LRUCache[tuple[object, ...], tuple[object, Response]] = LRUCache(
-            KEPT_BYTES, getsizeof=lambda kept: len(kept[1].body)
-        )
-
-    def tagged(self, request: Request, part: object, value: msgspec.Struct, *also: object) -> Response:
-        """`also` tells apart answers that have the part in common."""
-        key = (id(part), *also)
-        kept = self._kept.get(key)
-        if kept is None or kept[0] is not part:  # an id is good for as long as its object is there
-            kept = (part, with_tag(value))
-            if len(kept[1].body) <= KEPT_LONGEST:
-                self._kept[key] = kept
-        return unless_known(request, kept[1])
 
 
 def with_tag(value: object) -> Response:

@@ -19,7 +19,7 @@ from gatehouse.permissions.questions.user_schemas import View, ViewOptions, View
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
-from gatehouse.web.permissions.envelope import KeptAnswers, post, tagged
+from gatehouse.web.permissions.envelope import post, tagged
 from gatehouse.web.permissions.front_desk import actor_of
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
@@ -59,7 +59,6 @@ class RecordEndpoint:
         self._desk = desk
         self._clock = clock
         self._max_age = max_age
-        self._kept = KeptAnswers()
 
     async def act(self, request: Request) -> Response:
         ask = await read_json(request, RecordRequest)
@@ -73,10 +72,7 @@ class RecordEndpoint:
         )
         user_id = target_of(ask.data, caller.user_id)
         view = await self._views.view(caller, user_id, kind, options_of(ask.options))
-        answer = self._answer(view)
-        if not isinstance(view.data, tuple):
-            return tagged(request, answer)
-        return self._kept.tagged(request, view.data, answer, view.user_id, view.expired, view.version)
+        return tagged(request, self._answer(view))
 
     async def _save(self, request: Request, ask: RecordRequest) -> Response:
         visit = await self._desk.receive(

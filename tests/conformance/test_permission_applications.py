@@ -1,5 +1,6 @@
 """The promises of ApplicationStore."""
 
+import secrets
 from dataclasses import replace
 
 import pytest
@@ -10,17 +11,21 @@ from gatehouse.admin.model.schema_versions import VersionNotFound
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, VersionConflict
 from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
 from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.schema_version import VERSIONS_MOST, How, Tally, What
+from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.schema_version import VERSION_BYTES_MOST, VERSIONS_MOST, How, Tally, What
 from gatehouse.permissions.model.scope import ROOT, application_scope
 from gatehouse.permissions.model.user_record import Assignment, UserRecord
-from gatehouse.permissions.store import Edited
+from gatehouse.permissions.store import Change, Edited
 from gatehouse.storage.admin import assignments as assignment_lists
 from gatehouse.storage.admin.assignments import AssignmentListStorage
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.opening import Storage
 from gatehouse.storage.permissions.applications import reserve_id
+from gatehouse.storage.permissions.schema_versions import SIZES
+from gatehouse.storage.statements import Verb
 from tests.support.builders import NOW
 from tests.support.permission_builders import (
     GROUP,
@@ -331,3 +336,57 @@ async def test_every_save_leaves_its_version_the_newest_hundred_and_none_of_a_re
 
     await world.applications.edit_application(SHOP, becoming(removed=True))
     assert (await versions.versions(SHOP, Wanted())).total == 0
+
+
+async def test_versions_are_read_back_through_every_kind_of_change(world: Storage) -> None:
+    await create_application(world, "first", "second")
+    shop = await world.applications.application(SHOP)
+    versions = SchemaVersionStorage(world.runner)
+    seen = {1: (await world.permissions.application_models([SHOP]))[SHOP]}
+    tagged = a_role("third", condition=parse_condition({"tag": "beta"}, place=""), meta=says("a"))
+    rules = {"a": {"value": False, "protected": False, "description": "new"}}
+    changes: list[Change[ApplicationModel]] = [
+        becoming_rules(rules),
+        lambda state: Edited(replace(state, roles={**state.roles, "third": tagged}), ()),
+        lambda state: Edited(replace(state, roles={"third": replace(tagged, description="alone")}), ()),
+        lambda state: Edited(state, ()),
+        lambda state: Edited(replace(state, schema=replace(state.schema, private_data={}, public_data=rules)), ()),
+        lambda state: Edited(replace(state, roles={}), ()),
+    ]
+    for number, change in enumerate(changes, 2):
+        seen[number] = await world.applications.edit_schema(SHOP, change)
+    assert {number: (await versions.version(shop, number)).model for number in seen} == seen
+    with pytest.raises(VersionNotFound):
+        await versions.version(shop, len(seen) + 1)
+
+
+def says(*paths: str) -> dict[str, object]:
+    return {"private_data": {path: {"value": True} for path in paths}}
+
+
+async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_readable(world: Storage) -> None:
+    await create_application(world)
+    shop = await world.applications.application(SHOP)
+    saves, leaves = 12, 450
+    for _ in range(saves):  # half a megabyte each when it is compressed
+        tree = {
+            f"r{n}": {"value": False, "protected": False, "description": secrets.token_hex(1_024)}
+            for n in range(leaves)
+        }
+        saved = await world.applications.edit_schema(SHOP, becoming_rules(tree))
+    versions = SchemaVersionStorage(world.runner)
+    page = await versions.versions(SHOP, Wanted(size=VERSIONS_MOST))
+    stored = await world.runner.look(stored_bytes)
+    assert VERSION_BYTES_MOST / 2 < stored <= VERSION_BYTES_MOST
+    assert (page.rows[0].version, page.total < saves) == (saves + 1, True)
+    assert (await versions.version(shop, saves + 1)).model == saved
+    for kept in page.rows:
+        assert len((await versions.version(shop, kept.version)).model.schema.private_data) == leaves
+
+
+def becoming_rules(tree: Tree) -> Change[ApplicationModel]:
+    return lambda state: Edited(replace(state, schema=replace(state.schema, private_data=tree)), ())
+
+
+def stored_bytes() -> Verb[int]:
+    return sum(row.size or 0 for row in (yield SIZES(of=SHOP)))

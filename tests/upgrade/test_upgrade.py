@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import re
 import shutil
 import subprocess
@@ -10,7 +11,13 @@ from typing import Final
 
 import httpx2
 import pytest
+from sqlalchemy import Connection, text
 
+from gatehouse.admin.model.paging import Wanted
+from gatehouse.permissions.commands.app_schemas import role_document, schema_document
+from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
+from gatehouse.storage.migrations import run_in_child
+from gatehouse.storage.opening import connected
 from tests.conformance.test_migrations import differences, on
 from tests.support.capabilities import POSTGRES, require
 from tests.support.processes import Node, run_command
@@ -21,6 +28,7 @@ REVISIONS: Final = sorted(path.name for path in KEPT.iterdir() if path.name.isdi
 MODERATOR: Final = "noor.haddad@mail.example"
 GAME: Final = 50_001
 FACTOR: Final = "a device"
+WITH_VERSIONS: Final = 50_002  # whose schema was saved in 0001, which stored each version whole
 
 
 @pytest.fixture(params=REVISIONS)
@@ -77,3 +85,32 @@ async def test_log_of_a_kept_database_verifies_after_the_upgrade(kept: tuple[Pat
         assert node.terminate() == 0
     told = await asyncio.to_thread(run_command, "audit", "verify", "--dev", "--data", data, environment=settings)
     assert told.startswith("Sound: ")
+
+
+def whole_versions(connection: Connection) -> dict[int, dict[str, object]]:
+    rows = connection.execute(
+        text("SELECT * FROM schema_versions WHERE application_id = :of ORDER BY version"), {"of": WITH_VERSIONS}
+    )
+    return {row.version: {name: json.loads(getattr(row, name)) for name in PARTS} for row in rows}
+
+
+PARTS: Final = ("login", "private_data", "public_data", "secret_data", "roles")
+
+
+async def test_versions_of_a_schema_read_as_they_were_stored_whole(kept: tuple[Path, str], revision: str) -> None:
+    if revision != "0001":
+        pytest.skip("later revisions store differences")
+    _, url = kept
+    before = await on(url, whole_versions)
+    assert len(before) == 3
+    await run_in_child(url)
+    async with connected(url) as storage:
+        application = await storage.applications.application(WITH_VERSIONS)
+        versions = SchemaVersionStorage(storage.runner)
+        past = {number: (await versions.version(application, number)).model for number in before}
+        listed = (await versions.versions(WITH_VERSIONS, Wanted())).rows
+    assert {
+        number: {**schema_document(model.schema), "roles": [role_document(role) for role in model.roles.values()]}
+        for number, model in past.items()
+    } == before
+    assert [(one.version, bool(one.changes)) for one in listed] == [(3, True), (2, True), (1, False)]

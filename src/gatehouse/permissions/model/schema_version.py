@@ -7,6 +7,7 @@ from typing import Final
 from gatehouse.permissions.model.facts import ApplicationModel
 
 VERSIONS_MOST: Final = 100  # of one application; the oldest go first
+VERSION_BYTES_MOST: Final = 4 * 2**20  # of all versions of one application, as they are stored
 
 
 class What(StrEnum):

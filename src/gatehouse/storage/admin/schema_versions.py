@@ -1,5 +1,6 @@
 """Reads kept versions of schemas (admin/model/schema_versions.py)."""
 
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import BigInteger, bindparam, func, select
@@ -9,7 +10,8 @@ from gatehouse.admin.model.schema_versions import VersionNotFound
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.schema_version import PastSchema, SchemaVersion
 from gatehouse.storage.permissions.schema_versions import past_model, tallies
-from gatehouse.storage.runner import Stored, look, survey
+from gatehouse.storage.permissions.schemas import application_models
+from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import schema_versions
@@ -35,7 +37,7 @@ LINES = Statement(
     .offset(bindparam("offset", type_=BigInteger()))
 )
 ONE = Statement(
-    select(schema_versions, users.c.nick)
+    select(*_TOLD)
     .select_from(schema_versions)
     .outerjoin(users, _BY)
     .where(_THIS, schema_versions.c.version == bindparam("version"))
@@ -50,9 +52,11 @@ def listed(application_id: int, wanted: Wanted) -> Verb[Page[SchemaVersion]]:
 
 def version(application: Application, number: int) -> Verb[PastSchema]:
     rows = yield ONE(of=application.application_id, version=number)
-    if not rows:
+    models = yield from application_models([application.application_id])
+    model = (yield from past_model(models[application.application_id], number)) if rows else None
+    if model is None:
         raise VersionNotFound
-    return PastSchema(saved=_saved(rows[0]), model=past_model(rows[0], application))
+    return PastSchema(saved=_saved(rows[0]), model=replace(model, application=application))
 
 
 def _saved(row: Row) -> SchemaVersion:
@@ -67,4 +71,4 @@ def _saved(row: Row) -> SchemaVersion:
 
 class SchemaVersionStorage(Stored):
     versions = survey(listed)
-    version = look(version)
+    version = survey(version)

@@ -35,6 +35,11 @@ UPDATE_SCHEMA = Statement(
         | {"version": application_schemas.c.version + 1}
     )
 )
+TOUCH_SCHEMA = Statement(  # PostgreSQL would store a long section anew although it is the same
+    update(application_schemas)
+    .where(application_schemas.c.application_id == bindparam("of"))
+    .values(updated_at=bindparam("updated_at"), version=application_schemas.c.version + 1)
+)
 HOLD_SCHEMA_ALONE = Statement(
     select(application_schemas.c.version)
     .where(application_schemas.c.application_id == bindparam("of"))
@@ -120,7 +125,11 @@ def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor:
     edited = change(before)
     after = _kept(before, edited.state)
     refuse_role_conditions(before.roles.values(), after.roles.values())
-    yield UPDATE_SCHEMA(of=application_id, **_schema_columns(after.schema), updated_at=after.schema.updated_at)
+    sections = _schema_columns(after.schema)
+    if sections == _schema_columns(before.schema):
+        yield TOUCH_SCHEMA(of=application_id, updated_at=after.schema.updated_at)
+    else:
+        yield UPDATE_SCHEMA(of=application_id, **sections, updated_at=after.schema.updated_at)
     yield from _write_roles(before, after)
     by = next((entry.actor for entry in edited.records), actor)
     yield from keep_version(before, after, changes=edited.changes, actor=by)

@@ -114,19 +114,15 @@ application_schemas = Table(
     time_column("updated_at"),
 )
 
-schema_versions = Table(  # schema and roles as every save left them, the newest hundred of each application
+schema_versions = Table(  # every save of a schema and its roles, bounded by count and bytes for each application
     "schema_versions",
     metadata,
     Column("application_id", BigInteger, nullable=False),
     number_column("version"),
     time_column("saved_at"),
-    text_column("actor"),  # as the audit log names him; "" for what was there before any save
+    text_column("actor"),  # as the audit log names them; "" for what was there before any save
     document_column("changes"),  # since the version before, counted
-    document_column("login"),
-    document_column("private_data"),
-    document_column("public_data"),
-    document_column("secret_data"),
-    document_column("roles"),
+    Column("replaced", LargeBinary),  # what the next save replaced of it, compressed; NULL in the newest version
     PrimaryKeyConstraint("application_id", "version"),
 )
 

@@ -3,8 +3,8 @@
 from alembic import op
 from sqlalchemy import Column, Text, inspect
 
-revision = "0005"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 
 def upgrade() -> None:

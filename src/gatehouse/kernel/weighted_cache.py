@@ -11,8 +11,17 @@ V = TypeVar("V")
 ENTRY_WEIGHT: Final = 400  # bytes the cache itself needs for an entry: two dictionary slots, a set slot, the key
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """One entry of a cache, as long as it is there. It does not refer to the value, which may hold it."""
+
+    group: Hashable
+    key: Hashable
+
+
 @dataclass(slots=True)
 class _Entry(Generic[V]):
+    ticket: Ticket
     value: V
     weight: int
 
@@ -46,23 +55,25 @@ class WeightedCache(Generic[V]):
             self._entries.move_to_end((group, key))
             return found.value
 
-    def put(self, group: Hashable, key: Hashable, value: V, weight: int) -> None:
+    def put(self, group: Hashable, key: Hashable, value: V, weight: int) -> Ticket:
         """Keep the value in the place of what was kept under the key."""
+        ticket = Ticket(group, key)
         with self._lock:
             self._remove(group, key)
-            self._entries[group, key] = _Entry(value, weight + ENTRY_WEIGHT)
+            self._entries[group, key] = _Entry(ticket, value, weight + ENTRY_WEIGHT)
             self._groups[group].add(key)
             self._weight += weight + ENTRY_WEIGHT
             self._shrink(group, key)
+        return ticket
 
-    def add_weight(self, group: Hashable, key: Hashable, value: V, more: int) -> None:
+    def add_weight(self, ticket: Ticket, more: int) -> None:
         """Note that a value has grown since it was put; one that is no longer kept may grow as it likes."""
         with self._lock:
-            found = self._entries.get((group, key))
-            if found is not None and found.value is value:
+            found = self._entries.get((ticket.group, ticket.key))
+            if found is not None and found.ticket is ticket:
                 found.weight += more
                 self._weight += more
-                self._shrink(group, key)
+                self._shrink(ticket.group, ticket.key)
 
     def drop_group(self, group: Hashable) -> None:
         with self._lock:

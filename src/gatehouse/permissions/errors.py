@@ -88,6 +88,12 @@ class ProtectedHeld(Conflict):
     public = "Public roles hold a rule that would be protected."
 
 
+class ApplicationTooLarge(Conflict):
+    """The detail has the numbers, and is shown."""
+
+    public = "The application would be larger than is allowed."
+
+
 class NoRight(Refused):
     public = "You have no right to do this."
 

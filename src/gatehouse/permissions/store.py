@@ -102,7 +102,7 @@ class ApplicationStore(Protocol):
         """Edit schema and roles as one; the schema's version grows by exactly one, an edited role's too.
 
         A role that is no longer there is taken from every user. One that became protected is taken from every
-        project scope (interface §3). Raises ApplicationNotFound.
+        project scope (interface §3). Raises ApplicationNotFound; ApplicationTooLarge when it grows beyond its limits.
         """
 
     async def applications_in(self, project_ids: Collection[str]) -> Sequence[Application]:

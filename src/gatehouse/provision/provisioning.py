@@ -14,7 +14,7 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.errors import LastOwner, LimitReached, Malformed, RoleFull
+from gatehouse.permissions.errors import ApplicationTooLarge, LastOwner, LimitReached, Malformed, RoleFull
 from gatehouse.provision.document import Document
 from gatehouse.provision.entries import Asked
 from gatehouse.provision.errors import Consequence, Unfit, Unsettled
@@ -29,7 +29,7 @@ from gatehouse.provision.store import ProvisionStore
 ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
 INSTALLATION: Final = "installation"
 # Conflicts between the file and what is stored, which no retry settles.
-LASTING: Final = (RoleFull, LastOwner, LimitReached)
+LASTING: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge)
 
 
 async def planned(file: File, state: State, tools: Tools, terms: Terms) -> tuple[Plan, State]:

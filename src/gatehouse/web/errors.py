@@ -28,7 +28,7 @@ from gatehouse.kernel.errors import (
     Unavailable,
 )
 from gatehouse.oauth.errors import DeviceDenied, NoDeviceGrant
-from gatehouse.permissions.errors import AdministratorsOnly, ProtectedHeld, TooMuch
+from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld, TooMuch
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.web.dialects import Dialect, Failure, OAuthFailure, PlainFailure, dialect_of, request_id_of
 from gatehouse.web.responses import html_answer, json_answer
@@ -147,7 +147,7 @@ def problem_of(error: Exception) -> Problem:
     status, code = _kind_of(error)
     if status >= SERVER_ERROR and not isinstance(error, Unavailable):
         return INTERNAL
-    detail = error.detail if isinstance(error, BadInput | ProtectedHeld | AdministratorsOnly) else ""
+    detail = error.detail if isinstance(error, BadInput | ProtectedHeld | AdministratorsOnly | ApplicationTooLarge) else ""
     return Problem(
         status=status,
         code=code,

@@ -5,7 +5,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.kernel.weighted_cache import ENTRY_WEIGHT, WeightedCache
+from gatehouse.kernel.weighted_cache import ENTRY_WEIGHT, Ticket, WeightedCache
 
 HEAVY: Final = 10_000  # bytes of one value; two fit into the cache, three do not
 LIMIT: Final = 2 * (HEAVY + ENTRY_WEIGHT)
@@ -43,19 +43,19 @@ def test_value_heavier_than_the_cache_is_not_kept_and_drops_no_other() -> None:
 
 
 def test_value_that_grows_counts_with_its_new_weight() -> None:
-    cache = cache_of("a", "b")
-    b = cache.get(0, "b")
-    assert b is not None
-    cache.add_weight(0, "b", b, HEAVY)
+    cache = cache_of("a")
+    ticket = cache.put(0, "b", "b", HEAVY)
+    cache.add_weight(ticket, HEAVY)
     assert kept(cache, "a", "b") == ["b"]
-    cache.add_weight(0, "b", b, LIMIT)
+    cache.add_weight(ticket, LIMIT)
     assert (len(cache), cache.weight) == (0, 0)
 
 
 def test_growth_of_a_replaced_value_is_not_counted() -> None:
-    cache = cache_of("a", "b")
-    cache.put(0, "b", "newer", HEAVY)
-    cache.add_weight(0, "b", "b", HEAVY)
+    cache = cache_of("a")
+    ticket = cache.put(0, "b", "b", HEAVY)
+    cache.put(0, "b", "b", HEAVY)
+    cache.add_weight(ticket, HEAVY)
     assert cache.weight == LIMIT
 
 
@@ -73,14 +73,14 @@ def test_dropped_group_takes_all_its_entries() -> None:
 def test_weight_is_the_sum_of_what_is_kept_and_never_over_the_limit(
     steps: list[tuple[int, int, int, int]],
 ) -> None:
-    cache: WeightedCache[list[int]] = WeightedCache(LIMIT)
+    cache: WeightedCache[int] = WeightedCache(LIMIT)
+    tickets: list[Ticket] = []
     for group, key, weight, kind in steps:
-        found = cache.get(group, key)
         if kind == 0:
             cache.drop_group(group)
-        elif kind == 1 and found is not None:
-            cache.add_weight(group, key, found, weight)
+        elif kind == 1 and tickets:
+            cache.add_weight(tickets[key % len(tickets)], weight)
         else:
-            cache.put(group, key, [weight], weight)
+            tickets.append(cache.put(group, key, weight, weight))
         assert cache.weight == sum(entry.weight for entry in cache._entries.values()) <= LIMIT
         assert {(one, each) for one, keys in cache._groups.items() for each in keys} == cache._entries.keys()

@@ -1,7 +1,7 @@
 """Rule trees of one application, held once where they are equal, and what they weigh in memory. Pure.
 
-Sixty roles that name the same two thousand rules repeat the same names and the same leaf `{"value": true}`. Decoded one
-by one they take ten times the memory of their text.
+Sixty roles that name the same two thousand rules repeat the same names and the same leaf `{"value": true}`. Decoded
+one by one they take ten times the memory of their text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,9 +28,26 @@ class SharedTrees:
 
     def __init__(self) -> None:
         self.weight = 0  # bytes of everything shared so far, with the compiled form
+        self.leaves = 0
+        self.params = 0  # of all leaves
         self._names: dict[str, str] = {}
         self._paths: set[str] = set()
         self._leaves: dict[tuple[tuple[str, object], ...], Tree] = {}
+
+    @property
+    def size(self) -> int:
+        """What counts towards the limit of an application: its rules, and each role's entries and their params."""
+        return self.leaves + self.params
+
+    def share_role(self, meta: Tree, params: str) -> Tree:
+        """The tree of a role; the role's own params follow those of each of its entries (interface §2.7)."""
+        before = self.leaves
+        shared = self.share(meta)
+        if params:
+            entries = self.leaves - before
+            self.params += entries * (params.count(",") + 1)
+            self.weight += entries * PARAMS_WEIGHT
+        return shared
 
     def share(self, tree: Tree, prefix: str = "") -> Tree:
         """The same tree, made from parts that other trees have too."""
@@ -51,15 +68,17 @@ class SharedTrees:
         return branch
 
     def _leaf(self, leaf: Mapping[str, object]) -> Tree:
+        self.leaves += 1
+        params = leaf.get("params")
+        if isinstance(params, str):
+            self.params += params.count(",") + 1
+            self.weight += PARAMS_WEIGHT
         key = tuple(leaf.items())
         known = self._leaves.get(key)
-        if len(leaf) > 1 and "params" in leaf:
-            self.weight += PARAMS_WEIGHT
         if known is not None:
             return known
         self._leaves[key] = leaf
         self.weight += getsizeof(leaf) + sum(getsizeof(value) for value in leaf.values() if isinstance(value, str))
-        params = leaf.get("params")
         if isinstance(params, str):
             self.weight += len(params) + PARAM_WEIGHT * (params.count(",") + 1)
         return leaf

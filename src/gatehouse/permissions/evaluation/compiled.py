@@ -1,7 +1,7 @@
 """An application's roles and a project's grants in the form that decisions are made from, made once for each.
 
-A compiled form belongs to the object it was made from and ends with it (model/derived.py). Roles are compiled when
-somebody who holds them is first asked about.
+A compiled form belongs to the object it was made from and ends with it (model/derived.py). It never refers back to
+that object: a cycle would stay in memory until the garbage is collected. Roles are compiled when first needed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,7 +57,8 @@ class RuleTable:
             if isinstance(tree, Mapping):
                 self._read(section, tree, "", (yes, no, params))
         appended = split_params(role.params)
-        own = {rule: self._split(text) + appended for rule, text in params.items()}
+        joined = {text: self._split(text) + appended for text in set(params.values())}
+        own = {rule: joined[text] for rule, text in params.items()}
         if appended:
             own = dict.fromkeys(yes, appended) | own
         return Says(yes=frozenset(yes), no=frozenset(no), params=own, words=self.words)
@@ -142,11 +143,12 @@ NO_GRANTS: Final = CompiledGrants(by_group={}, groups=Matcher(()))
 
 class CompiledProject:
     def __init__(self, model: ProjectModel) -> None:
-        self.model = model
+        self.project = model.project
+        self.groups = model.groups
         self._grants: dict[int, CompiledGrants] = {}
 
     def grants(self, application_id: int) -> CompiledGrants:
-        if application_id not in self.model.project.settings.services:
+        if application_id not in self.project.settings.services:
             return NO_GRANTS
         if application_id not in self._grants:
             self._grants[application_id] = self._compile(application_id)
@@ -154,41 +156,42 @@ class CompiledProject:
 
     @cached_property
     def allowed_domains(self) -> frozenset[str]:
-        return frozenset(name.lower() for name in self.model.project.settings.allowed_domains)
+        return frozenset(name.lower() for name in self.project.settings.allowed_domains)
 
     @cached_property
     def allow(self) -> Matcher[str]:
-        return self._matcher(self.model.project.allow)
+        return self._matcher(self.project.allow)
 
     @cached_property
     def disallow(self) -> Matcher[str]:
-        return self._matcher(self.model.project.disallow)
+        return self._matcher(self.project.disallow)
 
     def _compile(self, application_id: int) -> CompiledGrants:
         by_group: dict[str, tuple[GroupGrant, ...]] = {}
-        for grant in self.model.project.settings.services.get(application_id, ()):
+        for grant in self.project.settings.services.get(application_id, ()):
             by_group[grant.group_id] = (*by_group.get(grant.group_id, ()), grant)
         return CompiledGrants(by_group=by_group, groups=self._matcher(by_group))
 
     def _matcher(self, group_ids: Iterable[str]) -> Matcher[str]:
         """A group that is not the project's own has no members here."""
-        own = self.model.groups
+        own = self.groups
         return Matcher((group_id, group_handles(own[group_id])) for group_id in group_ids if group_id in own)
 
 
 class CompiledStructure:
     def __init__(self, structure: Structure) -> None:
-        self._structure = structure
+        self._projects = structure.projects
+        self._connecting_ids = structure.connecting
         self._connecting: dict[int, Matcher[str]] = {}
 
     def project(self, project_id: str) -> CompiledProject | None:
-        model = self._structure.projects.get(project_id)
+        model = self._projects.get(project_id)
         return None if model is None else model.derived.once(CompiledProject, model)
 
     def connecting(self, application_id: int) -> Matcher[str]:
         """Ids of the projects in which somebody may be given roles of the application."""
         if application_id not in self._connecting:
-            projects = self._structure.connecting.get(application_id, ())
+            projects = self._connecting_ids.get(application_id, ())
             self._connecting[application_id] = Matcher((one, self._reach(one, application_id)) for one in projects)
         return self._connecting[application_id]
 

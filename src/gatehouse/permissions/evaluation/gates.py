@@ -36,22 +36,21 @@ def gate(project: CompiledProject | None, facts: Facts, handles: Iterable[Handle
     """Owners pass whatever the lists say, but nobody gets into a project that was removed."""
     if project is None:
         return Gate(barrier=Barrier.PROJECT_UNKNOWN)
-    if project.model.project.removed:
+    if project.project.removed:
         return Gate(barrier=Barrier.PROJECT_REMOVED)
     found = by_lists(project, facts, handles)
-    ownership = facts.owns.get(project.model.project.project_id)
+    ownership = facts.owns.get(project.project.project_id)
     if found.is_open or ownership is None or ownership.is_past(now):
         return found
     return Gate(closes=ownership)
 
 
 def by_lists(project: CompiledProject, facts: Facts, handles: Iterable[Handle]) -> Gate:
-    model = project.model
     barred = members_among(project, project.disallow, facts, handles)
     if barred:
         return Gate(barrier=Barrier.IN_DISALLOWED_GROUP, groups=barred)
-    if model.project.allow and not members_among(project, project.allow, facts, handles):
-        return Gate(barrier=Barrier.IN_NO_ALLOWED_GROUP, groups=model.project.allow)
+    if project.project.allow and not members_among(project, project.allow, facts, handles):
+        return Gate(barrier=Barrier.IN_NO_ALLOWED_GROUP, groups=project.project.allow)
     if project.allowed_domains and facts.subject.domain not in project.allowed_domains:
         return Gate(barrier=Barrier.DOMAIN_NOT_ALLOWED)
     return OPEN
@@ -61,5 +60,5 @@ def members_among(
     project: CompiledProject, groups: Matcher[str], facts: Facts, handles: Iterable[Handle]
 ) -> tuple[str, ...]:
     """Those of the groups that the person belongs to, by id."""
-    known = project.model.groups
+    known = project.groups
     return tuple(sorted(one for one in groups.candidates(handles) if is_member(known[one], facts)))

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.kernel.weighted_cache import WeightedCache
+from gatehouse.kernel.weighted_cache import Ticket, WeightedCache
 from gatehouse.permissions.documents.shared_trees import CONDITION_WEIGHT
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
@@ -117,8 +117,9 @@ class Reading:
             return known.effective
         made = Evaluation(basis, evaluate(model, facts, case.structure, now=now, address=seen))
         if self._is_cached(model):
-            grown = partial(self._cache.add_weight, application_id, key, made)
-            self._cache.put(application_id, key, made, facts_weight(facts) + made.effective.count(grown))
+            ticket = self._cache.put(application_id, key, made, facts_weight(facts))
+            grown = partial(self._cache.add_weight, ticket)
+            grown(made.effective.count(grown))
         return made.effective
 
     def rendered(self, case: Case, effective: Effective, kind: Shape, options: ShapeOptions) -> tuple[str, ...]:
@@ -169,7 +170,7 @@ class Reading:
                 return None
             if structure_weight(loaded) > self._cache.limit // HEAVY_SHARE:
                 return known.beside(loaded)
-            self._cache.add_weight(STRUCTURE, STRUCTURE, known, known.learn(loaded, projects))
+            self._cache.add_weight(known.ticket, known.learn(loaded, projects))
         return known.structure
 
     def _known_structure(self, version: int) -> "KnownStructure":
@@ -178,7 +179,7 @@ class Reading:
         if isinstance(known, KnownStructure) and known.version == version and known.weight <= self._cache.limit // 2:
             return known
         new = KnownStructure(version)
-        self._cache.put(STRUCTURE, STRUCTURE, new, new.weight)
+        new.ticket = self._cache.put(STRUCTURE, STRUCTURE, new, new.weight)
         return new
 
 
@@ -187,6 +188,7 @@ class KnownStructure:
 
     def __init__(self, version: int) -> None:
         self.version = version
+        self.ticket = Ticket(STRUCTURE, STRUCTURE)  # in the cache that keeps it
         self.weight = STRUCTURE_WEIGHT  # estimated bytes, with the compiled forms
         self._projects: dict[str, ProjectModel] = {}
         self._connecting: dict[int, tuple[str, ...]] = {}

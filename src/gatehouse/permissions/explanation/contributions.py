@@ -86,4 +86,4 @@ def named(this: Situation, place: Scope, group_id: str) -> NamedGroup:
 
 def group_of(this: Situation, place: Scope, group_id: str) -> Group | None:
     project = this.structure.project(place.project_id)
-    return None if project is None else project.model.groups.get(group_id)
+    return None if project is None else project.groups.get(group_id)

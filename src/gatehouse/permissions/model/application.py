@@ -10,6 +10,12 @@ PRIVATE_KEY_SEALED_FOR: Final = "application-private-key"
 CENTRAL_ID: Final = 1  # the service's own application (R5)
 FIRST_GENERATED_ID: Final = 50_001
 
+# Rules of the schema, plus for each role its entries and the params that each of them ends up with. Large enough for
+# 2,000 rules in 60 roles; everything that is computed from an application is bounded by it.
+MAX_APPLICATION_SIZE: Final = 200_000
+# Estimated bytes of an application in memory, compiled: the default of permissions.cache_mb holds the largest one.
+MAX_APPLICATION_MEMORY: Final = 48 * 2**20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:

@@ -63,7 +63,8 @@ class ApplicationModel:
     application: Application
     schema: ApplicationSchema
     roles: Mapping[str, Role]  # by key
-    weight: int = field(default=0, compare=False)  # bytes in memory with its compiled form; known when it was loaded
+    size: int = field(default=0, compare=False)  # rules, role entries and params; known when it was loaded
+    weight: int = field(default=0, compare=False)  # estimated bytes with its compiled form; known when it was loaded
     derived: Derived = field(init=False, default_factory=Derived, compare=False, repr=False)
 
     @property

@@ -8,9 +8,11 @@ from sqlalchemy import bindparam, case, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
+from gatehouse.permissions.documents.application_limits import refuse_too_large
 from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound
 from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application
 from gatehouse.permissions.model.application_key import KeySource
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema
 from gatehouse.permissions.model.scope import ResourceKind
@@ -98,8 +100,10 @@ def create_application(new: Callable[[int], tuple[NewApplication, Sequence[Recor
 def add_application(new: NewApplication) -> Verb[None]:
     """Part of verbs that make applications; they hold the structure, and the id is reserved already.
 
-    Raises NameTaken, ProjectNotFound.
+    Raises NameTaken, ProjectNotFound, ApplicationTooLarge.
     """
+    its_roles = {role.key: role for role in new.roles}
+    refuse_too_large(ApplicationModel(application=new.application, schema=new.schema, roles=its_roles))
     if new.application.project_id is not None:
         yield from change_structure()
         if not (yield HOLD_PROJECT(of=new.application.project_id)):

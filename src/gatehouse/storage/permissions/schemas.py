@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
+from gatehouse.permissions.documents.application_limits import refuse_outgrown
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.documents.limits import refuse_role_conditions
 from gatehouse.permissions.documents.shared_trees import SharedTrees, model_weight
@@ -125,6 +126,7 @@ def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor:
     edited = change(before)
     after = _kept(before, edited.state)
     refuse_role_conditions(before.roles.values(), after.roles.values())
+    refuse_outgrown(before, after)
     sections = _schema_columns(after.schema)
     if sections == _schema_columns(before.schema):
         yield TOUCH_SCHEMA(of=application_id, updated_at=after.schema.updated_at)
@@ -205,6 +207,7 @@ def _model(row: Row) -> ApplicationModel:
         application=application,
         schema=ApplicationSchema(application_id=row.application_id, **schema),
         roles={role.key: role for role in its_roles},
+        size=trees.size,
         weight=model_weight(trees, application, its_roles),
     )
 
@@ -235,6 +238,6 @@ def _role(cells: Cells, trees: SharedTrees) -> Role:
         "protected": bool(fields["protected"]),
         "condition": None if condition is None else stored_condition(document_of(condition)),
         "condition_mode": ConditionMode(fields["condition_mode"]),
-        "meta": trees.share(document_of(fields["meta"])),
+        "meta": trees.share_role(document_of(fields["meta"]), fields["params"]),
     }
     return Role(**fields)

@@ -1,0 +1,79 @@
+"""How large an application may become, decided where it is stored: for every way of saving one. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.permissions.documents.shared_trees import SharedTrees, model_weight
+from gatehouse.permissions.errors import ApplicationTooLarge
+from gatehouse.permissions.model.application import MAX_APPLICATION_MEMORY, MAX_APPLICATION_SIZE, Application
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rule import Section
+from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+
+MEGABYTE: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    size: int
+    weight: int  # bytes in memory
+
+
+def measured(application: Application, sections: Iterable[Tree], roles: Iterable[Role]) -> Measured:
+    trees, known = SharedTrees(), tuple(roles)
+    for tree in sections:
+        trees.share(tree)
+    for role in known:
+        trees.share_role(role.meta, role.params)
+    return Measured(trees.size, model_weight(trees, application, known))
+
+
+def refuse_too_large(model: ApplicationModel) -> None:
+    """For a new application."""
+    sections = (_section(model.schema, section) for section in Section)
+    _refuse(model.application, measured(model.application, sections, model.roles.values()))
+
+
+def refuse_outgrown(before: ApplicationModel, after: ApplicationModel) -> None:
+    """`before` was loaded, so its size is known: only what differs is measured.
+
+    An application that is too large already, of an earlier version or a restored backup, may be made smaller.
+    """
+    sections = [one for one in Section if _section(before.schema, one) != _section(after.schema, one)]
+    keys = [key for key in before.roles.keys() | after.roles.keys() if before.roles.get(key) != after.roles.get(key)]
+    old, new = (
+        measured(
+            model.application,
+            (_section(model.schema, one) for one in sections),
+            (model.roles[key] for key in keys if key in model.roles),
+        )
+        for model in (before, after)
+    )
+    _refuse(
+        after.application,
+        Measured(
+            before.size + new.size - old.size if new.size > old.size else 0,
+            before.weight + new.weight - old.weight if new.weight > old.weight else 0,
+        ),
+    )
+
+
+def _refuse(application: Application, found: Measured) -> None:
+    name = f"Application {application.application_id}"
+    if found.size > MAX_APPLICATION_SIZE:
+        raise ApplicationTooLarge(
+            f"{name} would have {found.size:,} rules, role entries and params together;"
+            f" at most {MAX_APPLICATION_SIZE:,} are allowed."
+        )
+    if found.weight > MAX_APPLICATION_MEMORY:
+        raise ApplicationTooLarge(
+            f"{name} would need about {found.weight // MEGABYTE} MB of memory;"
+            f" at most {MAX_APPLICATION_MEMORY // MEGABYTE} MB are allowed."
+            " Different rules, descriptions and params count most."
+        )
+
+
+def _section(schema: ApplicationSchema, section: Section) -> Tree:
+    return schema.private_data if section is Section.PRIVATE else schema.public_data

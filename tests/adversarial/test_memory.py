@@ -1,20 +1,16 @@
 """Memory and stored history are bounded by weight, whatever a project administrator saves (checklist MM)."""
 
-import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
-import httpx2
 
 from gatehouse.app.house import open_house
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.store import Edited
 from gatehouse.storage.opening import Storage
 from tests.adversarial.measuring import UNLIMITED, Target, client_of

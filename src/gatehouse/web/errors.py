@@ -147,7 +147,9 @@ def problem_of(error: Exception) -> Problem:
     status, code = _kind_of(error)
     if status >= SERVER_ERROR and not isinstance(error, Unavailable):
         return INTERNAL
-    detail = error.detail if isinstance(error, BadInput | ProtectedHeld | AdministratorsOnly | ApplicationTooLarge) else ""
+    detail = (
+        error.detail if isinstance(error, BadInput | ProtectedHeld | AdministratorsOnly | ApplicationTooLarge) else ""
+    )
     return Problem(
         status=status,
         code=code,

@@ -18,12 +18,15 @@ from sqlalchemy.exc import DBAPIError, SAWarning
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from gatehouse.oauth.store import Turn
 from gatehouse.storage import migrations
 from gatehouse.storage.migrations import HEAD, MigrationFailed, SchemaBehind, SchemaTooNew, run_in_child
 from gatehouse.storage.migrations.__main__ import upgrade
 from gatehouse.storage.opening import connected, open_storage
 from gatehouse.storage.tables import metadata
 from tests.support.aftermath import contents_of, house_of
+from tests.support.builders import NOW, a_client, a_record, a_user
+from tests.support.oauth import a_grant
 from tests.support.processes import DidNotStart, Node, free_port
 from tests.support.service import QUICK
 
@@ -97,6 +100,29 @@ async def revision_of(url: str) -> str:
 
 async def test_a_migrated_database_is_what_the_tables_say(migrated_url: str) -> None:
     assert await on(migrated_url, tables) == {*metadata.tables, "alembic_version"}
+    assert await on(migrated_url, differences) == []
+
+
+def become_first(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE grants DROP COLUMN attempt"))
+    connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+
+
+async def test_tk_90_grants_made_before_they_named_their_last_attempt_are_refreshed_after_it(
+    migrated_url: str,
+) -> None:
+    async with open_storage(migrated_url, migrate=False) as storage:
+        user = a_user()
+        await storage.accounts.create(user, a_record())
+        await storage.oauth.create(a_client(), a_record())
+        await storage.grants.begin(a_grant(grant_id="g1", user_id=user.user_id, rev=user.rev), a_record())
+    await on(migrated_url, become_first)
+    async with open_storage(migrated_url, migrate=True) as storage:
+        holder = await storage.grants.by_id("g1", NOW)
+        assert holder is not None
+        assert holder.grant.attempt == ""
+        turned = await storage.grants.turn("g1", 0, NOW, grace=0, reused=a_record)
+        assert (turned.turn, turned.generation) == (Turn.ROTATED, 1)
     assert await on(migrated_url, differences) == []
 
 

@@ -71,7 +71,7 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     number_column("code_failures"),
     number_column("generation"),
     time_column("refreshed_at"),
-    text_column("attempt"),
+    text_column("attempt", server_default=text("''")),
     time_column("created_at"),
     time_column("ends_at"),
     time_column("revoked_at"),

@@ -1,7 +1,7 @@
 """Grants name the redemption or rotation that changed them last."""
 
 from alembic import op
-from sqlalchemy import Column, Text, inspect
+from sqlalchemy import Column, Text, inspect, text
 
 revision = "0003"
 down_revision = "0002"
@@ -10,9 +10,7 @@ down_revision = "0002"
 def upgrade() -> None:
     if any(column["name"] == "attempt" for column in inspect(op.get_bind()).get_columns("grants")):
         return  # a database that was made when 0001 had all tables as they stood
-    op.add_column("grants", Column("attempt", Text, nullable=False, server_default=""))
-    if op.get_context().dialect.name == "postgresql":  # SQLite cannot, and a default that is never used harms nothing
-        op.alter_column("grants", "attempt", server_default=None)
+    op.add_column("grants", Column("attempt", Text, nullable=False, server_default=text("''")))
 
 
 def downgrade() -> None:

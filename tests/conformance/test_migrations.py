@@ -105,7 +105,7 @@ async def test_a_migrated_database_is_what_the_tables_say(migrated_url: str) -> 
 
 def become_first(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE grants DROP COLUMN attempt"))
-    connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
 
 
 async def test_tk_90_grants_made_before_they_named_their_last_attempt_are_refreshed_after_it(

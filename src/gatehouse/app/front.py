@@ -68,7 +68,7 @@ def front(house: House, *, stopping: Stopping, samples: SampleCommands = NO_SAMP
         house, them, readiness=readiness, pages=pages, assets=assets, stopping=stopping, samples=samples
     )
     names = ["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)]
-    metrics = Metrics(names, held=lambda: len(them.game.waiters))
+    metrics = Metrics(names, held=lambda: len(them.game.waiters), permission_cache=lambda: house.reading.cache_weight)
     health = Health(readiness=readiness, metrics=metrics, gate=bearer_of(settings.operations.token.reveal()))
     table += [look.endpoint(), *health.endpoints()]
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)

@@ -84,6 +84,13 @@ class Client:
     version: int = 1
     secrets: tuple[ClientSecret, ...] = ()
 
+    @property
+    def weight(self) -> int:
+        """Estimated bytes in memory."""
+        lists = (self.redirect_hosts, self.redirect_uris, self.post_logout_uris, self.scopes, self.origins)
+        texts = sum(64 + len(text) for texts in lists for text in texts)
+        return 4_000 + texts + len(self.backchannel_logout_uri) + 4 * (len(str(self.jwks)) + len(str(self.claims)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:

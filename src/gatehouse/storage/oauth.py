@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
+from gatehouse.kernel.weighted_cache import WeightedCache
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
 from gatehouse.oauth.model import ClaimSource, Client, ClientSecret, Profile, SecretKind, TokenSettings
 from gatehouse.storage.audit import is_recorded, record
@@ -18,7 +19,8 @@ from gatehouse.storage.statements import Document, Row, Statement, Verb
 from gatehouse.storage.tables.oauth import client_secrets, clients
 
 LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
-KNOWN_MOST: Final = 1_000  # clients in memory
+KNOWN_BYTES: Final = 16 * 2**20  # of clients in memory
+CLIENTS: Final = "clients"
 FIXED: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
 CHANGEABLE: Final = tuple(column.name for column in clients.c if column.name not in FIXED)
 
@@ -189,9 +191,9 @@ class KnownClients:
     """
 
     def __init__(self, runner: Runner) -> None:
-        self._known: dict[str, Client] = {}
+        self._known: WeightedCache[Client] = WeightedCache(KNOWN_BYTES)
         # After a failover that lost a change, one version may stand for two states.
-        runner.listen("clients", lambda _: self._known.clear())
+        runner.listen(CLIENTS, lambda _: self._known.clear())
 
     def client(self, client_id: str, version: Statement = VERSION) -> Verb[Client]:
         """Raises ClientNotFound, for removed ones too."""
@@ -202,12 +204,10 @@ class KnownClients:
 
     def at(self, client_id: str, version: int) -> Verb[Client]:
         """The client, removed or not, whose version was read just now."""
-        known = self._known.get(client_id)
+        known = self._known.get(CLIENTS, client_id)
         if known is None or known.version != version:
             known = yield from client_of(client_id)
-            if len(self._known) >= KNOWN_MOST:
-                self._known.clear()
-            self._known[client_id] = known
+            self._known.put(CLIENTS, client_id, known, known.weight)
         return known
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from gatehouse.kernel.errors import Misconfigured, Unavailable
+from gatehouse.kernel.weighted_cache import WeightedCache
 from gatehouse.storage.notices import Listeners
 from gatehouse.storage.runner import Listener, Make, drive
 from gatehouse.storage.sqlite_file import as_storage_error, connect, execute
@@ -24,7 +25,8 @@ from gatehouse.storage.statements import Verb
 T = TypeVar("T")
 
 SURVEY_THREADS: Final = 2
-RECALLED_MOST: Final = 4_096  # answers; seldom reached, for every commit clears them
+RECALLED_BYTES: Final = 16 * 2**20  # of answers; seldom reached, for every commit clears them
+RECALLED: Final = "recalled"
 
 
 class SQLiteRunner:
@@ -34,7 +36,7 @@ class SQLiteRunner:
         self._writer = Writer(path, asyncio.get_running_loop(), self._listeners)
         self._reader = connect(path, read_only=True)
         self._surveyors = ThreadPoolExecutor(SURVEY_THREADS, thread_name_prefix="sqlite-survey")
-        self._recalled: dict[Hashable, Any] = {}
+        self._recalled: WeightedCache[Any] = WeightedCache(RECALLED_BYTES)
         self._recalled_of = -1
         self._closed = False
 
@@ -60,12 +62,13 @@ class SQLiteRunner:
 
     async def recall(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
         version = self._version()
-        if version != self._recalled_of or len(self._recalled) >= RECALLED_MOST:
+        if version != self._recalled_of:
             self._recalled.clear()
             self._recalled_of = version
-        answer: T | None = self._recalled.get(key)
+        answer: T | None = self._recalled.get(RECALLED, key)
         if answer is None:
-            answer = self._recalled[key] = await self.look(make)
+            answer = await self.look(make)
+            self._recalled.put(RECALLED, key, answer, getattr(answer, "weight", 0))
         return answer
 
     def _version(self) -> int:

@@ -17,8 +17,14 @@ MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 class Metrics:
     """The figures of one process, in a registry of their own."""
 
-    def __init__(self, endpoint_names: Iterable[str], *, held: Callable[[], int] = lambda: 0) -> None:
-        """`held` counts the requests that are held open at this moment."""
+    def __init__(
+        self,
+        endpoint_names: Iterable[str],
+        *,
+        held: Callable[[], int] = lambda: 0,
+        permission_cache: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`held` counts the requests that are held open at this moment, `permission_cache` bytes."""
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -38,6 +44,11 @@ class Metrics:
         # Finding the figures of a label set costs more than counting: each set is found once.
         self._known: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         Gauge("gatehouse_held_requests", "Requests held open on purpose.", registry=self.registry).set_function(held)
+        Gauge(
+            "gatehouse_permission_cache_bytes",
+            "Estimated memory of cached permission models and evaluations.",
+            registry=self.registry,
+        ).set_function(permission_cache)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
         """Count one request; whatever is not known folds into one label."""

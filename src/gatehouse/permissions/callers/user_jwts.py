@@ -6,15 +6,16 @@ asked every time: its key and its end here, the account's `rev` by whoever has t
 
 from typing import Final, TypeAlias
 
-from cachetools import LRUCache
-
 from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.weighted_cache import WeightedCache
 from gatehouse.tokens.claims import ExchangedClaims, ServiceAccountClaims, UserClaims, typ_of
 from gatehouse.tokens.decoding import take_apart
 from gatehouse.tokens.errors import InvalidToken
 from gatehouse.tokens.verifying import Verifier
 
-REMEMBERED_MOST: Final = 10_000
+CACHE_BYTES: Final = 32 * 2**20  # ten thousand tokens of ordinary length
+CLAIMS_WEIGHT: Final = 3  # bytes of claims in memory for each character of a token
+BELIEVED: Final = "believed"
 
 Token: TypeAlias = UserClaims | ExchangedClaims | ServiceAccountClaims
 CLASSES: Final = {typ_of(kind): kind for kind in (UserClaims, ExchangedClaims, ServiceAccountClaims)}
@@ -23,7 +24,7 @@ CLASSES: Final = {typ_of(kind): kind for kind in (UserClaims, ExchangedClaims, S
 class UserJwts:
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
-        self._believed: LRUCache[bytes, Token] = LRUCache(REMEMBERED_MOST)
+        self._believed: WeightedCache[Token] = WeightedCache(CACHE_BYTES)
 
     async def read(self, jwt: str, *, expired_by: int = 0) -> Token:
         """Raise InvalidToken; only a user JWT may be past its end, by so many seconds.
@@ -31,13 +32,13 @@ class UserJwts:
         The claims say whose facts to read, and count after `confirm` with these.
         """
         digest = sha256(jwt)
-        claims = self._believed.get(digest)
+        claims = self._believed.get(BELIEVED, digest)
         if claims is not None:
             await self._verifier.verify_again(claims, expired_by=grace(type(claims), expired_by))
             return claims
         kind = class_of(jwt)
         claims = await self._verifier.verify_before_facts(jwt, kind, expired_by=grace(kind, expired_by))
-        self._believed[digest] = claims
+        self._believed.put(BELIEVED, digest, claims, CLAIMS_WEIGHT * len(jwt))
         return claims
 
     async def confirm(self, claims: Token, *, keys_version: int) -> None:

@@ -8,7 +8,6 @@ from gatehouse.permissions.documents.shared_trees import SharedTrees, model_weig
 from gatehouse.permissions.errors import ApplicationTooLarge
 from gatehouse.permissions.model.application import MAX_APPLICATION_MEMORY, MAX_APPLICATION_SIZE, Application
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
 
@@ -21,19 +20,19 @@ class Measured:
     weight: int  # bytes in memory
 
 
-def measured(application: Application, sections: Iterable[Tree], roles: Iterable[Role]) -> Measured:
-    trees, known = SharedTrees(), tuple(roles)
-    for tree in sections:
-        trees.share(tree)
+def measured(model: ApplicationModel, sections: Iterable[Section], keys: Iterable[str]) -> Measured:
+    """These parts of an application."""
+    trees, known = SharedTrees(), [model.roles[key] for key in keys if key in model.roles]
+    for section in sections:
+        trees.share(_section(model.schema, section), f"{section}.")
     for role in known:
         trees.share_role(role.meta, role.params)
-    return Measured(trees.size, model_weight(trees, application, known))
+    return Measured(trees.size, model_weight(trees, model.application, known))
 
 
 def refuse_too_large(model: ApplicationModel) -> None:
     """For a new application."""
-    sections = (_section(model.schema, section) for section in Section)
-    _refuse(model.application, measured(model.application, sections, model.roles.values()))
+    _refuse(model.application, measured(model, Section, model.roles))
 
 
 def refuse_outgrown(before: ApplicationModel, after: ApplicationModel) -> None:
@@ -43,14 +42,7 @@ def refuse_outgrown(before: ApplicationModel, after: ApplicationModel) -> None:
     """
     sections = [one for one in Section if _section(before.schema, one) != _section(after.schema, one)]
     keys = [key for key in before.roles.keys() | after.roles.keys() if before.roles.get(key) != after.roles.get(key)]
-    old, new = (
-        measured(
-            model.application,
-            (_section(model.schema, one) for one in sections),
-            (model.roles[key] for key in keys if key in model.roles),
-        )
-        for model in (before, after)
-    )
+    old, new = (measured(model, sections, keys) for model in (before, after))
     _refuse(
         after.application,
         Measured(

@@ -17,10 +17,12 @@ ROLE_WEIGHT: Final = 1_500  # of a role that says nothing
 TEXT_WEIGHT: Final = 4  # of each character of settings, as Python writes them
 CONDITION_WEIGHT: Final = 16  # of each character of a condition: the document, the test, and the index over it
 # Bytes of the compiled form (evaluation/compiled.py); a test compares the sum with what Python allocates.
-LEAF_WEIGHT: Final = 72  # of each leaf of a role: its slots in a set and in a tuple
-PATH_WEIGHT: Final = 320  # of each rule, without the characters of its path, which are held three times
-PARAMS_WEIGHT: Final = 100  # of a leaf with params: a slot in a dictionary
+LEAF_WEIGHT: Final = 56  # of each leaf of a role: its slots in a set and in a tuple
+PATH_WEIGHT: Final = 300  # of each rule, without the characters of its path, which are held three times
+PARAMS_WEIGHT: Final = 60  # of a leaf with params: a slot in a dictionary
 PARAM_WEIGHT: Final = 64  # of each param, without its characters
+
+PLAIN: Final[Mapping[object, Tree]] = {True: {"value": True}, False: {"value": False}}  # most leaves of roles
 
 
 class SharedTrees:
@@ -31,7 +33,7 @@ class SharedTrees:
         self.leaves = 0
         self.params = 0  # of all leaves
         self._names: dict[str, str] = {}
-        self._paths: set[str] = set()
+        self._paths: dict[str, set[str]] = {}  # names of known rules by what stands before them
         self._leaves: dict[tuple[tuple[str, object], ...], Tree] = {}
 
     @property
@@ -46,29 +48,32 @@ class SharedTrees:
         if params:
             entries = self.leaves - before
             self.params += entries * (params.count(",") + 1)
-            self.weight += entries * PARAMS_WEIGHT
+            self.weight += entries * PARAMS_WEIGHT // 2
         return shared
 
     def share(self, tree: Tree, prefix: str = "") -> Tree:
-        """The same tree, made from parts that other trees have too."""
+        """The same tree, made from parts that other trees have too. What is done here is done for every leaf."""
+        names, known = self._names, self._paths.setdefault(prefix, set())
         branch: dict[str, object] = {}
+        leaves = 0
         for given, node in tree.items():
-            name = self._names.setdefault(given, given)
-            path = f"{prefix}{name}"
+            name = names.setdefault(given, given)
             if not isinstance(node, dict):
                 branch[name] = node
-            elif "value" in node:
-                branch[name] = self._leaf(node)
-                if path not in self._paths:
-                    self._paths.add(path)
-                    self.weight += PATH_WEIGHT + 3 * len(path)
-            else:
-                branch[name] = self.share(node, f"{path}.")
-        self.weight += getsizeof(branch) + LEAF_WEIGHT * len(branch)
+                continue
+            if "value" not in node:
+                branch[name] = self.share(node, f"{prefix}{name}.")
+                continue
+            leaves += 1
+            branch[name] = PLAIN[node["value"]] if len(node) == 1 and node["value"] in PLAIN else self._leaf(node)
+            if name not in known:
+                known.add(name)
+                self.weight += PATH_WEIGHT + 3 * (len(prefix) + len(name))
+        self.leaves += leaves
+        self.weight += getsizeof(branch) + LEAF_WEIGHT * leaves
         return branch
 
     def _leaf(self, leaf: Mapping[str, object]) -> Tree:
-        self.leaves += 1
         params = leaf.get("params")
         if isinstance(params, str):
             self.params += params.count(",") + 1

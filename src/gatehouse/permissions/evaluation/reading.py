@@ -134,7 +134,8 @@ class Reading:
             return known.entries
         entries = render(effective, kind, options, self._clock.now())
         if self._is_cached(case.models[application_id]):
-            weight = sys.getsizeof(entries) + sum(map(sys.getsizeof, entries))
+            # At the root the texts are those of the compiled model, in projects they are not: half of them count.
+            weight = sys.getsizeof(entries) + sum(map(sys.getsizeof, entries)) // 2
             self._cache.put(application_id, key, RenderedList(effective, entries), weight)
         return entries
 

@@ -15,7 +15,7 @@ from gatehouse.permissions.evaluation.gathering import SourceKind, situation
 from gatehouse.permissions.evaluation.places import asked_places
 from gatehouse.permissions.evaluation.reading import state_of
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
-from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.candidates import holding_rule, joined, nobody
@@ -26,7 +26,6 @@ EXAMINED_MOST: Final = 5_000  # candidates of one page
 GROWTH: Final = 4  # each look reads so many more than the one before, when that found too few
 LOOK_MOST: Final = 1_000
 TRIES: Final = 20
-MODELS_MOST: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,20 +63,26 @@ class _Page:
     rows: list[PersonRow] = field(default_factory=list)
     examined: int = 0
     after: str | None = ""
+    model: ApplicationModel | None = None  # which is compiled already
+
+    def compiled(self, outline: Outline) -> Outline:
+        """With the model that was read first, for as long as it is the same one."""
+        if self.model is None or state_of(self.model) != state_of(outline.model):
+            self.model = outline.model
+        return replace(outline, model=self.model)
 
 
 class WhoCan:
     def __init__(self, *, crowds: CrowdStore, clock: Clock) -> None:
         self._crowds = crowds
         self._clock = clock
-        self._models: dict[ApplicationState, ApplicationModel] = {}
 
     async def page(self, application_id: int, ask: MatrixAsk) -> Matrix:
         """It may be short, and still be followed by another. Whoever may ask was decided before."""
         page = _Page(after=ask.after)
         look = ask.limit + 1
         while page.after is not None and len(page.rows) < ask.limit and page.examined < EXAMINED_MOST:
-            crowd = await self._crowd(application_id, ask, page.after, look)
+            crowd = await self._crowd(application_id, ask, page, look)
             found = await asyncio.to_thread(rows_among, crowd, ask, self._clock.now())
             room = ask.limit - len(page.rows)
             page.rows += found[:room]
@@ -89,21 +94,15 @@ class WhoCan:
             look = min(look * GROWTH, LOOK_MOST)
         return Matrix(rows=page.rows, after=page.after)
 
-    async def _crowd(self, application_id: int, ask: MatrixAsk, after: str, limit: int) -> Crowd:
+    async def _crowd(self, application_id: int, ask: MatrixAsk, page: _Page, limit: int) -> Crowd:
         """Read beside the very outline that tells who the candidates are."""
         projects = frozenset({ask.scope.project_id}) - {""}
         for _ in range(TRIES):
-            outline = self._known(await self._crowds.outline(application_id, projects))
-            crowd = await self._crowds.crowd(candidates(outline, ask), projects, after=after, limit=limit)
+            outline = page.compiled(await self._crowds.outline(application_id, projects))
+            crowd = await self._crowds.crowd(candidates(outline, ask), projects, after=page.after or "", limit=limit)
             if crowd.outline.versions == outline.versions:
-                return replace(crowd, outline=self._known(crowd.outline))
+                return replace(crowd, outline=page.compiled(crowd.outline))
         raise Unavailable("the permission model changes faster than it can be read")
-
-    def _known(self, outline: Outline) -> Outline:
-        """With the model read first, which is compiled already, for as long as it is the same one."""
-        if len(self._models) >= MODELS_MOST:
-            self._models.clear()
-        return replace(outline, model=self._models.setdefault(state_of(outline.model), outline.model))
 
 
 def candidates(outline: Outline, ask: MatrixAsk) -> Candidates:

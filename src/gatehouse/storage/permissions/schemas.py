@@ -200,7 +200,7 @@ def _model(row: Row) -> ApplicationModel:
         for name, value in row._asdict().items()
         if name.startswith(_SCHEMA_PREFIX)
     }
-    schema |= {section: trees.share(schema[section]) for section in Section}
+    schema |= {section: trees.share(schema[section], f"{section}.") for section in Section}
     its_roles = sorted((_role(cells, trees) for cells in row.roles or ()), key=lambda role: role.key)
     application = application_of(row)
     return ApplicationModel(

@@ -1,0 +1,189 @@
+"""What the permission cache counts for its entries is what Python allocates for them, within a factor of two."""
+
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.evaluation.compiled import compiled_model, compiled_structure
+from gatehouse.permissions.evaluation.reading import Reading, structure_weight
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.group import GroupCondition
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.store import Edited
+from gatehouse.storage.opening import Storage
+from tests.support.builders import a_record
+from tests.support.permission_builders import (
+    a_group,
+    a_person,
+    a_role,
+    a_user_record,
+    becoming,
+    connecting,
+    create_application,
+    install,
+    publish,
+)
+
+SHOP: Final = 50_001
+ANNA: Final = "1000000001"
+FACTOR: Final = 2.0
+
+
+def rules(count: int, description: str = "") -> Tree:
+    leaf = {"value": False, "protected": False}
+    return {
+        f"area{n}": {
+            f"rule{m}": {**leaf, "description": f"{description}{n}{m}" if description else ""} for m in range(50)
+        }
+        for n in range(count // 50)
+    }
+
+
+def says(tree: Tree, params: Callable[[int], str] = lambda _: "") -> Tree:
+    numbers = iter(range(1_000_000))
+
+    def leaf() -> dict[str, Any]:
+        given = params(next(numbers))
+        return {"value": True, "params": given} if given else {"value": True}
+
+    return {
+        "private_data": {
+            area: {name: leaf() for name in branch} if isinstance(branch, Mapping) else branch
+            for area, branch in tree.items()
+        }
+    }
+
+
+def with_named_users() -> Role:
+    ids = [f"{1_000_000_000 + n}" for n in range(1_000)]
+    return a_role("tested", condition=parse_condition({"uid": ids}, place=""))
+
+
+SHAPES: Final[Mapping[str, tuple[Tree, list[Role]]]] = {
+    "many roles": (rules(1_000), [a_role(f"role{n}", meta=says(rules(1_000))) for n in range(20)]),
+    "long descriptions": (rules(500, "word " * 200), []),
+    "different rules": (
+        {},
+        [a_role(f"role{n}", meta={"private_data": {f"of{n}": says(rules(500))["private_data"]}}) for n in range(10)],
+    ),
+    "different params": (
+        rules(500),
+        [
+            a_role(f"role{n}", meta=says(rules(500), lambda m, n=n: ",".join(f"{n}-{m}-{k}" for k in range(10))))
+            for n in range(4)
+        ],
+    ),
+    "the same params": (
+        rules(500),
+        [a_role(f"role{n}", meta=says(rules(500), lambda _: "one,two"), params="three,four") for n in range(20)],
+    ),
+    "small": (rules(50), [a_role("one"), a_role("two", meta=says(rules(50)))]),
+    "a condition with many users": ({}, [with_named_users()]),
+}
+
+
+@pytest.fixture
+async def world(storage: Storage) -> Storage:
+    await install(storage)
+    await a_person(storage, ANNA)
+    await publish(storage, owners=[ANNA])
+    await create_application(storage, project_id="mind_games")
+    return storage
+
+
+async def save(storage: Storage, tree: Tree, roles: list[Role]) -> None:
+    def change(state: ApplicationModel) -> Edited[ApplicationModel]:
+        schema = replace(state.schema, private_data=json.loads(json.dumps(tree)))
+        return Edited(replace(state, schema=schema, roles={role.key: role for role in roles}), [a_record()])
+
+    await storage.applications.edit_schema(SHOP, change)
+
+
+async def compiled_whole(storage: Storage) -> ApplicationModel:
+    model = (await storage.permissions.application_models([SHOP]))[SHOP]
+    compiled = compiled_model(model)
+    for says in (compiled.schema, *(role.says for role in compiled.roles.values())):
+        assert len(says.texts) == len(says.yes)
+    return model
+
+
+def allocated() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def assert_honest(estimated: int, before: int) -> None:
+    measured = allocated() - before
+    assert estimated / FACTOR <= measured <= estimated * FACTOR, f"{estimated:,} estimated, {measured:,} allocated"
+
+
+@pytest.fixture
+def traced() -> Any:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.usefixtures("traced")
+async def test_mm_02_weight_of_a_model_is_what_it_allocates_when_all_of_it_is_compiled(
+    world: Storage, shape: str
+) -> None:
+    await save(world, *SHAPES[shape])
+    first = await compiled_whole(world)
+    before = allocated()
+    model = await compiled_whole(world)
+    assert model is not first
+    assert_honest(model.weight, before)
+
+
+@pytest.mark.usefixtures("traced")
+async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate(world: Storage) -> None:
+    await save(world, *SHAPES["many roles"])
+    reading = Reading(store=world.permissions, clock=SystemClock())
+    people = [str(int(ANNA) + 1 + n) for n in range(40)]
+    for person in people:
+        await a_person(world, person)
+        record = a_user_record(person, {ROOT: ["role1", "role2", "role3"]}, application_id=SHOP)
+        await world.user_records.edit_record(SHOP, person, becoming(scopes=record.scopes), 0)
+
+    async def listed(person: str) -> None:
+        facts = await world.permissions.facts(person, (SHOP,))
+        assert facts is not None
+        case = await reading.case(facts)
+        assert len(reading.rendered(case, reading.effective(case, SHOP, None), Shape.LIST, DEFAULT_OPTIONS)) == 1_000
+
+    await listed(people[0])
+    weight, before = reading.cache_weight, allocated()
+    for person in people[1:]:
+        await listed(person)
+    assert_honest(reading.cache_weight - weight, before)
+
+
+@pytest.mark.usefixtures("traced")
+async def test_mm_02_weight_of_projects_is_what_they_allocate(world: Storage) -> None:
+    ids = [f"{n:024x}" for n in range(100)]
+    for group_id in ids:
+        uids = [f"{1_000_000_000 + int(group_id, 16) * 50 + n}" for n in range(50)]
+        condition = GroupCondition(title="those", condition=parse_condition({"uid": uids}, with_address=False))
+        await world.groups.create_group(a_group(group_id, group_id, conditions=(condition,)), [a_record()])
+    await save(world, {}, [a_role("role1"), a_role("role2")])
+    grants = [GroupGrant(group_id=one, roles=("role1", "role2"), action=GrantAction.GRANT) for one in ids]
+    await world.projects.edit_project("mind_games", connecting(SHOP, *grants))
+    first = await world.permissions.structure(["mind_games"], [SHOP])
+    before = allocated()
+    structure = await world.permissions.structure(["mind_games"], [SHOP])
+    assert compiled_structure(structure) is not compiled_structure(first)
+    assert compiled_structure(structure).connecting(SHOP) is not None
+    assert_honest(structure_weight(structure), before)

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from gatehouse.settings.model import Rates
 from tests.adversarial.figures_of_callers import limited, unlimited
 from tests.adversarial.figures_of_connections import frames, series, shared_connection, sockets, stopping
+from tests.adversarial.figures_of_memory import many_applications
 from tests.adversarial.measuring import (
     JSON,
     LEAST,
@@ -49,7 +50,7 @@ FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("group", ["answers", "rates", "callers", "connections", "the end"])
+@pytest.mark.parametrize("group", ["answers", "rates", "callers", "connections", "memory", "the end"])
 def test_every_figure_about_time_and_volume_is_within_its_bound(
     group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,6 +70,7 @@ def groups() -> Mapping[str, tuple[Mapping[str, str], Sequence[Measure]]]:
         "rates": (QUIET, (floods, limited)),
         "callers": (UNLIMITED, (unlimited,)),
         "connections": (UNLIMITED, (shared_connection, sockets, frames, series)),
+        "memory": (UNLIMITED, (many_applications,)),
         "the end": (UNLIMITED, (stopping,)),
     }
 

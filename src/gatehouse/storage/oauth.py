@@ -51,7 +51,7 @@ REMOVE_CLIENT = Statement(
     .values(removed=True, version=clients.c.version + 1)
     .returning(clients.c.version)
 )
-CLIENTS = Statement(select(clients).where(LIVE).order_by(clients.c.client_id))
+ALL_CLIENTS = Statement(select(clients).where(LIVE).order_by(clients.c.client_id))
 _OF_APPLICATION = (LIVE, clients.c.application_id == bindparam("application_id"))
 CLIENTS_OF = Statement(select(clients).where(*_OF_APPLICATION).order_by(clients.c.client_id))
 ORIGINS = Statement(
@@ -131,7 +131,7 @@ def client_of(client_id: str) -> Verb[Client]:
 
 
 def all_clients() -> Verb[Sequence[Client]]:
-    rows = yield CLIENTS()
+    rows = yield ALL_CLIENTS()
     return with_secrets(rows, (yield ALL_SECRETS()))
 
 

@@ -1,0 +1,40 @@
+"""Figures about memory: many large applications asked for in turn."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Final
+
+from tests.adversarial.figures_of_callers import API, World, world_of
+from tests.adversarial.measuring import Figure, Target, of
+from tests.adversarial.test_memory import MEGABYTE, RULES, an_application
+
+APPLICATIONS: Final = 1_000
+CACHE_MOST: Final = 64  # megabytes; the default of permissions.cache_mb
+
+
+async def many_applications(target: Target) -> AsyncIterator[Figure]:
+    """MM-02, whole."""
+    number = of(APPLICATIONS)
+    async with world_of(target) as world:
+        storage = world.house.storage
+        ids = [await an_application(storage, rules=RULES, roles=1, name=f"Shop {n}") for n in range(number)]
+        await ask_each(world, ids)
+        cached, settled = await cache_of(target), target.memory()
+        await ask_each(world, ids)
+        grown = target.memory() - settled
+    yield Figure("MM-02", f"cache after {number:,} applications of {RULES:,} rules", cached, CACHE_MOST, "MB")
+    yield Figure("MM-02", "memory of the process then", settled, 250, "MB")
+    yield Figure("MM-02", "memory that asking for all of them again takes", grown, 10, "MB")
+
+
+async def ask_each(world: World, ids: list[int]) -> None:
+    for application_id in ids:
+        ask = {"action": "get", "application_id": application_id, "data": {"type": "list"}}
+        answer = await world.target.client.post(f"{API}/meta/data", json=ask, headers=world.owner)
+        assert len(answer.json()["data"]) == RULES
+
+
+async def cache_of(target: Target) -> float:
+    found = re.search(r"^gatehouse_permission_cache_bytes (\S+)$", await target.metrics(), re.MULTILINE)
+    assert found is not None
+    return float(found[1]) / MEGABYTE

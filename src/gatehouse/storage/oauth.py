@@ -20,7 +20,7 @@ from gatehouse.storage.tables.oauth import client_secrets, clients
 
 LISTS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
 KNOWN_BYTES: Final = 16 * 2**20  # of clients in memory
-CLIENTS: Final = "clients"
+KNOWN: Final = "known"
 FIXED: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
 CHANGEABLE: Final = tuple(column.name for column in clients.c if column.name not in FIXED)
 
@@ -193,7 +193,7 @@ class KnownClients:
     def __init__(self, runner: Runner) -> None:
         self._known: WeightedCache[Client] = WeightedCache(KNOWN_BYTES)
         # After a failover that lost a change, one version may stand for two states.
-        runner.listen(CLIENTS, lambda _: self._known.clear())
+        runner.listen("clients", lambda _: self._known.clear())
 
     def client(self, client_id: str, version: Statement = VERSION) -> Verb[Client]:
         """Raises ClientNotFound, for removed ones too."""
@@ -204,10 +204,10 @@ class KnownClients:
 
     def at(self, client_id: str, version: int) -> Verb[Client]:
         """The client, removed or not, whose version was read just now."""
-        known = self._known.get(CLIENTS, client_id)
+        known = self._known.get(KNOWN, client_id)
         if known is None or known.version != version:
             known = yield from client_of(client_id)
-            self._known.put(CLIENTS, client_id, known, known.weight)
+            self._known.put(KNOWN, client_id, known, known.weight)
         return known
 
 

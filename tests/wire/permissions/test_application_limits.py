@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from gatehouse.permissions.documents import application_limits
+from gatehouse.permissions.model import application_limits
 from gatehouse.permissions.model.application import MAX_APPLICATION_SIZE, Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.store import Edited

@@ -20,12 +20,12 @@ from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.kernel.weighted_cache import Ticket, WeightedCache
-from gatehouse.permissions.documents.shared_trees import CONDITION_WEIGHT
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.shared_trees import CONDITION_WEIGHT
 from gatehouse.permissions.store import PermissionStore
 
 TRIES: Final = 20  # each is lost only to an administrator who saves in that very moment

@@ -8,10 +8,10 @@ from sqlalchemy import bindparam, case, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import Record
-from gatehouse.permissions.documents.application_limits import refuse_too_large
 from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound
 from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application
 from gatehouse.permissions.model.application_key import KeySource
+from gatehouse.permissions.model.application_limits import refuse_too_large
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.schema import ApplicationSchema

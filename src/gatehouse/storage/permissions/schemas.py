@@ -6,15 +6,15 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from gatehouse.permissions.documents.application_limits import refuse_outgrown
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.documents.limits import refuse_role_conditions
-from gatehouse.permissions.documents.shared_trees import SharedTrees, model_weight
 from gatehouse.permissions.errors import ApplicationNotFound
+from gatehouse.permissions.model.application_limits import refuse_outgrown
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import ConditionMode, Role
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.shared_trees import SharedTrees, model_weight
 from gatehouse.permissions.store import Change
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.application_rows import WHOLE, application_of

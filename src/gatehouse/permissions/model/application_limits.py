@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.permissions.documents.shared_trees import SharedTrees, model_weight
 from gatehouse.permissions.errors import ApplicationTooLarge
 from gatehouse.permissions.model.application import MAX_APPLICATION_MEMORY, MAX_APPLICATION_SIZE, Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.shared_trees import SharedTrees, model_weight
 
 MEGABYTE: Final = 2**20
 

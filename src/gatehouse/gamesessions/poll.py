@@ -241,7 +241,7 @@ class Polls:
         if not await self._take(poll, prepared):
             return await self._not_taken(poll)
         if not poll.line.is_open():  # it left while this was stored, and nothing was sent
-            await self._give_back(poll, prepared)
+            self._give_back(poll, prepared)
             raise ClientGone
         return PollAnswer(status=OK, session=session, data=prepared.data)
 
@@ -251,12 +251,12 @@ class Polls:
                 poll.session.gsid, self._turn(poll), self._clock.now(), prepared.kept, prepared.entry
             )
         except OutcomeUnknown:
-            await self._give_back(poll, prepared)
+            self._give_back(poll, prepared)
             raise
 
-    async def _give_back(self, poll: Poll, prepared: PreparedLogin) -> None:
+    def _give_back(self, poll: Poll, prepared: PreparedLogin) -> None:
         session = poll.session
-        await self._unsent.give_back(
+        self._unsent.give_back(
             Unsent(gsid=session.gsid, turn=self._turn(poll), prepared=prepared, ends_at=session.latest_end)
         )
 

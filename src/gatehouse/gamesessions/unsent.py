@@ -36,10 +36,10 @@ class UnsentAnswers:
         self._working: asyncio.Task[None] | None = None
         self._due = False
 
-    async def give_back(self, unsent: Unsent) -> None:
-        """Now if possible, else as soon as it is."""
+    def give_back(self, unsent: Unsent) -> None:
+        """Now if possible, else as soon as it is; nobody has to wait for it."""
         self._waiting[unsent.gsid, unsent.turn] = unsent
-        await self.settle(unsent.gsid)
+        self._work()
 
     async def settle(self, gsid: str) -> None:
         """Try those of one session now."""
@@ -68,4 +68,7 @@ class UnsentAnswers:
 
     def _work(self) -> None:
         self._due = False
+        if self._working is not None and not self._working.done():
+            self._soon()
+            return
         self._working = asyncio.get_running_loop().create_task(self.flush(), name="game-unsent")

@@ -294,6 +294,7 @@ async def until_it_is_known(attempt: Callable[[], Awaitable[T]]) -> T:
     try:
         return await attempt()
     except OutcomeUnknown as error:
+        log.warning("storage.outcome_unknown", reason=str(error))
         unknown = error
     ends_at = loop.time() + SETTLE_SECONDS
     for pause in chain(SETTLE_PAUSES, repeat(SETTLE_PAUSES[-1])):
@@ -303,7 +304,7 @@ async def until_it_is_known(attempt: Callable[[], Awaitable[T]]) -> T:
         try:
             return await attempt()
         except Unavailable as error:  # also one that is certain: the first run's outcome is not
-            log.warning("storage.outcome_unknown", reason=str(error))
+            log.warning("storage.outcome_still_unknown", reason=str(error))
     raise unknown
 
 

@@ -114,7 +114,7 @@ async def listed(reading: Reading, application_id: int, user_id: str) -> tuple[f
         raise LookupError(user_id)
     case = await reading.case(facts)
     read = perf_counter()
-    told = render(reading.effective(case, application_id, None), Shape.LIST, DEFAULT_OPTIONS, NOW)
+    told = render(await reading.effective(case, application_id, None), Shape.LIST, DEFAULT_OPTIONS, NOW)
     end = perf_counter()
     if len(told) < (ASSIGNED + CONDITIONAL) * RULES:
         raise LookupError(f"{user_id} holds only {len(told)} rules")

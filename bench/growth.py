@@ -171,7 +171,7 @@ async def held(house: House, case: Case) -> Effective:
     facts = await house.reading.facts(case.user_id, (house.application_id,))
     if facts is None:
         raise Wrong(case)
-    return house.reading.effective(await house.reading.case(facts), house.application_id, None)
+    return await house.reading.effective(await house.reading.case(facts), house.application_id, None)
 
 
 async def count_waiting(house: House, _case: Case) -> None:

@@ -18,6 +18,7 @@ from typing import Final
 
 from bench import single_sign_on
 from bench.answered import permission_answers
+from bench.blocking import blocking
 from bench.console import console
 from bench.cores import cores
 from bench.crowd import crowd
@@ -133,6 +134,11 @@ def measure_crowd(place: Place) -> Iterator[Figure]:
         yield from crowd(new(), new(), kind)
 
 
+def measure_blocking(place: Place) -> Iterator[Figure]:
+    for kind, new in place.databases():
+        yield from blocking(place.program, place.directory(), new(), kind)
+
+
 def measure_console(place: Place) -> Iterator[Figure]:
     for kind, new in place.databases():
         yield from console(new(), place.directory(), kind)
@@ -159,6 +165,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "start": measure_start,
     "answers": measure_answers,
     "storm": lambda place: beside_logins(place.program, place.directory(), place.sqlite(), "SQLite"),
+    "blocking": measure_blocking,
     "sign-on": measure_sign_on,
     "cores": measure_cores,
     "games": measure_games,

@@ -64,7 +64,8 @@ async def holds(storage: Storage, user_id: str, application_id: int, scope: Scop
     reading = Reading(store=storage.permissions, clock=MovableClock(NOW), cache_bytes=0)
     facts = await storage.permissions.facts(user_id, (application_id,))
     assert facts is not None
-    return reading.effective(await reading.case(facts), application_id, None).allows(scope, rule)
+    held = await reading.effective(await reading.case(facts), application_id, None)
+    return held.allows(scope, rule)
 
 
 async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the_second_time(

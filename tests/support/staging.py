@@ -44,7 +44,7 @@ async def holdings(service: Service, application_id: int, *user_ids: str) -> Cha
     for user_id in user_ids:
         facts = await reading.facts(user_id, (application_id,))
         assert facts is not None
-        held = reading.effective(await reading.case(facts), application_id, None)
+        held = await reading.effective(await reading.case(facts), application_id, None)
         rules = render(held, Shape.LIST, DEFAULT_OPTIONS, now)
         roles = render(held, Shape.ROLES, DEFAULT_OPTIONS, now)
         found[user_id] = {rule.partition(".")[2] for rule in rules} | set(roles)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from gatehouse.kernel.sorting import sorted_in_slices
 from gatehouse.permissions.evaluation.effective import Effective, ScopeHeld
 from gatehouse.permissions.evaluation.gathering import SourceKind, Voice
 from gatehouse.permissions.model.facts import Structure
@@ -66,7 +67,7 @@ def _scope(scope: Scope, rules: ScopeHeld, structure: Structure, now: int) -> He
             params=rules.params.get(rule, ()),
             ends_at=now + lefts[rule] if rule in lefts else 0,
         )
-        for rule in sorted(rules.held, key=lambda rule: (prefix_of(rule), rule.path))
+        for rule in sorted_in_slices(rules.held, key=lambda rule: (prefix_of(rule), rule.path))
     ]
     return HeldScope(scope=scope, project=model.project.title if model else "", families=tuple(_families(lines)))
 
@@ -79,7 +80,8 @@ def deciding(rules: ScopeHeld) -> Mapping[Rule, list[Voice]]:
         for voice in tier:
             for rule in voice.says.yes & rules.held:
                 speaking.setdefault(rule, []).append(voice)
-        found = {**speaking, **found}
+        for rule, voices in speaking.items():
+            found.setdefault(rule, voices)
     return found
 
 

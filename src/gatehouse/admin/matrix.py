@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from gatehouse.kernel.sorting import sorted_in_slices
 from gatehouse.permissions.commands.app_schemas import CENTRAL_ROLES, applies_to_all
 from gatehouse.permissions.documents.rules import leaves, meta_entries, parse_params
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.role import Role
 from gatehouse.permissions.model.rule import Entry, Leaf, Rule
@@ -131,24 +133,23 @@ def read_said(text: str, place: str) -> Said:
 
 def columns(model: ApplicationModel, *, may_save: bool) -> list[Column]:
     """By name; the roles that application 1 is run by stay as they are."""
-    central = model.application.is_central
-    return [
-        Column(
-            role=role,
-            says=meta_entries(role.meta),
-            is_open=may_save and not (central and key in CENTRAL_ROLES),
-            applies_to_all=applies_to_all(role),
-        )
-        for key, role in sorted(model.roles.items())
-    ]
+    return [column_of(model, role, may_save=may_save) for _, role in sorted(model.roles.items())]
+
+
+def column_of(model: ApplicationModel, role: Role, *, may_save: bool) -> Column:
+    return Column(
+        role=role,
+        says=meta_entries(role.meta),
+        is_open=may_save and not (model.application.is_central and role.key in CENTRAL_ROLES),
+        applies_to_all=applies_to_all(role),
+    )
 
 
 def rows(model: ApplicationModel) -> list[Row]:
     """Every rule of the schema, and those that only roles speak of, in the order of groups."""
     known = leaves(model.schema.private_data, model.schema.public_data)
-    spoken_of = {rule for role in model.roles.values() for rule in meta_entries(role.meta)}
-    found = [Row(rule=rule, leaf=known.get(rule)) for rule in known.keys() | spoken_of]
-    return sorted(found, key=_order)
+    found = [Row(rule=rule, leaf=known.get(rule)) for rule in compiled_model(model).named]
+    return sorted_in_slices(found, key=_order)
 
 
 def _order(row: Row) -> tuple[str, str, str]:

@@ -12,11 +12,13 @@ from gatehouse.admin.holding import HeldLine, HeldScope, RuleSource, held_scopes
 from gatehouse.admin.model.names import NamedApplication
 from gatehouse.admin.model.own_permissions import ConcernStore, Conditional
 from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.evaluation.conditions import holds
+from gatehouse.permissions.evaluation.effective import Effective
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.condition import Subject
@@ -77,19 +79,25 @@ class OwnOffice:
             return NO_PERMISSIONS
         visit = await self._desk.visit(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
         held = named[:APPLICATIONS_MOST]
-        places = [place for one in held for place in self._places(visit, one, address)]
+        places = [place for one in held for place in await self._places(visit, one, address)]
         is_cut = len(named) > APPLICATIONS_MOST or len(places) > PLACES_MOST
         return OwnPermissions(places=places[:PLACES_MOST], is_cut=is_cut)
 
-    def _places(self, visit: Visit, one: NamedApplication, address: Address | None) -> Iterator[OwnPlace]:
+    async def _places(self, visit: Visit, one: NamedApplication, address: Address | None) -> list[OwnPlace]:
         case = visit.case
         if one.application_id not in case.models:  # removed for good in this moment
-            return
-        held = self._reading.effective(case, one.application_id, address)
-        for place in held_scopes(held, case.structure, self._clock.now()):
-            names_groups = is_open(visit.rights, Operation.PROJECT_GET, About(project_id=place.scope.project_id))
-            reasons = tuple(_reasons(place, names_groups=names_groups))
-            yield OwnPlace(application=one.name, scope=place.scope, project=place.project, reasons=reasons)
+            return []
+        held = await self._reading.effective(case, one.application_id, address)
+        return await run_off_loop(held.work, _places, visit, one.name, held, self._clock.now())
+
+
+def _places(visit: Visit, application: str, held: Effective, now: int) -> list[OwnPlace]:
+    found = []
+    for place in held_scopes(held, visit.case.structure, now):
+        names_groups = is_open(visit.rights, Operation.PROJECT_GET, About(project_id=place.scope.project_id))
+        reasons = tuple(_reasons(place, names_groups=names_groups))
+        found.append(OwnPlace(application=application, scope=place.scope, project=place.project, reasons=reasons))
+    return found
 
 
 def _is_met(conditional: Conditional, who: Subject, address: Address | None) -> bool:

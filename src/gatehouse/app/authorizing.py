@@ -77,7 +77,7 @@ class Administrators:
         if facts is None:
             return False
         case = await self._reading.case(facts)
-        return self._reading.effective(case, CENTRAL, None).allows(ROOT, CAN_ADMINISTER)
+        return (await self._reading.effective(case, CENTRAL, None)).allows(ROOT, CAN_ADMINISTER)
 
 
 def owners_of(house: House) -> Owners:

@@ -14,7 +14,7 @@ from gatehouse.kernel.clock import Clock
 EVERY: Final = 0.1  # seconds between two looks at what is new
 WHOLE_EVERY: Final = 600.0  # seconds between two looks at everything: requests leave nothing behind that needs one
 YOUNG_MOST: Final = 7_000  # objects made and not let go at which the new ones are looked at without being asked
-MIDDLE_MOST: Final = 10  # such looks in between; as the interpreter has it
+MIDDLE_MOST: Final = 2  # such looks in between: each look at what they left is short, however much is made
 NEVER: Final = 1_000_000_000
 
 

@@ -45,7 +45,7 @@ def check(
     async def work(house: House) -> Checked:
         question = question_of(rule, project, resource)
         case = await case_of(house, application_id, user, question)
-        held = house.reading.effective(case, application_id, NOWHERE)
+        held = await house.reading.effective(case, application_id, NOWHERE)
         return decided(case, held, [question], house.clock.now())
 
     checked = answered(invocation, work)

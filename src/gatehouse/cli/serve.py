@@ -17,6 +17,7 @@ from gatehouse.app.memory import Tidying, settle_memory
 from gatehouse.audit.model import Origin
 from gatehouse.cli.common import Invocation, command_for, common_options, load_settings
 from gatehouse.cli.supervisor import supervise
+from gatehouse.kernel.background import switch_often
 from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.settings import Loaded, Purpose
 from gatehouse.storage.sqlite import path_of, serving_alone
@@ -98,6 +99,7 @@ def sample_commands(loaded: Loaded) -> SampleCommands:
 
 def tell_ready(base_url: str, clock: Clock) -> None:
     settle_memory()
+    switch_often()
     Tidying(clock).begin()
     click.echo(f"ready {base_url}")
 

@@ -1,9 +1,13 @@
 """What can go wrong with permissions."""
 
+from typing import Final
+
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 from gatehouse.permissions.model.access_key import KEYS_MOST
 from gatehouse.permissions.model.application_key import CUSTOM_MOST
 from gatehouse.permissions.model.group import GROUPS_MOST
+
+ANSWER_MOST: Final = 8 * 2**20  # bytes of an answer of the permission endpoints
 
 
 class ApplicationNotFound(NotFound):
@@ -110,6 +114,13 @@ class WrongCredentials(Refused):
 
 class Malformed(BadInput):
     """Something in the request's data is not as the interface says."""
+
+
+class AnswerTooLarge(Malformed):
+    """The answer would be longer than any is; `narrower` names the question to ask instead."""
+
+    def __init__(self, narrower: str) -> None:
+        super().__init__(f"answer too large: more than {ANSWER_MOST // 2**20} MB; {narrower}")
 
 
 class TooMuch(Malformed):

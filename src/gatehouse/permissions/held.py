@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from gatehouse.kernel.background import LIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.evaluation.effective import Effective
 from gatehouse.permissions.evaluation.matching import is_member
@@ -17,6 +18,7 @@ class Held:
     effective: Effective
     groups: tuple[str, ...]  # titles of the groups of its project that he belongs to
     now: int
+    listed: tuple[str, ...] | None = None  # the rules, where they are many: made off the loop
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -25,7 +27,7 @@ class Held:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return render(self.effective, Shape.LIST_SHORT, DEFAULT_OPTIONS, self.now)
+        return rules_of(self.effective, self.now) if self.listed is None else self.listed
 
 
 class HeldByUsers:
@@ -39,11 +41,19 @@ class HeldByUsers:
         if facts is None:
             return {}
         case = await self._reading.case(facts)
-        return {number: self._in(case, number) for number in application_ids if number in case.models}
+        return {number: await self._in(case, number) for number in application_ids if number in case.models}
 
-    def _in(self, case: Case, application_id: int) -> Held:
-        effective = self._reading.effective(case, application_id, None)
-        return Held(effective=effective, groups=groups_of(case, application_id), now=self._clock.now())
+    async def _in(self, case: Case, application_id: int) -> Held:
+        effective = await self._reading.effective(case, application_id, None)
+        now = self._clock.now()
+        listed = None
+        if effective.work > LIGHT:
+            listed = await run_off_loop(effective.work, rules_of, effective, now)
+        return Held(effective=effective, groups=groups_of(case, application_id), now=now, listed=listed)
+
+
+def rules_of(effective: Effective, now: int) -> tuple[str, ...]:
+    return render(effective, Shape.LIST_SHORT, DEFAULT_OPTIONS, now)
 
 
 def groups_of(case: Case, application_id: int) -> tuple[str, ...]:

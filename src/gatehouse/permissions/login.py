@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from gatehouse.accounts.model import User
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.callers.service_jwts import ServiceJwts
@@ -86,11 +87,11 @@ class LoginRules:
         if application_id not in case.models:
             return None
         now = self._clock.now()
-        held = self._reading.effective(case, application_id, None)
+        held = await self._reading.effective(case, application_id, None)
         ends = held.first_end(now, asked_scopes(held))
         return Permissions(
             application_id=application_id,
-            entries=tuple(render(held, Shape.LIST_SHORT, DEFAULT_OPTIONS, now)),
+            entries=await run_off_loop(held.work, render, held, Shape.LIST_SHORT, DEFAULT_OPTIONS, now),
             ends_at=min(now + PERM_SECONDS, ends or now + PERM_SECONDS),
         )
 

@@ -266,11 +266,24 @@ class FullRemovalStore(Protocol):
 class CrowdStore(Protocol):
     """Reading about many people; never on the way of a request that somebody waits for."""
 
-    async def outline(self, application_id: int, project_ids: Collection[str]) -> Outline:
-        """The application with these projects and those that connect it. Raises ApplicationNotFound."""
+    async def outline(
+        self, application_id: int, project_ids: Collection[str], *, known: ApplicationModel | None = None
+    ) -> Outline:
+        """The application with these projects and those that connect it. Raises ApplicationNotFound.
 
-    async def crowd(self, among: Candidates, project_ids: Collection[str], *, after: str, limit: int) -> Crowd:
-        """The next candidates by user id, all of one moment. Raises ApplicationNotFound."""
+        `known`: the application as it was read before; while it is the same it is not read again.
+        """
+
+    async def crowd(
+        self,
+        among: Candidates,
+        project_ids: Collection[str],
+        *,
+        after: str,
+        limit: int,
+        known: ApplicationModel | None = None,
+    ) -> Crowd:
+        """The next candidates by user id, all of one moment. Raises ApplicationNotFound. `known`: as above."""
 
 
 class Rehearsal(Protocol):

@@ -7,13 +7,15 @@ broken connections are dropped, and new ones find the primary.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import asyncpg
 import structlog
 
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
 from gatehouse.storage.asked_together import AskedTogether
 from gatehouse.storage.listening import Listening
@@ -27,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 OLDEST_SERVER: Final = 15
 ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization failure
+CHARACTERS: Final = 20  # of stored text that are decoded for a unit of weight
 LISTEN_SECONDS: Final = 10.0
 SNAPSHOT_IDLE_SECONDS: Final = 600.0  # a backup may be written to something slow, and a snapshot blocks no write
 SETTLE_SECONDS: Final = 5.0  # for which an unknown outcome is looked into while the caller waits
@@ -106,13 +109,14 @@ class PostgresRunner:
         make: Make[T],
         *,
         brief: bool = False,  # noqa: ARG002 - every statement waits
+        heavy: bool = False,
         at_once: Make[T] | None = None,
         repeatable: bool = False,
     ) -> T:
         async def attempt() -> T:
             if at_once is not None:
                 return await until_it_serializes(lambda: self._act_at_once(at_once()))
-            return await until_it_serializes(lambda: self._transact(make()))
+            return await until_it_serializes(lambda: self._transact(make(), heavy=heavy))
 
         return await until_it_is_known(attempt) if repeatable else await attempt()
 
@@ -128,12 +132,13 @@ class PostgresRunner:
             return answer
         raise RuntimeError("a verb went on after the statement that did everything")
 
-    async def _transact(self, verb: Verb[T], *, answer: list[Row] | None = None) -> T:
+    async def _transact(self, verb: Verb[T], *, heavy: bool = False, answer: list[Row] | None = None) -> T:
         async with self._connection() as connection:
             is_committing = False
             try:
                 async with transaction(connection, begin_write(self._limits)):
-                    answered = await drive_async(verb, partial(execute_within, connection), answer=answer)
+                    ask = partial(fetch_within, connection)
+                    answered = await drive_weighed(verb, ask, weight=HEAVY if heavy else 0, answer=answer)
                     is_committing = True
             except CUT_OFF as error:
                 if is_committing and not is_cancelled():
@@ -171,7 +176,7 @@ class PostgresRunner:
 
     async def _survey(self, verb: Verb[T]) -> T:
         async with self._connection() as connection, transaction(connection, BEGIN_SNAPSHOT):
-            return await drive_async(verb, partial(execute, connection))
+            return await drive_weighed(verb, partial(fetch, connection))
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
@@ -351,29 +356,97 @@ async def transaction(connection: Any, beginning: str) -> AsyncIterator[None]:  
     await connection.execute("COMMIT")
 
 
-async def execute_within(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401
-    """Execute a statement of a transaction; one that says that it takes longer gets the time from the server too."""
-    if isinstance(step, Ask) and step.statement.patience is not None:
-        await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.patience * MILLISECONDS)}")
-    return await execute(connection, step)
-
-
 def is_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - asyncpg has no types
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A step with its parameters encoded."""
+
+    step: Step
+    values: list[Any]
+
+
+def prepare(step: Step) -> Prepared:
     if isinstance(step, Notice):
-        await connection.execute("SELECT pg_notify($1, $2)", PLACE, spoken(step))
-        return []
+        return Prepared(step, [PLACE, spoken(step)])
     compiled = step.statement.for_postgres
     if isinstance(step, Many):
-        await connection.executemany(compiled.sql, [compiled.values(row) for row in step.rows])
+        return Prepared(step, [compiled.values(row) for row in step.rows])
+    return Prepared(step, compiled.values(step.parameters))
+
+
+async def fetch(connection: Any, asked: Prepared) -> list[Any]:  # noqa: ANN401 - asyncpg has no types
+    """The rows as the driver has them."""
+    step = asked.step
+    if isinstance(step, Notice):
+        await connection.execute("SELECT pg_notify($1, $2)", *asked.values)
         return []
-    patience = step.statement.patience
-    rows = await connection.fetch(compiled.sql, *compiled.values(step.parameters), timeout=patience)
-    return [compiled.decode(row) for row in rows]
+    sql = step.statement.for_postgres.sql
+    if isinstance(step, Many):
+        await connection.executemany(sql, asked.values)
+        return []
+    rows: list[Any] = await connection.fetch(sql, *asked.values, timeout=step.statement.patience)
+    return rows
+
+
+async def fetch_within(connection: Any, asked: Prepared) -> list[Any]:  # noqa: ANN401
+    """Execute a statement of a transaction; one that says that it takes longer gets the time from the server too."""
+    step = asked.step
+    if isinstance(step, Ask) and step.statement.patience is not None:
+        await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.patience * MILLISECONDS)}")
+    return await fetch(connection, asked)
+
+
+def decoded(asked: Prepared, rows: list[Any]) -> list[Row]:
+    if not isinstance(asked.step, Ask):
+        return []
+    return list(map(asked.step.statement.for_postgres.decode, rows))
+
+
+async def execute(connection: Any, step: Step) -> list[Row]:  # noqa: ANN401 - asyncpg has no types
+    asked = prepare(step)
+    return decoded(asked, await fetch(connection, asked))
+
+
+async def drive_weighed(
+    verb: Verb[T],
+    ask: Callable[[Prepared], Awaitable[list[Any]]],
+    *,
+    weight: int = 0,
+    answer: list[Row] | None = None,
+) -> T:
+    """As `drive_async`; a verb that has read a lot goes on off the loop, to decode it, judge it and write it."""
+    try:
+        asked, ended = await run_off_loop(weight, go_on, verb, answer)
+        while asked is not None:
+            rows = await ask(asked)
+            weight = max(weight, weight_of(rows))
+            asked, ended = await run_off_loop(weight, go_on_with, verb, asked, rows)
+        return cast("T", ended)
+    finally:
+        with suppress(ValueError):  # cancelled while the worker has it: it ends there
+            verb.close()
+
+
+def go_on_with(verb: Verb[T], asked: Prepared, rows: list[Any]) -> tuple[Prepared | None, T | None]:
+    return go_on(verb, decoded(asked, rows))
+
+
+def go_on(verb: Verb[T], answer: list[Row] | None) -> tuple[Prepared | None, T | None]:
+    """What the verb asks next, or what it ends with."""
+    try:
+        return prepare(next(verb) if answer is None else verb.send(answer)), None
+    except StopIteration as end:
+        return None, end.value
+
+
+def weight_of(rows: list[Any]) -> int:
+    """Of decoding them: by the length of their texts."""
+    length = sum(len(value) for row in rows for value in row.values() if isinstance(value, str))
+    return len(rows) + length // CHARACTERS
 
 
 async def refuse_old_server(pool: asyncpg.Pool) -> None:

@@ -24,11 +24,18 @@ class Runner(Protocol):
     """What both databases can do with a verb."""
 
     async def act(
-        self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None, repeatable: bool = False
+        self,
+        make: Make[T],
+        *,
+        brief: bool = False,
+        heavy: bool = False,
+        at_once: Make[T] | None = None,
+        repeatable: bool = False,
     ) -> T:
         """Run the verb as one transaction; it is run again from the start when the database asks for it.
 
         `brief` promises a few rows by key and nothing that grows: a database in this process does that on the loop.
+        `heavy` says that the verb computes with whole documents: no database lets it do that on the loop.
         `at_once` is the same verb, or its twin, for a database that is a round trip away: its first statement does
         everything and answers a row, or answers none and has changed nothing. So that one needs no transaction.
         `repeatable` promises that a second run recognizes what the first run committed and gives the same answer. So
@@ -88,6 +95,16 @@ def act(verb: Callable[P, Verb[T]], *, repeatable: bool = False) -> Method[P, T]
     @wraps(verb)
     async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await stored.runner.act(partial(verb, *args, **kwargs), repeatable=repeatable)
+
+    return run
+
+
+def heavy_act(verb: Callable[P, Verb[T]]) -> Method[P, T]:
+    """For writes that read, judge and write whole schemas or records."""
+
+    @wraps(verb)
+    async def run(stored: Stored, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await stored.runner.act(partial(verb, *args, **kwargs), heavy=True)
 
     return run
 

@@ -45,6 +45,7 @@ class SQLiteRunner:
         make: Make[T],
         *,
         brief: bool = False,
+        heavy: bool = False,  # noqa: ARG002 - whatever is not brief is the writer's thread's
         at_once: Make[T] | None = None,  # noqa: ARG002 - no round trips
         repeatable: bool = False,  # noqa: ARG002 - the outcome of a commit is known
     ) -> T:

@@ -34,6 +34,7 @@ from sqlalchemy.sql.type_api import TypeEngine
 from sqlalchemy.types import Boolean, TypeDecorator
 
 NUMBER: Final = "number_of_question"
+LONG_DOCUMENT: Final = 2**18  # characters above which a list is decoded item by item
 Row: TypeAlias = Any  # a named tuple made for its statement: row.user_id
 T = TypeVar("T")
 
@@ -330,6 +331,8 @@ def _is_constant(bind: BindParameter[Any]) -> bool:
 
 
 def _encode(value: object) -> str | None:
+    if isinstance(value, list) and value and isinstance(value[0], dict):  # one at a time: no single call is long
+        return f"[{','.join(msgspec.json.encode(item).decode() for item in value)}]"
     return None if value is None else msgspec.json.encode(value).decode()
 
 
@@ -342,4 +345,6 @@ def _decoder_of(kind: TypeEngine[Any], target: Dialects) -> Callable[[Any], obje
 
 
 def _decode(text: str | None) -> object:
+    if text is not None and len(text) > LONG_DOCUMENT and text.startswith("["):
+        return [msgspec.json.decode(item) for item in msgspec.json.decode(text, type=list[msgspec.Raw])]
     return None if text is None else msgspec.json.decode(text)

@@ -32,6 +32,7 @@ class UndoingRunner(Generic[A]):
         make: Make[T],
         *,
         brief: bool = False,  # noqa: ARG002
+        heavy: bool = False,
         at_once: Make[T] | None = None,  # noqa: ARG002
         repeatable: bool = False,  # noqa: ARG002
     ) -> T:
@@ -42,7 +43,7 @@ class UndoingRunner(Generic[A]):
             raise _Undone((answer, (yield from self._afterwards())))
 
         try:
-            return await self._runner.act(undone)
+            return await self._runner.act(undone, heavy=heavy)
         except _Undone as end:
             answer, self.seen = end.answer
             return answer  # type: ignore[no-any-return]

@@ -13,12 +13,14 @@ from typing import Final, TypeVar
 import msgspec
 from starlette.requests import HTTPConnection, Request
 
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web import parse_form, parse_json
 from gatehouse.web.errors import UnsupportedMediaType
 
 MAX_CONTENT_TYPE: Final = 256  # characters; the parsers of the libraries are never shown a longer one
 CONTENT_TYPES_REMEMBERED: Final = 64  # clients send one of a few over and over
+BODY_BYTES: Final = 10  # that are parsed for a unit of weight
 MAX_COMPLAINT: Final = 256  # characters of an answer that may name what the caller sent
 
 WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -75,6 +77,10 @@ async def read_body(
     if may_be_empty and not body:
         return convert({}, into)
     content = content_type(request, kinds)
+    return await run_off_loop(len(body) // BODY_BYTES, parsed, body, content, into)
+
+
+def parsed(body: bytes, content: ContentType, into: type[Wanted]) -> Wanted:
     if content.kind is BodyKind.JSON:
         return convert(parse_json.decode(body), into)
     if content.kind is BodyKind.FORM:

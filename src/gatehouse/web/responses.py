@@ -1,12 +1,15 @@
 """The few shapes of an answer. Nothing is kept by caches unless an endpoint says that it may."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from gatehouse.kernel.background import HEAVY, run_off_loop
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
 SEE_OTHER: Final = 303  # after a POST with credentials never a status that repeats the body (checklist LG-25)
@@ -21,6 +24,22 @@ def json_answer(value: object, *, status: int = 200, headers: Mapping[str, str] 
 
 def html_answer(page: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(page, status, {**NO_STORE, **(headers or {})}, media_type="text/html")
+
+
+class HtmlMadeOffLoop(Response):
+    """A page that may be long: it is rendered off the event loop, when it is sent."""
+
+    media_type = "text/html"
+
+    def __init__(self, make: Callable[[], str], *, status: int, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(None, status, {**NO_STORE, **(headers or {})})
+        del self.headers["Content-Length"]
+        self._make = make
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.body = await run_off_loop(HEAVY, lambda: self.render(self._make()))
+        self.headers["Content-Length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
 
 
 def see_other(location: str, *, headers: Mapping[str, str] | None = None) -> Response:

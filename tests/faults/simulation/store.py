@@ -95,12 +95,18 @@ class FaultyRunner:
         self._listeners: dict[str, dict[Listener, None]] = {}
 
     async def act(
-        self, make: Make[T], *, brief: bool = False, at_once: Make[T] | None = None, repeatable: bool = False
+        self,
+        make: Make[T],
+        *,
+        brief: bool = False,
+        heavy: bool = False,
+        at_once: Make[T] | None = None,
+        repeatable: bool = False,
     ) -> T:
         await self._way()
         self._perhaps(self._odds.refused, "the way there was cut")
         try:
-            return await self._inner.act(make, brief=brief, at_once=at_once, repeatable=repeatable)
+            return await self._inner.act(make, brief=brief, heavy=heavy, at_once=at_once, repeatable=repeatable)
         finally:
             await self._way()
             self._perhaps(self._odds.lost, "the way back was cut", OutcomeUnknown)

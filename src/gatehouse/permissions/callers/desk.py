@@ -99,7 +99,7 @@ class Desk:
         return Visit(
             caller=caller,
             case=case,
-            rights=self._rights(caller, case),
+            rights=await self._rights(caller, case),
             application_id=caller.application_id,
         )
 
@@ -110,10 +110,10 @@ class Desk:
             raise NoRight("the account is gone")
         return {one: await self.visit(replace(caller, facts=facts, application_id=one)) for one in application_ids}
 
-    def _rights(self, caller: Caller, case: Case) -> Rights:
+    async def _rights(self, caller: Caller, case: Case) -> Rights:
         # An address that an application signed for its user opens nothing in application 1.
         address = caller.address if caller.by is CallerKind.FACTOR and caller.service is None else None
-        held = self._reading.effective(case, CENTRAL_ID, address)
+        held = await self._reading.effective(case, CENTRAL_ID, address)
         rights = Rights(user_id=caller.user_id, central=held)
         application_id = caller.application_id
         model = None if application_id is None else case.models.get(application_id)

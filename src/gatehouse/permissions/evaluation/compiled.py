@@ -6,9 +6,9 @@ that object: a cycle would stay in memory until the garbage is collected. Roles 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final
 
+from gatehouse.kernel.cached import cached_property
 from gatehouse.permissions.documents.rules import leaves, split_params
 from gatehouse.permissions.evaluation.matching import Handle, Matcher, group_handles, handles_for
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure
@@ -31,6 +31,11 @@ class Says:
     words: dict[Rule, str] = field(default_factory=dict, compare=False, repr=False)  # rules as text, each once
 
     @cached_property
+    def work(self) -> int:
+        """How much work it is to count this in: one for each rule and each param."""
+        return len(self.yes) + len(self.no) + sum(map(len, self.params.values()))
+
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         """What it says yes to in words and in order, written once for everybody who holds the role."""
         return tuple(sorted(self.words.setdefault(rule, str(rule)) for rule in self.yes))
@@ -46,7 +51,7 @@ class RuleTable:
 
     def add(self, rules: Iterable[Rule]) -> None:
         for rule in rules:
-            self._rules[rule.section][rule.path] = rule
+            self._rules[rule.section].setdefault(rule.path, rule)
 
     def says(self, role: Role) -> Says:
         yes: list[Rule] = []
@@ -101,10 +106,18 @@ class CompiledRole:
     def says(self) -> Says:
         return self._rules.says(self.role)
 
+    def take_over(self, before: "CompiledRole") -> None:
+        if (before.role.meta, before.role.params) == (self.role.meta, self.role.params):
+            self.says = before.says
+
 
 class CompiledModel:
-    def __init__(self, model: ApplicationModel) -> None:
-        rules = RuleTable()
+    """`like`: what a model was before a change; what says the same in both is the same object then."""
+
+    def __init__(self, model: ApplicationModel, *, like: "CompiledModel | None" = None) -> None:
+        self.is_whole = False  # every role is compiled
+        self.rules: RuleTable = RuleTable() if like is None else like.rules
+        rules = self.rules
         known = leaves(model.schema.private_data, model.schema.public_data)
         rules.add(known)
         self.schema = Says(
@@ -112,11 +125,16 @@ class CompiledModel:
             no=frozenset(rule for rule, leaf in known.items() if not leaf.value),
             words=rules.words,
         )
+        if like is not None and like.schema == self.schema:
+            self.schema = like.schema
         self.known: frozenset[Rule] = frozenset(known)
         self.looks_at_address = any(
             role.condition is not None and role.condition.looks_at_address for role in model.roles.values()
         )
         self.roles = {key: CompiledRole(role, rules) for key, role in sorted(model.roles.items())}
+        for key, before in like.roles.items() if like is not None else ():
+            if key in self.roles:
+                self.roles[key].take_over(before)
         self.default_roles = tuple(one for one in self.roles.values() if is_default(one.role))
         self.conditional = Matcher(
             (key, handles_for(one.role.condition.test))
@@ -127,7 +145,22 @@ class CompiledModel:
     @cached_property
     def named(self) -> frozenset[Rule]:
         """Rules of the schema, and of every role."""
-        return self.known.union(*(role.says.yes | role.says.no for role in self.roles.values()))
+        found = set(self.known)
+        for role in self.roles.values():  # one at a time: no single call is long
+            found |= role.says.yes
+            found |= role.says.no
+        return frozenset(found)
+
+    @cached_property
+    def everywhere_work(self) -> int:
+        """Of the schema and of the roles that may apply to anybody without being assigned."""
+        free = (one for one in self.roles.values() if is_default(one.role) or one.role.condition is not None)
+        return self.schema.work + sum(one.says.work for one in free)
+
+    @cached_property
+    def work(self) -> int:
+        """Of going through all that the schema and the roles say."""
+        return len(self.known) + sum(role.says.work for role in self.roles.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +235,28 @@ class CompiledStructure:
 
 def compiled_model(model: ApplicationModel) -> CompiledModel:
     return model.derived.once(CompiledModel, model)
+
+
+def compile_whole(model: ApplicationModel) -> CompiledModel:
+    """With every role, which are else compiled when first needed: for the worker, once for each model."""
+    compiled = compiled_model(model)
+    for role in compiled.roles.values():
+        _ = role.says
+    compiled.is_whole = True
+    return compiled
+
+
+def is_compiled(model: ApplicationModel) -> bool:
+    """Whether nothing of it is left to compile."""
+    made = model.derived.get(CompiledModel)
+    return made is not None and made.is_whole
+
+
+def compile_like(model: ApplicationModel, before: ApplicationModel) -> None:
+    """Compile what a change makes of a model, so that the two are quickly compared."""
+    if model.derived.get(CompiledModel) is None:
+        model.derived.put(CompiledModel, CompiledModel(model, like=compile_whole(before)))
+    compile_whole(model)
 
 
 def compiled_structure(structure: Structure) -> CompiledStructure:

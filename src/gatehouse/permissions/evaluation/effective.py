@@ -4,11 +4,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.background import LIGHT
+from gatehouse.kernel.cached import cached_property
 from gatehouse.permissions.evaluation.gathering import (
     Gathered,
     HeldRole,
@@ -60,10 +61,13 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
         self.grown: Grown = _uncounted
 
     def __contains__(self, rule: object) -> bool:
-        return rule in self.held
+        """Of a large scope that nobody listed so far, without building the set of everything held."""
+        if self.is_built or self.work <= LIGHT:
+            return rule in self.held
+        return is_held(self.gathered.tiers, rule)
 
     def __getitem__(self, rule: Rule) -> HeldRule:
-        if rule not in self.held:
+        if rule not in self:
             raise KeyError(rule)
         return HeldRule(rule, self)
 
@@ -79,6 +83,15 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
         voices = chain.from_iterable(self.gathered.tiers)
         own = (len(one.says.yes) + len(one.says.no) for one in self.gathered.tiers[-1]) if self.gathered.tiers else ()
         return SCOPE_WEIGHT + VOICE_WEIGHT * sum(1 for _ in voices) + ENTRY_WEIGHT * sum(own)
+
+    @property
+    def is_built(self) -> bool:
+        return "held" in self.__dict__
+
+    @cached_property
+    def work(self) -> int:
+        """How much work it is to list all of it."""
+        return sum(voice.says.work for voice in chain.from_iterable(self.gathered.tiers))
 
     @cached_property
     def held(self) -> AbstractSet[Rule]:
@@ -101,10 +114,13 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
     def texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
         """These of the held rules in words. They are nearly in order, as what each role says is: sorting is quick."""
         said = [voice.says for voice in chain.from_iterable(self.gathered.tiers) if voice.says.yes]
-        texts = dict.fromkeys(chain.from_iterable(sorted(one.texts for one in said)))
+        texts: dict[str, None] = {}
+        for written in sorted(one.texts for one in said):  # a role at a time: no single call is long
+            texts.update(dict.fromkeys(written))
         if len(texts) != len(rules):  # somebody else has the last word on some of them
-            for rule in frozenset().union(*(one.yes for one in said)) - rules:
-                del texts[str(rule)]
+            for one in said:
+                for rule in one.yes - rules:
+                    texts.pop(str(rule), None)
         return texts
 
     def each(self, rule: Rule) -> list[tuple[str, ...]]:
@@ -117,16 +133,20 @@ class ScopeHeld(Mapping[Rule, HeldRule]):
 
         An entry that ends may uncover a role that still gives the rule, or a false below it.
         """
-        lost = {rule: loss(spoken) for rule, spoken in self._spoken(rules & self._ending(), now).items()}
+        lost = {rule: loss(spoken) for rule, spoken in self._spoken(self._ending(rules), now).items()}
         closes = self.gathered.closes.shown(now)
         if closes:
             lost = {rule: min(lost.get(rule, FOREVER), closes) for rule in rules}
         return {rule: moment - now for rule, moment in lost.items() if moment != FOREVER}
 
-    def _ending(self) -> set[Rule]:
-        """The rules about which something stops being said one day."""
-        voices = (one for one in chain.from_iterable(self.gathered.tiers) if one.end != ENDLESS)
-        return {rule for voice in voices for rule in chain(voice.says.yes, voice.says.no)}
+    def _ending(self, rules: AbstractSet[Rule]) -> set[Rule]:
+        """Those of the rules about which something stops being said one day."""
+        found: set[Rule] = set()
+        for voice in chain.from_iterable(self.gathered.tiers):
+            if voice.end != ENDLESS:
+                found |= voice.says.yes & rules
+                found |= voice.says.no & rules
+        return found
 
     def _spoken(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, Spoken]:
         spoken: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
@@ -154,6 +174,16 @@ class Effective:
         return sum(one.weight for one in self._held.values())
 
     @property
+    def work(self) -> int:
+        """How much work it is to list all of it."""
+        return sum(one.work for one in self._held.values())
+
+    @property
+    def decision_work(self) -> int:
+        """How much work single questions to it are: nothing much once the sets of what is held are built."""
+        return sum(one.work for one in self._held.values() if not one.is_built)
+
+    @property
     def open_scopes(self) -> Iterable[Scope]:
         """All in which something may be held, the root first."""
         return self._held.keys()
@@ -178,7 +208,7 @@ class Effective:
         return self.rules(scope).gathered.roles
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
-        return any(rule in self.rules(place).held for place in self.counting(scope, rule))
+        return any(rule in self.rules(place) for place in self.counting(scope, rule))
 
     def counting(self, scope: Scope, rule: Rule) -> Iterator[Scope]:
         return counting(self.application_id, scope, rule)
@@ -186,7 +216,7 @@ class Effective:
     def holding(self, structure: Structure, scope: Scope, rule: Rule) -> Iterator[Scope]:
         """Where he holds a rule that is asked about in a scope."""
         places = asked_places(structure, self.application_id, scope, rule)
-        return (place for place in places if rule in self.rules(place).held)
+        return (place for place in places if rule in self.rules(place))
 
     def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
         """The earliest end that a list made now tells of, of any role or entry in these scopes, 0 for none."""
@@ -223,6 +253,16 @@ def true_rules(tiers: Tiers) -> set[Rule]:
         for voice in tier:
             held -= voice.says.no
     return held
+
+
+def is_held(tiers: Tiers, rule: object) -> bool:
+    """The same for one rule, from the highest tier down."""
+    for tier in reversed(tiers):
+        if any(rule in voice.says.no for voice in tier):
+            return False
+        if any(rule in voice.says.yes for voice in tier):
+            return True
+    return False
 
 
 def loss(spoken: Spoken) -> int:

@@ -17,12 +17,14 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.kernel.weighted_cache import Ticket, WeightedCache
-from gatehouse.permissions.evaluation.compiled import compiled_model
+from gatehouse.permissions.evaluation.compiled import compile_whole, is_compiled
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render, render_work
+from gatehouse.permissions.evaluation.weighing import record_work
 from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
 from gatehouse.permissions.model.group import Group
 from gatehouse.permissions.model.shared_trees import CONDITION_WEIGHT
@@ -103,10 +105,11 @@ class Reading:
             facts = again
         raise Unavailable("the permission model changes faster than it can be read")
 
-    def effective(self, case: Case, application_id: int, address: Address | None) -> Effective:
-        """What the person holds in one of the applications of the case."""
+    async def effective(self, case: Case, application_id: int, address: Address | None) -> Effective:
+        """What the person holds in one of the applications of the case; a large one is evaluated off the loop."""
         now, facts, model = self._clock.now(), case.facts, case.models[application_id]
-        seen = address if compiled_model(model).looks_at_address else None
+        compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_whole, model)
+        seen = address if compiled.looks_at_address else None
         basis = (
             *(facts.applications[application_id], facts.structure, facts.subject),
             *(facts.records[application_id].version, facts.groups, facts.owns),
@@ -115,27 +118,29 @@ class Reading:
         known = self._cache.get(application_id, key)
         if isinstance(known, Evaluation) and known.basis == basis and not 0 < known.effective.until <= now:
             return known.effective
-        made = Evaluation(basis, evaluate(model, facts, case.structure, now=now, address=seen))
+        work = record_work(facts.records[application_id])
+        effective = await run_off_loop(work, evaluate, model, facts, case.structure, now=now, address=seen)
+        made = Evaluation(basis, effective)
         if self._is_cached(model):
             ticket = self._cache.put(application_id, key, made, facts_weight(facts))
             grown = partial(self._cache.add_weight, ticket)
             grown(made.effective.count(grown))
         return made.effective
 
-    def rendered(self, case: Case, effective: Effective, kind: Shape, options: ShapeOptions) -> tuple[str, ...]:
+    async def rendered(self, case: Case, effective: Effective, kind: Shape, options: ShapeOptions) -> tuple[str, ...]:
         """`shapes.render`, made once while the same is held. A list of seconds left is another one each second."""
+        make = partial(rendered_list, effective, kind, options, self._clock.now())
+        work = render_work(effective, kind)
         if options.with_exp and kind is not Shape.ROLES:
-            return render(effective, kind, options, self._clock.now())
+            return (await run_off_loop(work, make))[0]
         application_id = effective.application_id
-        shape = (kind, options.project_id, options.hide_project_access, options.sections)
+        shape = (kind, options.project_id, options.hide_project_access, options.sections, options.prefix)
         key = (case.facts.subject.user_id, shape)
         known = self._cache.get(application_id, key)
         if isinstance(known, RenderedList) and known.effective is effective:
             return known.entries
-        entries = render(effective, kind, options, self._clock.now())
+        entries, weight = await run_off_loop(work, make)
         if self._is_cached(case.models[application_id]):
-            # At the root the texts are those of the compiled model, in projects they are not: half of them count.
-            weight = sys.getsizeof(entries) + sum(map(sys.getsizeof, entries)) // 2
             self._cache.put(application_id, key, RenderedList(effective, entries), weight)
         return entries
 
@@ -232,6 +237,15 @@ def state_of(model: ApplicationModel) -> ApplicationState:
         version=application.version,
         schema_version=model.schema.version,
     )
+
+
+def rendered_list(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> tuple[tuple[str, ...], int]:
+    """The list, and its estimated bytes.
+
+    At the root the texts are those of the compiled model, in projects they are not: half of them count.
+    """
+    entries = render(effective, kind, options, now)
+    return entries, sys.getsizeof(entries) + sum(map(sys.getsizeof, entries)) // 2
 
 
 def facts_weight(facts: Facts) -> int:

@@ -1,10 +1,13 @@
 """How what somebody holds is told: list, list_short and roles (interface §4.5, R5)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from typing import Final
 
+from gatehouse.kernel.sorting import SLICE, sorted_in_slices
 from gatehouse.permissions.evaluation.effective import Effective, ScopeHeld
 from gatehouse.permissions.model.rule import Rule, Section
 from gatehouse.permissions.model.scope import Scope
@@ -21,12 +24,29 @@ class Shape(StrEnum):
     ROLES = "roles"
 
 
+class TooLong(Exception):
+    """The entries are longer together than they may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of rules: a section, or the first characters of a path, or both."""
+
+    section: Section | None
+    path: str
+
+    def covers(self, rule: Rule) -> bool:
+        return (self.section is None or rule.section is self.section) and rule.path.startswith(self.path)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeOptions:
     project_id: str | None = EVERYWHERE  # an id, never an alias
     hide_project_access: bool = False
     with_exp: bool = False
     sections: frozenset[Section] = EVERY_SECTION  # of the root; what is held in projects counts as private
+    prefix: "Prefix | None" = None  # only rules that begin so
+    longest: int | None = None  # characters of all entries together; TooLong is raised beyond
 
 
 DEFAULT_OPTIONS: Final = ShapeOptions()
@@ -42,34 +62,58 @@ def asked_scopes(effective: Effective, options: ShapeOptions = DEFAULT_OPTIONS) 
 
 
 def render(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> tuple[str, ...]:
+    """Sorted, each once. Raises TooLong."""
+    return in_order(_entries(effective, kind, options, now))
+
+
+def render_work(effective: Effective, kind: Shape) -> int:
+    """How much work `render` is."""
+    if kind is Shape.ROLES:
+        return sum(len(effective.assigned(scope)) for scope in effective.open_scopes)
+    return effective.work
+
+
+def in_order(texts: list[str]) -> tuple[str, ...]:
     """Sorted, each once."""
-    return tuple(sorted(dict.fromkeys(_entries(effective, kind, options, now))))
+    if len(texts) <= SLICE:
+        return tuple(sorted(dict.fromkeys(texts)))
+    return tuple(text for text, _ in groupby(sorted_in_slices(texts, key=str)))
 
 
 def _entries(effective: Effective, kind: Shape, options: ShapeOptions, now: int) -> list[str]:
     told: list[str] = []
+    length = 0
     for scope in asked_scopes(effective, options):
         if kind is Shape.ROLES:
             told += [_roles_prefix(scope) + held.role.name for held in effective.assigned(scope).values()]
         else:
-            sections = options.sections if scope.is_root else EVERY_SECTION
+            held = effective.rules(scope)
             moment = now if options.with_exp else None
-            told += _rules(effective.rules(scope), sections, kind, scope, moment)
+            found = _rules(held, _shown(held, scope, options), kind, scope, moment)
+            length += sum(map(len, found)) if options.longest else 0
+            if options.longest is not None and length > options.longest:
+                raise TooLong
+            told += found
     return told
 
 
-def _rules(held: ScopeHeld, sections: frozenset[Section], kind: Shape, scope: Scope, now: int | None) -> list[str]:
-    """Most rules have neither params nor an end; they are told without looking each of them up."""
+def _shown(held: ScopeHeld, scope: Scope, options: ShapeOptions) -> AbstractSet[Rule]:
+    prefix, sections = options.prefix, options.sections if scope.is_root else EVERY_SECTION
     shown = held.held if sections == EVERY_SECTION else {rule for rule in held.held if rule.section in sections}
+    return shown if prefix is None else {rule for rule in shown if prefix.covers(rule)}
+
+
+def _rules(held: ScopeHeld, shown: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None) -> list[str]:
+    """Most rules have neither params nor an end; they are told without looking each of them up."""
     lefts = {} if now is None else held.lefts(shown, now)
     special = {*held.params, *lefts} & shown
-    prefix = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
+    place = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
     suffix = "" if now is None else ":0"
     rest = shown - special if special else shown
     plain = held.texts(rest) if kind is Shape.LIST else [rule.path for rule in rest]
     return [
-        *([f"{prefix}{text}{suffix}" for text in plain] if prefix or suffix else plain),
-        *(prefix + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),
+        *([f"{place}{text}{suffix}" for text in plain] if place or suffix else plain),
+        *(place + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),
     ]
 
 
@@ -79,8 +123,11 @@ def _text(rule: Rule, kind: Shape) -> str:
 
 
 def _suffix(held: ScopeHeld, rule: Rule, lefts: Mapping[Rule, int], now: int | None) -> str:
-    params = held.params.get(rule)
-    return ("|" + ",".join(params) if params else "") + ("" if now is None else f":{lefts.get(rule, 0)}")
+    return with_params("", held.params.get(rule)) + ("" if now is None else f":{lefts.get(rule, 0)}")
+
+
+def with_params(text: str, params: Iterable[str] | None) -> str:
+    return f"{text}|{','.join(params)}" if params else text
 
 
 def list_prefix(scope: Scope) -> str:

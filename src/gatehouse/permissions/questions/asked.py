@@ -1,5 +1,6 @@
 """What is asked about: a rule or role, somewhere, as requests name it."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -12,11 +13,13 @@ from gatehouse.permissions.documents.fields import shown
 from gatehouse.permissions.documents.records import RESOURCE_IDS
 from gatehouse.permissions.documents.trees import DEEPEST, SEGMENT
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.shapes import Prefix
 from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.rule import PROJECT_ACCESS, Rule, Section
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
 
 RULE_LONGEST: Final = 1_024
+PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
 
 
 class ResourceDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +73,16 @@ def read_rule(text: object, place: str) -> AskedRule:
     if len(segments) > DEEPEST or segments[0] == PROJECT_ACCESS or not all(map(SEGMENT.fullmatch, segments)):
         raise Malformed(f"{place}: {shown(text)} is no name of a rule")
     return AskedRule(text, tuple(Rule(section, path) for section in sections or Section))
+
+
+def read_prefix(text: str, place: str) -> Prefix:
+    """`public_data`, `private_data.user.` or `user.ki`; a first segment that names a section is always that."""
+    head, _, rest = text.partition(".")
+    section = next((one for one in Section if one.value == head), None)
+    path = text if section is None else rest
+    if len(text) > RULE_LONGEST or not PREFIX.fullmatch(path):
+        raise Malformed(f"{place}: {shown(text)} is no beginning of a rule")
+    return Prefix(section, path)
 
 
 def project_named(text: str) -> str:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.errors import Malformed
@@ -56,8 +57,8 @@ class Checks:
     async def check(self, caller: Caller, user_id: str, questions: Sequence[Question]) -> Checked:
         case = await self._sights.case(caller, user_id)
         application_id = caller.application_id or 0
-        held = self._reading.effective(case, application_id, NOWHERE)
-        return decided(case, held, questions, self._clock.now())
+        held = await self._reading.effective(case, application_id, NOWHERE)
+        return await run_off_loop(held.decision_work, decided, case, held, questions, self._clock.now())
 
 
 def decided(case: Case, held: Effective, questions: Sequence[Question], now: int) -> Checked:

@@ -1,9 +1,12 @@
 """`explain`: why somebody may or may not (R6). A denial names the nearest missing facts."""
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.kernel.addresses import Address, parse_address
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.callers.desk import Desk, Visit
@@ -11,6 +14,7 @@ from gatehouse.permissions.errors import Malformed, ProjectNotFound
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.gathering import direct_entries
 from gatehouse.permissions.evaluation.reading import Case, Reading
+from gatehouse.permissions.evaluation.weighing import model_work, record_work
 from gatehouse.permissions.explanation.reasons import NOT_COUNTED, Explanation, explain
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rule import Rule
@@ -42,16 +46,31 @@ class Explained:
         model, now = case.models[application_id], self._clock.now()
         limited = model.limited
         holders = await self._applications.holders_of(application_id, limited, now) if limited else NOT_COUNTED
-        return explain(
-            model,
-            case.facts,
-            case.structure,
-            question.scope.resolved(case.structure),
-            question.rule.of(known_rules(case, application_id)),
-            now=now,
-            address=address,
-            holders=holders,
+        weight = max(await model_work(model), record_work(case.facts.records[application_id]))
+        return await run_off_loop(
+            weight, explained, case, application_id, question, address, now=now, holders=holders
         )
+
+
+def explained(
+    case: Case,
+    application_id: int,
+    question: Question,
+    address: Address | None,
+    *,
+    now: int,
+    holders: Mapping[str, int],
+) -> Explanation:
+    return explain(
+        case.models[application_id],
+        case.facts,
+        case.structure,
+        question.scope.resolved(case.structure),
+        question.rule.of(known_rules(case, application_id)),
+        now=now,
+        address=address,
+        holders=holders,
+    )
 
 
 class Explanations:
@@ -72,7 +91,7 @@ class Explanations:
         address = own if ip is None else read_ip(ip)
         application_id, asked = caller.application_id or 0, question.scope.scope
         found = await self._project_id(asked.project_id)
-        seen = self._told_of(visit, case, application_id, address)
+        seen = await self._told_of(visit, case, application_id, address)
         is_seen = not found or found in seen or sees_project(visit, found)
         if found and is_seen:
             case = await self._reading.case(case.facts, projects=(found,))
@@ -88,12 +107,14 @@ class Explanations:
         except ProjectNotFound:
             return name
 
-    def _told_of(self, visit: Visit, case: Case, application_id: int, address: Address | None) -> set[str]:
+    async def _told_of(self, visit: Visit, case: Case, application_id: int, address: Address | None) -> set[str]:
         """Projects that the person's own record tells of, and the caller's in application 1."""
-        held = self._reading.effective(case, application_id, address)
-        scopes = {*case.facts.records[application_id].scopes, *held.scopes}
+        held = await self._reading.effective(case, application_id, address)
+        scopes = {*case.facts.records[application_id].scopes, *await run_off_loop(held.work, lambda: held.scopes)}
         if visit.caller.service is None and visit.caller.audience is None:
-            scopes |= {*visit.case.facts.records[CENTRAL_ID].scopes, *visit.rights.central.scopes}
+            central = visit.rights.central
+            scopes |= {*visit.case.facts.records[CENTRAL_ID].scopes}
+            scopes |= {*await run_off_loop(central.work, lambda: central.scopes)}
         return {scope.project_id for scope in scopes}
 
 

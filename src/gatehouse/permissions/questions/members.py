@@ -1,12 +1,13 @@
 """`members`: who has a rule or a role, by what path, until when (R6)."""
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import msgspec
 
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.documents import grammar
@@ -25,15 +26,17 @@ from gatehouse.permissions.evaluation.gathering import (
 from gatehouse.permissions.evaluation.places import asked_places
 from gatehouse.permissions.explanation.contributions import Membership, contributions, membership
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
-from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.model.facts import ApplicationModel, Facts
 from gatehouse.permissions.model.rule import End, Rule
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.asked import AskedRule, ResourceDraft, read_rule, read_scope
 from gatehouse.permissions.questions.candidates import holding_role, holding_rule, joined
+from gatehouse.permissions.questions.pieces import judged
 from gatehouse.permissions.store import CrowdStore, ProjectStore
 
 LIMIT_MOST: Final = 1_000
 EXAMINED_MOST: Final = 5_000  # candidates of one answer
+WAYS_MOST: Final = 10_000  # of all members of one answer together: a few megabytes
 FEW: Final = 4  # candidates looked at first, for each member that is wanted
 TRIES: Final = 20
 
@@ -88,6 +91,8 @@ class _Page:
     found: list[Member] = field(default_factory=list)
     after: str = ""
     examined: int = 0
+    ways: int = 0
+    is_overfull: bool = False
     more: bool = True
 
     @property
@@ -97,7 +102,19 @@ class _Page:
 
     @property
     def is_full(self) -> bool:
-        return not self.more or len(self.found) >= self.wanted.limit or self.examined >= EXAMINED_MOST
+        enough = len(self.found) >= self.wanted.limit or self.examined >= EXAMINED_MOST
+        return enough or self.is_overfull or not self.more
+
+    def add(self, user_id: str, member: Member | None) -> None:
+        """Note what is known of the next candidate, unless it is a member for whom there is no room left."""
+        if member is not None:
+            self.ways += len(member.path)
+            self.is_overfull = bool(self.found) and (len(self.found) >= self.wanted.limit or self.ways > WAYS_MOST)
+            if self.is_overfull:
+                return
+            self.found.append(member)
+        self.after = user_id
+        self.examined += 1
 
 
 class MemberSearch:
@@ -122,26 +139,31 @@ class MemberSearch:
         role = grammar.check_role_name(draft.role, "data.role").lower()
         return Wanted(role=role, scope=scope, after=after, limit=draft.limit)
 
-    async def find(self, application_id: int, wanted: Wanted) -> Members:
-        """A page of members; it may be short, and still be followed by another."""
+    async def find(self, application_id: int, wanted: Wanted, *, known: ApplicationModel | None = None) -> Members:
+        """A page of members; it may be short, and still be followed by another.
+
+        `known`: the application as somebody has read it already; it is not compiled again while it is the same.
+        """
         page = _Page(wanted, after=wanted.after)
         while not page.is_full:
-            crowd = await self._crowd(application_id, wanted, page)
-            people = await asyncio.to_thread(members_among, crowd, wanted, self._clock.now())
-            room = wanted.limit - len(page.found)
-            page.found += people[:room]
-            page.examined += len(crowd.people)
-            page.more = crowd.more or len(people) > room
-            page.after = page.found[-1].user_id if len(people) > room else crowd.last
+            crowd = await self._crowd(application_id, wanted, page, known)
+            judge = partial(having_role if wanted.rule is None else having_rule, crowd.outline, wanted)
+            async for facts, member in judged(crowd.people, partial(judge, now=self._clock.now())):
+                page.add(facts.subject.user_id, member)
+                if page.is_overfull:
+                    break
+            else:
+                page.after, page.more = crowd.last, crowd.more
         return Members(found=page.found, after=page.after if page.more else None)
 
-    async def _crowd(self, application_id: int, wanted: Wanted, page: _Page) -> Crowd:
+    async def _crowd(self, application_id: int, wanted: Wanted, page: _Page, known: ApplicationModel | None) -> Crowd:
         """Read beside the very outline that tells who the candidates are."""
         projects = frozenset({wanted.scope.project_id}) - {""}
         for _ in range(TRIES):
-            outline = await self._crowds.outline(application_id, projects)
+            outline = await self._crowds.outline(application_id, projects, known=known)
+            among = await run_off_loop(HEAVY, candidates, outline, wanted)
             crowd = await self._crowds.crowd(
-                candidates(outline, wanted), projects, after=page.after, limit=page.next_size
+                among, projects, after=page.after, limit=page.next_size, known=outline.model
             )
             if crowd.outline.versions == outline.versions:
                 return crowd
@@ -172,13 +194,7 @@ def candidates(outline: Outline, wanted: Wanted) -> Candidates:
     return first
 
 
-def members_among(crowd: Crowd, wanted: Wanted, now: int) -> list[Member]:
-    judge = having_role if wanted.rule is None else having_rule
-    found = (judge(crowd.outline, facts, wanted, now) for facts in crowd.people)
-    return [member for member in found if member is not None]
-
-
-def having_rule(outline: Outline, facts: Facts, wanted: Wanted, now: int) -> Member | None:
+def having_rule(outline: Outline, wanted: Wanted, facts: Facts, *, now: int) -> Member | None:
     """By every contribution that decides where the rule is held; in two places it lasts until the later end."""
     held = evaluate(outline.model, facts, outline.structure, now=now, address=None)
     places = [
@@ -203,7 +219,7 @@ def ways_to_rule(this: Situation, place: Scope, rule: Rule) -> Iterator[Way]:
             yield Way(kind=one.kind, scope=place, role=one.role, membership=one.membership, end=one.end)
 
 
-def having_role(outline: Outline, facts: Facts, wanted: Wanted, now: int) -> Member | None:
+def having_role(outline: Outline, wanted: Wanted, facts: Facts, *, now: int) -> Member | None:
     """Given there, or at the root by default or by its condition; it lasts until the latest end."""
     this = situation(outline.model, facts, outline.structure, now=now, address=None)
     ended = is_removed(outline.model, facts) or is_ended(facts, outline.structure)

@@ -4,23 +4,44 @@ The save itself is carried out and undone, so what it refuses is refused here, a
 compared. People are then evaluated before and after, away from the event loop.
 """
 
-import asyncio
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import takewhile, zip_longest
 from typing import Final
 
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.evaluation.compiled import compiled_model
+from gatehouse.permissions.evaluation.compiled import Says, compile_like, compiled_model
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
-from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, PROJECT_ACCESS, Shape, render
-from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline, Rehearsed
+from gatehouse.permissions.evaluation.gathering import Tiers, Voice
+from gatehouse.permissions.evaluation.shapes import (
+    DEFAULT_OPTIONS,
+    PROJECT_ACCESS,
+    Prefix,
+    Shape,
+    in_order,
+    list_prefix,
+    render,
+    with_params,
+)
+from gatehouse.permissions.model.crowd import Candidates, Outline, Rehearsed
 from gatehouse.permissions.model.facts import Facts, Structure
 from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rule import Rule
+from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.candidates import in_project, joined, nobody, touched_by_roles
+from gatehouse.permissions.questions.pieces import judged, person_weight
 from gatehouse.permissions.questions.proposals import AnyProposal, Proposer, Reach, Rehearsals
 from gatehouse.permissions.store import CrowdStore
 
 CANDIDATES_MOST: Final = 10_000  # of one answer
+WEIGHT_MOST: Final = 5_000_000  # of all candidates of one answer: a few seconds of the worker, in pieces
+SAME_SAID: Final = 10  # what is said the same before and after is passed over for a tenth of its weight
+LENGTH_MOST: Final = 3 * 2**19  # characters of one answer: with four bytes each still less than an answer may have
+JSON_MARKS: Final = 3  # two quotes and a comma
 PAGE: Final = 1_000
 TRIES: Final = 20
 
@@ -36,6 +57,12 @@ class Effect:
     loses_roles: tuple[str, ...]
 
     @property
+    def length(self) -> int:
+        """Characters, as they stand in an answer."""
+        parts = (self.gains, self.loses, self.gains_roles, self.loses_roles)
+        return sum(len(part) * JSON_MARKS + sum(map(len, part)) for part in parts)
+
+    @property
     def is_none(self) -> bool:
         return not (self.gains or self.loses or self.gains_roles or self.loses_roles)
 
@@ -45,6 +72,13 @@ class Forecast:
     effects: list[Effect] = field(default_factory=list)
     examined: int = 0
     after: str | None = None  # there may be more people beyond this one
+    weight: int = 0  # of the people examined
+    length: int = 0  # characters of all effects
+
+    def has_room(self, effect: Effect, limit: int) -> bool:
+        """Whether the effect still fits; the first one always does."""
+        self.length += effect.length
+        return not self.effects or (len(self.effects) < limit and self.length <= LENGTH_MOST)
 
 
 class Simulation:
@@ -53,36 +87,57 @@ class Simulation:
         self._crowds = crowds
         self._clock = clock
 
-    async def run(self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int) -> Forecast:
-        """Whoever may ask was decided before; the right of the save is asked for by the save. `limit`: of effects."""
+    async def run(
+        self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int, prefix: Prefix | None = None
+    ) -> Forecast:
+        """Whoever may ask was decided before; the right of the save is asked for by the save.
+
+        `limit`: of effects; there are fewer where many people or long effects make it too much for one answer.
+        `prefix`: the rules that are told.
+        """
         application_id = by.model.application.application_id
         for _ in range(TRIES):
             reach = await self._rehearsals.reach(proposal, by)
-            before = await self._crowds.outline(application_id, reach.projects)
+            before = await self._crowds.outline(application_id, reach.projects, known=by.model)
             rehearsed = await self._rehearsals.rehearse(proposal, by, reach)
-            forecast = await self._forecast(before, rehearsed, reach, after=after, limit=limit)
+            forecast = await self._forecast(before, rehearsed, reach, after=after, limit=limit, prefix=prefix)
             if forecast is not None:
                 return forecast
         raise Unavailable("the permission model changes faster than it can be read")
 
     async def _forecast(
-        self, before: Outline, rehearsed: Rehearsed, reach: Reach, *, after: str, limit: int
+        self,
+        before: Outline,
+        rehearsed: Rehearsed,
+        reach: Reach,
+        *,
+        after: str,
+        limit: int,
+        prefix: Prefix | None,
     ) -> Forecast | None:
         """None when somebody saved something meanwhile."""
-        among = concerned(before, rehearsed.outline, reach)
+        await run_off_loop(HEAVY, compile_like, rehearsed.outline.model, before.model)
+        among = await run_off_loop(HEAVY, concerned, before, rehearsed.outline, reach)
         forecast = Forecast(after=after)
         while forecast.after is not None and forecast.examined < CANDIDATES_MOST and len(forecast.effects) < limit:
-            crowd = await self._crowds.crowd(among, reach.projects, after=forecast.after, limit=PAGE)
+            crowd = await self._crowds.crowd(
+                among, reach.projects, after=forecast.after, limit=PAGE, known=before.model
+            )
             if crowd.outline.versions != before.versions:
                 return None
-            found = await asyncio.to_thread(effects, crowd, rehearsed, self._clock.now())
-            room = limit - len(forecast.effects)
-            forecast.effects += found[:room]
-            forecast.examined += len(crowd.people)
-            if len(found) > room:
-                forecast.after = forecast.effects[-1].user_id
-            else:
-                forecast.after = crowd.last if crowd.more else None
+            compared = Compared(crowd.outline, rehearsed, prefix=prefix)
+            judge = partial(compared.effect, now=self._clock.now())
+            async for facts, effect in judged(crowd.people, judge, compared.weight):
+                if not effect.is_none:
+                    if not forecast.has_room(effect, limit):
+                        return forecast
+                    forecast.effects.append(effect)
+                forecast.after = facts.subject.user_id
+                forecast.examined += 1
+                forecast.weight += compared.weight(facts)
+                if forecast.weight > WEIGHT_MOST:
+                    return forecast
+            forecast.after = crowd.last if crowd.more else None
         return forecast
 
 
@@ -113,33 +168,91 @@ def as_it_counts(role: Role | None) -> Role | None:
     return None if role is None else replace(role, version=0, description="", user_limit=0)
 
 
-def effects(crowd: Crowd, rehearsed: Rehearsed, now: int) -> list[Effect]:
-    structure = overlaid(crowd.outline.structure, rehearsed.outline.structure)
-    after = crowd.outline if is_same(crowd.outline, rehearsed.outline) else rehearsed.outline  # compiled once
-    found = (
-        effect(
-            facts.subject.user_id,
-            evaluate(crowd.outline.model, facts, crowd.outline.structure, now=now, address=None),
-            evaluate(after.model, facts_after(facts, rehearsed), structure, now=now, address=None),
-            now,
+class Compared:
+    """An application before and after a change."""
+
+    def __init__(self, before: Outline, rehearsed: Rehearsed, *, prefix: Prefix | None = None) -> None:
+        self._before = before
+        self._rehearsed = rehearsed
+        self._structure = overlaid(before.structure, rehearsed.outline.structure)
+        self._after = before if is_same(before, rehearsed.outline) else rehearsed.outline  # compiled once
+        self._prefix = prefix
+
+    def effect(self, facts: Facts, *, now: int) -> Effect:
+        before = evaluate(self._before.model, facts, self._before.structure, now=now, address=None)
+        after = evaluate(
+            self._after.model, facts_after(facts, self._rehearsed), self._structure, now=now, address=None
         )
-        for facts in crowd.people
-    )
-    return [one for one in found if not one.is_none]
+        gains, loses = changed_rules(before, after, self._prefix)
+        old = set(render(before, Shape.ROLES, DEFAULT_OPTIONS, now))
+        new = set(render(after, Shape.ROLES, DEFAULT_OPTIONS, now))
+        return Effect(
+            user_id=facts.subject.user_id,
+            gains=gains,
+            loses=loses,
+            gains_roles=tuple(sorted(new - old)),
+            loses_roles=tuple(sorted(old - new)),
+        )
+
+    def weight(self, facts: Facts) -> int:
+        """How much work the effect is: of what the roles of the person say most is the same before and after."""
+        model = compiled_model(self._before.model)
+        record = facts.records[self._before.model.application.application_id]
+        held = (one.role for holdings in record.scopes.values() for one in holdings.roles)
+        given = sum(model.roles[key].says.work for key in held if key in model.roles)
+        return person_weight(facts) + (given + model.everywhere_work) // SAME_SAID
 
 
-def effect(user_id: str, before: Effective, after: Effective, now: int) -> Effect:
-    gains, loses = difference(before, after, Shape.LIST, now)
-    gains_roles, loses_roles = difference(before, after, Shape.ROLES, now)
-    return Effect(user_id=user_id, gains=gains, loses=loses, gains_roles=gains_roles, loses_roles=loses_roles)
-
-
-def difference(
-    before: Effective, after: Effective, shape: Shape, now: int
+def changed_rules(
+    before: Effective, after: Effective, prefix: Prefix | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    old = set(render(before, shape, DEFAULT_OPTIONS, now))
-    new = set(render(after, shape, DEFAULT_OPTIONS, now))
-    return tuple(sorted(new - old)), tuple(sorted(old - new))
+    """What is gained and lost, as the shape `list` writes it; other params are a loss and a gain."""
+    gains: list[str] = []
+    loses: list[str] = []
+    for scope in {**dict.fromkeys(before.open_scopes), **dict.fromkeys(after.open_scopes)}:
+        old, new = before.rules(scope).gathered.tiers, after.rules(scope).gathered.tiers
+        concerned = differently_said(old, new)
+        if prefix is not None:
+            concerned = {rule for rule in concerned if prefix.covers(rule)}
+        if concerned:
+            was, becomes = texts_of(old, concerned, scope), texts_of(new, concerned, scope)
+            gains += becomes - was
+            loses += was - becomes
+    return in_order(gains), in_order(loses)
+
+
+def differently_said(old: Tiers, new: Tiers) -> set[Rule]:
+    """The rules of everything that is said in one of the two alone, or in another order."""
+    found: set[Rule] = set()
+    for one, other in zip_longest(old, new, fillvalue=()):
+        first = says_of(one)
+        second = says_of(other)
+        while first and second and first[-1] == second[-1]:
+            del first[-1], second[-1]
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+        for says in (*first[common:], *second[common:]):
+            found |= says.yes
+            found |= says.no
+    return found
+
+
+def says_of(tier: Iterable[Voice]) -> list[Says]:
+    return [voice.says for voice in tier]
+
+
+def texts_of(tiers: Tiers, concerned: AbstractSet[Rule], scope: Scope) -> set[str]:
+    """Those of the rules that are held, as the shape `list` writes them."""
+    held: set[Rule] = set()
+    params: dict[Rule, dict[str, None]] = {}
+    for tier in tiers:
+        for voice in tier:
+            held |= voice.says.yes & concerned
+            for rule in concerned & voice.says.params.keys() if voice.says.params else ():
+                params.setdefault(rule, {}).update(dict.fromkeys(voice.says.params[rule]))
+        for voice in tier:
+            held -= voice.says.no
+    place = list_prefix(scope)
+    return {with_params(f"{place}{rule}", params.get(rule)) for rule in held}
 
 
 def inside(forecast: Forecast, project_id: str) -> Forecast:

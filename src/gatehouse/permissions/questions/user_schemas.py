@@ -7,15 +7,33 @@ from functools import cache
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.callers.callers import Caller
 from gatehouse.permissions.callers.desk import Desk, Visit
 from gatehouse.permissions.callers.standing import CallerKind
 from gatehouse.permissions.documents.records import first_end, record_document
-from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound, ProjectNotFound
+from gatehouse.permissions.errors import (
+    ANSWER_MOST,
+    AnswerTooLarge,
+    ApplicationNotFound,
+    Malformed,
+    NoRight,
+    PersonNotFound,
+    ProjectNotFound,
+)
 from gatehouse.permissions.evaluation.effective import Effective
 from gatehouse.permissions.evaluation.reading import Case, Reading
-from gatehouse.permissions.evaluation.shapes import EVERYWHERE, NOWHERE, Shape, ShapeOptions, asked_scopes
+from gatehouse.permissions.evaluation.shapes import (
+    EVERYWHERE,
+    NOWHERE,
+    Prefix,
+    Shape,
+    ShapeOptions,
+    TooLong,
+    asked_scopes,
+)
+from gatehouse.permissions.evaluation.weighing import record_work
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Section
 from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
@@ -25,6 +43,10 @@ from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import NO_SECRETS, WHAT_IS_HELD, Part
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
+NARROWER: Final = (
+    "ask for a section or some of the rules with options.prefix, for one project with options.project_id, "
+    "or without projects with options.hide_project_access"
+)
 ALL_PARTS: Final = frozenset(Part)
 SECTION_PARTS: Final[Mapping[str, Part]] = {
     "login": Part.SECRET,
@@ -57,11 +79,13 @@ class ViewOptions:
     with_exp: bool = False
     with_roles: bool = False
     with_apps_data: bool = False
+    prefix: Prefix | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     data: object
+    work: int = 0  # how much work it is to encode
     user_id: str
     expired: int
     version: int
@@ -100,6 +124,8 @@ class Views:
             raise Malformed("application_id: which application?")
         if kind in (ViewType.TREE, ViewType.ROLES) and (options.with_roles or options.with_apps_data):
             raise Malformed("options: with_roles and with_apps_data go with lists")
+        if kind in (ViewType.TREE, ViewType.ROLES) and options.prefix is not None:
+            raise Malformed("options: prefix goes with lists")
         sight = await self._sight(caller, user_id, application_id)
         if not sight.parts & NEEDS[kind]:
             raise NoRight(f"{kind} of user {user_id}")
@@ -136,21 +162,30 @@ class Views:
     async def _shown(self, sight: Sight, application_id: int, kind: ViewType, options: ViewOptions) -> View:
         facts, now = sight.case.facts, self._clock.now()
         record = facts.records[application_id]
-        held = self._reading.effective(sight.case, application_id, sight.address)
+        held = await self._reading.effective(sight.case, application_id, sight.address)
         shape = await self._shape_options(sight, kind, options)
         if kind is ViewType.TREE:
-            asked = replace(record, scopes=told_scopes(record.scopes, shape))
-            data: object = tree_of(asked, sight.case.models[application_id], sight.parts)
+            work = record_work(record)
+            data = await run_off_loop(work, tree_data, sight, application_id, shape)
         else:
-            data = self._reading.rendered(sight.case, held, Shape(kind.value), shape)
+            work = held.work
+            data = await self._list(sight.case, held, Shape(kind.value), shape)
         if options.with_roles or options.with_apps_data:
             data = {"rules": data, **await self._beside(sight, held, shape, options)}
         return View(
             data=data,
+            work=work,
             user_id=facts.subject.user_id,
-            expired=told_end(sight, held, kind, shape, now),
+            expired=await run_off_loop(end_work(sight, held), told_end, sight, held, kind, shape, now),
             version=record.version,
         )
+
+    async def _list(self, case: Case, held: Effective, kind: Shape, shape: ShapeOptions) -> tuple[str, ...]:
+        """Raises AnswerTooLarge."""
+        try:
+            return await self._reading.rendered(case, held, kind, shape)
+        except TooLong:
+            raise AnswerTooLarge(NARROWER) from None
 
     async def _shape_options(self, sight: Sight, kind: ViewType, options: ViewOptions) -> ShapeOptions:
         """Rules held in projects are written in private_data, and seen with it; roles are roles everywhere."""
@@ -160,6 +195,8 @@ class Views:
             hide_project_access=options.hide_project_access or not seen,
             with_exp=options.with_exp,
             sections=sections_of(sight.parts),
+            prefix=options.prefix,
+            longest=ANSWER_MOST,
         )
 
     async def _project_id(self, name: str) -> str:
@@ -175,9 +212,10 @@ class Views:
     ) -> dict[str, object]:
         found: dict[str, object] = {}
         if options.with_roles and Part.ROLES in sight.parts:
-            found["roles"] = self._reading.rendered(sight.case, held, Shape.ROLES, shape)
+            found["roles"] = await self._reading.rendered(sight.case, held, Shape.ROLES, shape)
         if options.with_apps_data:
-            scopes = [scope for scope in asked_scopes(held, shape) if scope in held.scopes and not scope.is_root]
+            open_to = await run_off_loop(held.work, lambda: held.scopes)
+            scopes = [scope for scope in asked_scopes(held, shape) if scope in open_to and not scope.is_root]
             rights = (await self._desk.visit(sight.caller)).rights
             found["projects"] = projects_of(sight.case, scopes, rights)
             found["apps"] = await self._apps(scopes, held.application_id, rights)
@@ -194,6 +232,12 @@ class Views:
             if str(number) in single or is_open(elsewhere, Operation.APPLICATION_GET, about):
                 found.setdefault(project_id, []).append({"id": number, "name": application.name})
         return found
+
+
+def tree_data(sight: Sight, application_id: int, shape: ShapeOptions) -> object:
+    record = sight.case.facts.records[application_id]
+    asked = replace(record, scopes=told_scopes(record.scopes, shape))
+    return tree_of(asked, sight.case.models[application_id], sight.parts)
 
 
 @cache
@@ -237,6 +281,11 @@ def saved_view(visit: Visit, record: UserRecord, model: ApplicationModel, now: i
         expired=first_end(seen_record(record, parts), now),
         version=record.version,
     )
+
+
+def end_work(sight: Sight, held: Effective) -> int:
+    """Of `told_end`: who sees all parts is told the end of the whole, which is known."""
+    return 0 if sight.parts >= WHAT_IS_HELD else held.work
 
 
 def told_end(sight: Sight, held: Effective, kind: ViewType, shape: ShapeOptions, now: int) -> int:

@@ -9,7 +9,7 @@ from gatehouse.admin.model.names import NamedApplication
 from gatehouse.admin.model.own_permissions import Conditional
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.role import ConditionMode
-from gatehouse.storage.runner import Stored, look
+from gatehouse.storage.runner import Stored, look, survey
 from gatehouse.storage.statements import EMPTY, Row, Statement, Verb
 from gatehouse.storage.tables.applications import applications, roles
 from gatehouse.storage.tables.oauth import clients, consents
@@ -100,4 +100,4 @@ def concerned(user_id: str, most: int) -> Verb[Sequence[NamedApplication]]:
 
 class ConcernStorage(Stored):
     concerned = look(concerned)
-    by_condition = look(by_condition)
+    by_condition = survey(by_condition)

@@ -25,7 +25,7 @@ from gatehouse.storage.permissions.records import give, take_from_all
 from gatehouse.storage.permissions.schema_versions import forget_versions
 from gatehouse.storage.permissions.schemas import edit_schema, insert_schema
 from gatehouse.storage.permissions.structure_version import change_structure, hold_structure_alone
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.runner import Stored, heavy_act, look, survey
 from gatehouse.storage.statements import AnyOf, Statement, Verb
 from gatehouse.storage.tables.applications import application_ids, application_keys, applications
 from gatehouse.storage.tables.projects import projects
@@ -199,10 +199,10 @@ def _put_service_key(one: Application) -> Verb[None]:
 class ApplicationStorage(Stored):
     application = look(application)
     applications_in = look(applications_in)
-    create_application = act(create_application)
-    edit_application = act(edit_application)
-    edit_schema = act(edit_schema)
-    role_holders = look(role_holders)
+    create_application = heavy_act(create_application)
+    edit_application = heavy_act(edit_application)
+    edit_schema = heavy_act(edit_schema)
+    role_holders = survey(role_holders)
     holders_of = look(holders_of)
 
 

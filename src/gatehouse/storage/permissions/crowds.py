@@ -12,12 +12,14 @@ from sqlalchemy.types import Text
 
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.storage.permissions.facts import facts_of_many
 from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.permissions.structures import structure
 from gatehouse.storage.runner import Stored, survey
 from gatehouse.storage.statements import EMPTY, AnyOf, Ask, Statement, Verb
 from gatehouse.storage.tables.accounts import user_purchases, user_tags, users
+from gatehouse.storage.tables.applications import application_schemas, applications
 from gatehouse.storage.tables.projects import group_members
 from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
@@ -76,6 +78,18 @@ EVERYONE = Statement(
 )
 
 
+VERSIONS = Statement(
+    select(
+        applications.c.version,
+        application_schemas.c.version.label("schema_version"),
+        applications.c.removed,
+        applications.c.project_id,
+    )
+    .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
+    .where(applications.c.application_id == bindparam("of", type_=BigInteger()))
+)
+
+
 @cache
 def _found_by(ways: frozenset[str]) -> Statement:
     """The first of all are among the first of each way, so that none of them is followed to its end."""
@@ -88,21 +102,40 @@ def _first(those: Select[Any]) -> Select[Any]:
     return those.where(user_id > bindparam("after")).distinct().order_by(user_id).limit(bindparam("most"))
 
 
-def outline(application_id: int, project_ids: Collection[str]) -> Verb[Outline]:
-    models = yield from application_models([application_id])
-    if application_id not in models:
-        raise ApplicationNotFound
-    return Outline(model=models[application_id], structure=(yield from structure(project_ids, [application_id])))
+def outline(
+    application_id: int, project_ids: Collection[str], *, known: ApplicationModel | None = None
+) -> Verb[Outline]:
+    model = known
+    if model is None or not (yield from is_current(model)):
+        models = yield from application_models([application_id])
+        if application_id not in models:
+            raise ApplicationNotFound
+        model = models[application_id]
+    return Outline(model=model, structure=(yield from structure(project_ids, [application_id])))
 
 
-def crowd(among: Candidates, project_ids: Collection[str], *, after: str, limit: int) -> Verb[Crowd]:
+def is_current(model: ApplicationModel) -> Verb[bool]:
+    application = model.application
+    rows = yield VERSIONS(of=application.application_id)
+    now = (application.version, model.schema.version, application.removed, application.project_id)
+    return [tuple(row) for row in rows] == [now]
+
+
+def crowd(
+    among: Candidates,
+    project_ids: Collection[str],
+    *,
+    after: str,
+    limit: int,
+    known: ApplicationModel | None = None,
+) -> Verb[Crowd]:
     asked = _asked(among, after, limit + 1)
     found = [] if asked is None else [row.user_id for row in (yield asked)]
     people = yield from facts_of_many(found[:limit], [among.application_id])
     named = {project_id for one in people for project_id in one.projects}
     return Crowd(
         people=people,
-        outline=(yield from outline(among.application_id, named | set(project_ids))),
+        outline=(yield from outline(among.application_id, named | set(project_ids), known=known)),
         last=found[:limit][-1] if found else after,
         more=len(found) > limit,
     )

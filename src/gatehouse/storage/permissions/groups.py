@@ -19,7 +19,7 @@ from gatehouse.storage.permissions.projects import hold_project, write_project
 from gatehouse.storage.permissions.records import take_from_all
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import group
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.runner import Stored, heavy_act, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.projects import group_members, groups
@@ -194,7 +194,7 @@ def _without(one: Project, group_id: str) -> Project:
 
 class GroupStorage(Stored):
     group = look(group)
-    create_group = act(create_group)
-    edit_group = act(edit_unlisted)
-    edit_access = act(edit_access)
-    delete_group = act(delete_unlisted)
+    create_group = heavy_act(create_group)
+    edit_group = heavy_act(edit_unlisted)
+    edit_access = heavy_act(edit_access)
+    delete_group = heavy_act(delete_unlisted)

@@ -25,7 +25,7 @@ from gatehouse.storage.permissions.grants import (
 from gatehouse.storage.permissions.records import edit_records, give
 from gatehouse.storage.permissions.structure_version import change_structure
 from gatehouse.storage.permissions.structures import NAMED, project
-from gatehouse.storage.runner import Stored, act, look
+from gatehouse.storage.runner import Stored, heavy_act, look
 from gatehouse.storage.statements import AnyOf, Statement, Verb
 from gatehouse.storage.tables.projects import project_names, projects
 
@@ -211,10 +211,10 @@ def _put_aliases(one: Project) -> Verb[None]:
 
 class ProjectStorage(Stored):
     project = look(project)
-    publish = act(publish)
+    publish = heavy_act(publish)
     authored = look(authored)
-    edit_project = act(edit_project)
-    edit_members = act(edit_members)
+    edit_project = heavy_act(edit_project)
+    edit_members = heavy_act(edit_members)
 
 
 def _columns(one: Project) -> dict[str, object]:

@@ -35,7 +35,7 @@ from gatehouse.storage.permissions.record_checks import (
 )
 from gatehouse.storage.permissions.resources import refuse_foreign_resources
 from gatehouse.storage.permissions.structure_version import hold_structure
-from gatehouse.storage.runner import Stored, act, survey
+from gatehouse.storage.runner import Stored, heavy_act, survey
 from gatehouse.storage.statements import AnyOf, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.applications import application_schemas
@@ -334,5 +334,5 @@ def _by_user(rows: Sequence[Cells] | None) -> defaultdict[str, list[Cells]]:
 
 
 class UserRecordStorage(Stored):
-    edit_record = act(edit_record)
+    edit_record = heavy_act(edit_record)
     records_in_project = survey(records_in_project)

@@ -19,11 +19,10 @@ from gatehouse.permissions.store import Change
 from gatehouse.storage.audit import record
 from gatehouse.storage.permissions.application_rows import WHOLE, application_of
 from gatehouse.storage.permissions.grants import strip_roles
-from gatehouse.storage.permissions.held import Cells
 from gatehouse.storage.permissions.records import touch_record
 from gatehouse.storage.permissions.schema_versions import keep_version
 from gatehouse.storage.permissions.structure_version import hold_structure_alone
-from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, RowsAsJson, Statement, Verb, document_of
+from gatehouse.storage.statements import AnyOf, OneOfNumbers, Row, Statement, Verb
 from gatehouse.storage.tables.applications import application_schemas, applications, roles
 from gatehouse.storage.tables.user_records import role_assignments
 
@@ -50,9 +49,6 @@ _ROLE_COLUMNS: Final = (
     *("application_id", "name", "description", "protected", "is_default", "condition", "condition_mode"),
     *("user_limit", "params", "meta", "version"),
 )
-_ROLES = select(RowsAsJson(*(roles.c[name] for name in _ROLE_COLUMNS))).where(
-    roles.c.application_id == applications.c.application_id
-)
 _SCHEMA_PREFIX: Final = "schema_"
 _MODELS = (
     select(
@@ -62,13 +58,16 @@ _MODELS = (
             for column in application_schemas.c
             if column.name != "application_id"
         ),
-        _ROLES.scalar_subquery().label("roles"),
     )
     .join(application_schemas, application_schemas.c.application_id == applications.c.application_id)
     .order_by(applications.c.application_id)
 )
 MODELS = Statement(_MODELS.where(OneOfNumbers(applications.c.application_id, "applications")))
 ALL_MODELS = Statement(_MODELS)
+# Rows of their own, not one document of all: each is decoded by a call of its own, and no call is long.
+_ROLES = select(*(roles.c[name] for name in _ROLE_COLUMNS)).order_by(roles.c.application_id, roles.c.role_key)
+ROLES = Statement(_ROLES.where(OneOfNumbers(roles.c.application_id, "applications")))
+ALL_ROLES = Statement(_ROLES)
 _THIS_ROLE = (roles.c.application_id == bindparam("of"), roles.c.role_key == bindparam("key"))
 INSERT_ROLE = Statement(insert(roles))
 UPDATE_ROLE = Statement(
@@ -107,14 +106,16 @@ def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Ite
 
 
 def application_models(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationModel]]:
+    """Part of verbs that see one moment."""
     rows = yield MODELS(applications=sorted(application_ids))
-    return {row.application_id: _model(row) for row in rows}
+    its_roles = yield ROLES(applications=sorted(application_ids))
+    return _models(rows, its_roles)
 
 
 def all_models() -> Verb[Mapping[int, ApplicationModel]]:
     """Removed ones too."""
     rows = yield ALL_MODELS()
-    return {row.application_id: _model(row) for row in rows}
+    return _models(rows, (yield ALL_ROLES()))
 
 
 def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor: str = "") -> Verb[ApplicationModel]:
@@ -193,7 +194,14 @@ def _schema_columns(schema: ApplicationSchema) -> dict[str, object]:
     return {name: getattr(schema, name) for name in ("login", "private_data", "public_data", "secret_data")}
 
 
-def _model(row: Row) -> ApplicationModel:
+def _models(rows: Iterable[Row], its_roles: Iterable[Row]) -> dict[int, ApplicationModel]:
+    by_application: dict[int, list[Row]] = {}
+    for row in its_roles:
+        by_application.setdefault(row.application_id, []).append(row)
+    return {row.application_id: _model(row, by_application.get(row.application_id, ())) for row in rows}
+
+
+def _model(row: Row, role_rows: Iterable[Row]) -> ApplicationModel:
     trees = SharedTrees()
     schema = {
         name.removeprefix(_SCHEMA_PREFIX): value
@@ -201,7 +209,7 @@ def _model(row: Row) -> ApplicationModel:
         if name.startswith(_SCHEMA_PREFIX)
     }
     schema |= {section: trees.share(schema[section], f"{section}.") for section in Section}
-    its_roles = sorted((_role(cells, trees) for cells in row.roles or ()), key=lambda role: role.key)
+    its_roles = sorted((_role(one, trees) for one in role_rows), key=lambda role: role.key)
     application = application_of(row)
     return ApplicationModel(
         application=application,
@@ -230,14 +238,13 @@ def _role_columns(role: Role) -> dict[str, object]:
     }
 
 
-def _role(cells: Cells, trees: SharedTrees) -> Role:
-    fields = dict(zip(_ROLE_COLUMNS, cells, strict=True))
-    condition, default = fields["condition"], fields.pop("is_default")
+def _role(row: Row, trees: SharedTrees) -> Role:
+    fields = row._asdict()
+    condition = fields["condition"]
     fields |= {
-        "default": bool(default),
-        "protected": bool(fields["protected"]),
-        "condition": None if condition is None else stored_condition(document_of(condition)),
+        "default": fields.pop("is_default"),
+        "condition": None if condition is None else stored_condition(condition),
         "condition_mode": ConditionMode(fields["condition_mode"]),
-        "meta": trees.share_role(document_of(fields["meta"]), fields["params"]),
+        "meta": trees.share_role(fields["meta"], fields["params"]),
     }
     return Role(**fields)

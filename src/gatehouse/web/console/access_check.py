@@ -243,4 +243,5 @@ def rules_of(guest: Guest) -> Sequence[tuple[Rule, Leaf]]:
     if standing.model is None or not is_open(standing.rights, Operation.SCHEMA_GET, standing.about):
         return ()
     schema = standing.model.schema
-    return sorted(leaves(schema.private_data, schema.public_data).items())[:RULES_OFFERED]
+    known = leaves(schema.private_data, schema.public_data).items()
+    return sorted(known, key=lambda item: (item[0].section, item[0].path))[:RULES_OFFERED]

@@ -1,6 +1,6 @@
 """Access, who can: people beside the rules they hold in one application, a page at a time."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -11,11 +11,13 @@ from starlette.responses import Response
 
 from gatehouse.admin.holding import prefix_of
 from gatehouse.admin.model.finding import FindingStore
-from gatehouse.admin.model.names import NamedApplication, NameStore
+from gatehouse.admin.model.names import NamedApplication, NamedPerson, NameStore
 from gatehouse.admin.model.paging import EXPORT_MOST, Page
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.evaluation.gathering import SourceKind
 from gatehouse.permissions.explanation.wording import moment
+from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rule import Rule
 from gatehouse.permissions.model.scope import Scope
 from gatehouse.permissions.questions.asked import read_rule, read_scope
@@ -26,7 +28,7 @@ from gatehouse.web.console.access_check import HERE, TABS, read_application, rul
 from gatehouse.web.console.choosing import Choosing
 from gatehouse.web.console.desk import FORESEEN, ConsoleDesk, Guest, Problem, told
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file
+from gatehouse.web.console.listing import csv_stream
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
@@ -36,6 +38,7 @@ COLUMNS_MOST: Final = 12
 CELLS_IN_FILE: Final = 1_000_000  # a file has every rule; where those are very many it has fewer people
 FOUND_MOST: Final = 500  # people whom a search finds
 FILE_PAGE: Final = 1_000
+CELLS_ON_PAGE: Final = 100_000  # of a file that are made at a time
 NO_RULES: Final[Page[Rule]] = Page(rows=(), total=0, size=COLUMNS_MOST)
 # What stands in a cell, the plainest first; the words are `access.cell_<name>`.
 MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
@@ -131,7 +134,7 @@ class WhoScreens:
         about = await self._desk.about(guest, application_id)
         refuse_about_everybody(about.standing)
         model = about.standing.application()
-        offered = [rule for rule, _ in rules_of(about)]
+        offered = [rule for rule, _ in await run_off_loop(HEAVY, rules_of, about)]
         rules = chosen(offered, query.rules)
         scope = await self._scope(about, query.project_id.strip())
         people = await self._searched(about, query.q)
@@ -145,14 +148,14 @@ class WhoScreens:
             with_nothing=people is not None and about.rights.administers,
         )
         if query.format:
-            return await self._file(application_id, ask)
-        found = await self._who_can.page(application_id, ask) if rules else Matrix(rows=(), after=None)
+            return await self._file(model, ask)
+        found = await self._who_can.page(model, ask) if rules else Matrix(rows=(), after=None)
         return replace(
             blank,
             application=model.application.name,
             rules=page,
             beginnings=beginnings(offered),
-            rows=await self._rows(application_id, found.rows, ask),
+            rows=[*rows_of(application_id, found.rows, await self._names_of(found.rows), ask)],
             kept=kept(query, "columns") if page.number > 1 else kept(query),
             kept_filter=kept(query),
             after=found.after or "",
@@ -181,32 +184,38 @@ class WhoScreens:
         found = await self._finding.people(text.strip(), FOUND_MOST, with_logins=about.rights.administers)
         return frozenset(one.user_id for one in found)
 
-    async def _rows(self, application_id: int, rows: Sequence[PersonRow], ask: MatrixAsk) -> Sequence[WhoRow]:
-        names = await self._names.people([row.user_id for row in rows])
-        asked = {rule: question(application_id, rule, ask.scope) for rule in ask.rules}
-        return [
-            WhoRow(
-                user_id=row.user_id,
-                nick=names[row.user_id].nick if row.user_id in names else "",
-                cells=[cell_of(row, rule, query) for rule, query in asked.items()],
-            )
-            for row in rows
-        ]
+    async def _names_of(self, rows: Sequence[PersonRow]) -> Mapping[str, NamedPerson]:
+        return await self._names.people([row.user_id for row in rows])
 
-    async def _file(self, application_id: int, ask: MatrixAsk) -> Response:
-        rows: list[PersonRow] = []
-        ask = replace(ask, limit=FILE_PAGE, after="")
-        after: str | None = ""
-        most = min(EXPORT_MOST, CELLS_IN_FILE // max(1, len(ask.rules)))
-        while ask.rules and after is not None and len(rows) < most:
-            page = await self._who_can.page(application_id, replace(ask, after=after))
-            rows += page.rows
-            after = page.after
-        shown = await self._rows(application_id, rows[:most], ask)
-        return csv_file("who-can", columns(ask.rules), shown)
+    async def _file(self, model: ApplicationModel, ask: MatrixAsk) -> Response:
+        application_id = model.application.application_id
+
+        async def pages() -> AsyncIterator[Iterator[WhoRow]]:
+            """A page of people at a time: the file is never in memory whole."""
+            left = min(EXPORT_MOST, CELLS_IN_FILE // max(1, len(ask.rules)))
+            after: str | None = ""
+            while ask.rules and after is not None and left > 0:
+                limit = min(left, FILE_PAGE, max(1, CELLS_ON_PAGE // len(ask.rules)))
+                page = await self._who_can.page(model, replace(ask, limit=limit, after=after))
+                yield rows_of(application_id, page.rows, await self._names_of(page.rows), ask)
+                left, after = left - len(page.rows), page.after
+
+        return csv_stream("who-can", columns(ask.rules), pages())
 
     def screens(self) -> Sequence[Screen]:
         return [self._desk.shown("/access/who", self.show)]
+
+
+def rows_of(
+    application_id: int, rows: Iterable[PersonRow], names: Mapping[str, NamedPerson], ask: MatrixAsk
+) -> Iterator[WhoRow]:
+    asked = {rule: question(application_id, rule, ask.scope) for rule in ask.rules}
+    for row in rows:
+        yield WhoRow(
+            user_id=row.user_id,
+            nick=names[row.user_id].nick if row.user_id in names else "",
+            cells=[cell_of(row, rule, query) for rule, query in asked.items()],
+        )
 
 
 def chosen(offered: Sequence[Rule], text: str) -> Sequence[Rule]:

@@ -13,6 +13,7 @@ from gatehouse.admin import assignments
 from gatehouse.admin.assignments import Held, RoleCell, RoleColumn
 from gatehouse.admin.model.assignments import AssignmentListStore, PeopleWanted, PersonLine
 from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE, Page, wanted
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.user_schemas import is_related, managed_by
 from gatehouse.permissions.errors import NoRight
@@ -179,11 +180,11 @@ class UsersTable:
         found = await self._people.people(model.application.application_id, asked)
         crowd = await self._crowd(model, chosen.scope, found.rows)
         held = HeldHere(model=model, scope=chosen.scope, crowd=crowd, now=self._clock.now())
-        offered = self.columns(guest, model, chosen, await self.holders(model))
+        offered = await run_off_loop(HEAVY, self.columns, guest, model, chosen, await self.holders(model))
         if not sees_roles(guest):
-            offered = held.needed(offered)
+            offered = await run_off_loop(HEAVY, held.needed, offered)
         columns = paged(matching(offered, query.roles, described=sees_roles(guest)), query.columns)
-        rows = held.rows(found.rows, columns.rows)
+        rows = await run_off_loop(HEAVY, held.rows, found.rows, columns.rows)
         context = UsersContext(
             head=head(guest, model, TAB),
             path=path_of(model.application.application_id, TAB),
@@ -213,7 +214,7 @@ class UsersTable:
         if Part.PRIVATE not in parts:
             return [root]
         near = {*managed_by(guest.actor, model), *([application.project_id] if application.project_id else [])}
-        outline = await self._crowds.outline(application.application_id, near)
+        outline = await self._crowds.outline(application.application_id, near, known=model)
         near |= set(outline.structure.connecting.get(application.application_id, ()))
         known = [outline.structure.projects[one].project for one in near if one in outline.structure.projects]
         choices = [
@@ -251,7 +252,8 @@ class UsersTable:
     async def _crowd(self, model: ApplicationModel, scope: Scope, people: Sequence[PersonLine]) -> Crowd:
         user_ids = frozenset(one.user_id for one in people)
         among = Candidates(application_id=model.application.application_id, user_ids=user_ids)
-        return await self._crowds.crowd(among, {scope.project_id} - {""}, after="", limit=max(1, len(people)))
+        projects, limit = {scope.project_id} - {""}, max(1, len(people))
+        return await self._crowds.crowd(among, projects, after="", limit=limit, known=model)
 
     async def _file(self, guest: Guest, model: ApplicationModel) -> Response:
         """What is given, in the scopes he may see."""

@@ -191,7 +191,21 @@ class ConsoleDesk:
     def show(
         self, request: Request, guest: Guest, here: Entry, context: PageContext, *, status: int | None = None
     ) -> Response:
-        """The page in its frame: where one is, where one may go, and what was just done."""
+        return self.show_made(request, guest, here, lambda: context, status=status or context.status)
+
+    def show_made(
+        self,
+        request: Request,
+        guest: Guest,
+        here: Entry,
+        make: Callable[[], PageContext],
+        *,
+        status: int | None = None,
+    ) -> Response:
+        """The page in its frame: where one is, where one may go, and what was just done.
+
+        `make`: called off the event loop, for a context that takes long to make and is never refused.
+        """
         frame = Frame(
             here=here,
             entries=entries_for(guest.sight),
@@ -202,7 +216,7 @@ class ConsoleDesk:
             now=self._clock.now(),
             address=address_of(request),
         )
-        page = self._pages.show(request, context, status=status, around={"frame": frame})
+        page = self._pages.show_off_loop(request, make, status=status or 200, around={"frame": frame})
         return self._notes.forget(page) if frame.note else page
 
     def words(self, request: Request) -> Words:

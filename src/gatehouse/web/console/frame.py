@@ -9,8 +9,10 @@ import msgspec
 from gatehouse.admin.model.sight import Sight
 from gatehouse.web.console.notes import NOT_SAVED
 from gatehouse.web.console.places import Entry
+from gatehouse.web.permissions.encoding import slices
 
 FOR_EVERYBODY: Final = (Entry.HOME, Entry.PROJECTS, Entry.APPLICATIONS, Entry.ROLES, Entry.ACCESS)
+ANSWER_SHOWN: Final = 2**18  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class ApiCall:
     @property
     def answer(self) -> str:
         """The record, or nothing where a screen is a list of things that have screens."""
-        return "" if self.record is None else written(self.record)
+        return "" if self.record is None else shown_answer(self.record)
 
     @property
     def curl(self) -> str:
@@ -61,6 +63,17 @@ class ApiCall:
             '  -H "Content-Type: application/json" \\\n'
             f"  -d '{quoted}'"
         )
+
+
+def shown_answer(record: object) -> str:
+    """A long one is left to the API: no page is made of it."""
+    pieces, length = [], 0
+    for piece in slices(record):
+        pieces.append(piece)
+        length += len(piece)
+        if length > ANSWER_SHOWN:
+            return ""
+    return msgspec.json.format(b"".join(pieces), indent=2).decode()
 
 
 def written(value: object) -> str:

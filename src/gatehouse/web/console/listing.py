@@ -2,19 +2,22 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, TypeVar
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE, Wanted, wanted
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.web.parse import read_query
 from gatehouse.web.responses import NO_STORE
 
 T = TypeVar("T")
 
+CHUNK_CELLS: Final = 10_000  # of a file, written at a time
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
@@ -40,13 +43,43 @@ def list_query(request: Request) -> ListQuery:
 
 
 def csv_file(name: str, columns: Mapping[str, Callable[[T], object]], rows: Iterable[T]) -> Response:
-    """The rows as a file that a spreadsheet opens and does not run."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    writer.writerows([_cell(value(row)) for value in columns.values()] for row in rows)
+    """The rows as a file that a spreadsheet opens and does not run.
+
+    It is written off the event loop and sent in chunks, so `rows` may be an iterator that makes them meanwhile.
+    """
+
+    async def one_page() -> AsyncIterator[Iterator[T]]:
+        yield iter(rows)
+
+    return csv_stream(name, columns, one_page())
+
+
+def csv_stream(
+    name: str, columns: Mapping[str, Callable[[T], object]], pages: AsyncIterator[Iterator[T]]
+) -> Response:
+    """The same of rows that are read a page at a time."""
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(text.getvalue(), 200, headers, media_type="text/csv")
+    return StreamingResponse(_chunks(columns, pages), 200, headers, media_type="text/csv")
+
+
+async def _chunks(
+    columns: Mapping[str, Callable[[T], object]], pages: AsyncIterator[Iterator[T]]
+) -> AsyncIterator[str]:
+    yield _lines([list(columns)])
+    size = max(1, CHUNK_CELLS // len(columns))
+    async for rows in pages:
+        while chunk := await run_off_loop(HEAVY, _chunk, columns, rows, size):
+            yield chunk
+
+
+def _chunk(columns: Mapping[str, Callable[[T], object]], rows: Iterator[T], size: int) -> str:
+    return _lines([_cell(value(row)) for value in columns.values()] for row in islice(rows, size))
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def _cell(value: object) -> str:

@@ -1,17 +1,21 @@
 """Roles by rules of an application: the table whose cells are staged, and the same as files."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from gatehouse.admin import matrix
 from gatehouse.admin.matrix import Column, Group, Row
 from gatehouse.admin.model.paging import Page, Wanted, wanted
+from gatehouse.permissions.documents.rules import meta_entries
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rule import Entry, Rule
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.console.applications.head import HERE, ApplicationHead, head, path_of
 from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
@@ -19,6 +23,7 @@ from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.listing import csv_file
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.parse import read_query
+from gatehouse.web.permissions.encoding import chunks
 from gatehouse.web.responses import NO_STORE
 
 TAB: Final = "matrix"
@@ -90,7 +95,7 @@ class MatrixTable:
         if query.format == "csv":
             return csv_file(f"roles-{model.application.application_id}", FILE_COLUMNS, said_cells(model))
         if query.format == "json":
-            return json_file(f"roles-{model.application.application_id}", said_cells(model))
+            return json_file(f"roles-{model.application.application_id}", lambda: list(said_cells(model)))
         return self.table(request, guest, model, query)
 
     def table(
@@ -103,13 +108,19 @@ class MatrixTable:
         problem: Problem | None = None,
         text: str = "",
     ) -> Response:
+        make = partial(self._context, guest, model, query, problem=problem, text=text)
+        return self._desk.show_made(request, guest, HERE, make, status=problem.status if problem else None)
+
+    def _context(
+        self, guest: Guest, model: ApplicationModel, query: MatrixQuery, *, problem: Problem | None, text: str
+    ) -> MatrixContext:
         may_save = may_change(guest, model)
         columns = columns_of(model, query, may_save=may_save)
         found = searched(matrix.rows(model), query.q)
         pages = matrix.pages(found)
         number = min(max(1, query.page), len(pages))
         groups = [shown_group(group, columns.rows) for group in pages[number - 1]]
-        context = MatrixContext(
+        return MatrixContext(
             head=head(guest, model, TAB),
             path=path_of(model.application.application_id, TAB),
             version=model.schema.version,
@@ -128,7 +139,6 @@ class MatrixTable:
             problem=problem,
             text=text,
         )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
 
 
 def may_change(guest: Guest, model: ApplicationModel) -> bool:
@@ -139,14 +149,16 @@ def columns_of(model: ApplicationModel, query: MatrixQuery, *, may_save: bool) -
     asked = wanted(query.roles, query.columns, size=COLUMNS_ON_A_PAGE)
     letters = asked.search.lower()
     found = [
-        column
-        for column in matrix.columns(model, may_save=may_save)
-        if letters in column.role.key or letters in column.role.description.lower()
+        role
+        for key, role in sorted(model.roles.items())
+        if letters in role.key or letters in role.description.lower()
     ]
-    return page_of(found, asked)
+    page = page_of(found, asked)
+    shown = [matrix.column_of(model, role, may_save=may_save) for role in page.rows]
+    return Page(rows=shown, total=page.total, number=page.number, size=page.size)
 
 
-def page_of(found: Sequence[Column], asked: Wanted) -> Page[Column]:
+def page_of(found: Sequence[Role], asked: Wanted) -> Page[Role]:
     last = max(1, -(-len(found) // asked.size))
     number = min(asked.page, last)
     start = (number - 1) * asked.size
@@ -174,18 +186,18 @@ def cell(row: Row, column: Column) -> Cell:
     return Cell(said.text, said.word, ", ".join(said.params or ()), row.is_open_to(column), shut)
 
 
-def said_cells(model: ApplicationModel) -> list[dict[str, str]]:
+def said_cells(model: ApplicationModel) -> Iterator[dict[str, str]]:
     """Every cell that says something; the others are as the schema says."""
-    columns = matrix.columns(model, may_save=False)
-    return [
-        {"rule": str(row.rule), "role": column.role.name, "value": column.said(row.rule).text}
-        for row in matrix.rows(model)
-        for column in columns
-        if row.rule in column.says
-    ]
+    said: dict[Rule, list[tuple[str, Entry]]] = {}
+    for _, role in sorted(model.roles.items()):
+        for rule, entry in meta_entries(role.meta).items():
+            said.setdefault(rule, []).append((role.name, entry))
+    for row in matrix.rows(model):
+        for name, entry in said.pop(row.rule, ()):
+            yield {"rule": str(row.rule), "role": name, "value": matrix.said_of(entry).text}
 
 
-def json_file(name: str, lines: Sequence[object]) -> Response:
-    body = msgspec.json.format(msgspec.json.encode(lines), indent=2)
+def json_file(name: str, make: Callable[[], object]) -> Response:
+    """What `make` makes off the event loop, as a file that is written in chunks."""
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}.json"'}
-    return Response(body, 200, headers, media_type="application/json")
+    return StreamingResponse(chunks(make), 200, headers, media_type="application/json")

@@ -15,6 +15,7 @@ from gatehouse.admin.seen_log import reads_schema
 from gatehouse.audit.events import Event
 from gatehouse.audit.model import Record
 from gatehouse.audit.store import AuditStore
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -100,7 +101,8 @@ class MatrixChanges:
 
     async def review(self, request: Request, guest: Guest, form: StagedForm) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        edits = asked_edits(matrix.matrix_of(model), model.schema.version, form)
+        known = await run_off_loop(HEAVY, matrix.matrix_of, model)
+        edits = await run_off_loop(HEAVY, asked_edits, known, model.schema.version, form)
         return await self._review(request, guest, model, edits)
 
     async def table_again(self, request: Request, guest: Guest, form: StagedForm, problem: Problem) -> Response:
@@ -110,7 +112,7 @@ class MatrixChanges:
     async def apply(self, request: Request, guest: Guest, form: ApplyForm) -> Response:
         """One save, from the version that was reviewed."""
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        staged = judged(model, read_edits(form.edits))
+        staged = await run_off_loop(HEAVY, judged, model, read_edits(form.edits))
         if not staged.changes:
             return await self._review(request, guest, model, staged.edits)
         data = matrix.save_of(model, staged.changes, form.version)
@@ -141,7 +143,7 @@ class MatrixChanges:
         edits: Sequence[Edit],
         problem: Problem | None = None,
     ) -> Response:
-        staged = judged(model, edits)
+        staged = await run_off_loop(HEAVY, judged, model, edits)
         version = model.schema.version
         data = matrix.save_of(model, staged.changes, version)
         shown: Outlook | None = None

@@ -1,7 +1,7 @@
 """One person: what he may do and why, and what of it is written about him directly."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -12,7 +12,8 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.admin.holding import HeldLine, HeldScope, held_scopes
 from gatehouse.admin.model.names import NamedApplication
 from gatehouse.admin.model.people import Written, WrittenRole
-from gatehouse.permissions.errors import ApplicationNotFound
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.permissions.errors import AnswerTooLarge, ApplicationNotFound
 from gatehouse.permissions.evaluation.reading import Reading
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.questions.user_schemas import ViewOptions, Views, ViewType
@@ -27,6 +28,7 @@ from gatehouse.web.parse import read_query
 from gatehouse.web.permissions.user_roles import written_entry
 
 OWNER: Final = "project_owner"
+LINES_MOST: Final = 2_000  # rules on one page
 COLUMNS: Final = {
     "place": lambda one: place_of(one[0]),
     "rule": lambda one: one[1].rule,
@@ -65,6 +67,7 @@ class HeldContext(PageContext):
     project_id: str
     projects: Sequence[tuple[str, str]]  # ids and titles of those in which something is held
     scopes: Sequence[HeldScope]
+    lines: int  # shown at most
     count: int  # of rules
     check: str  # where each is explained, without the rule
     call: ApiCall
@@ -101,7 +104,8 @@ class AccessScreens:
             application_id=application_id,
             project_id=query.project_id,
             projects=sorted({(one.scope.project_id, one.project) for one in every if one.scope.project_id}),
-            scopes=scopes,
+            scopes=first_lines(scopes, LINES_MOST),
+            lines=LINES_MOST,
             count=sum(scope.count for scope in scopes),
             check=f"{Entry.ACCESS.path}/check?user_id={user.user_id}&application_id={application_id}",
             call=await self._call(guest, user.user_id, application_id, ViewType.LIST),
@@ -134,14 +138,15 @@ class AccessScreens:
         case = await self._reading.case(facts)
         if application_id not in case.models:
             return ()
-        held = self._reading.effective(case, application_id, None)
-        return held_scopes(held, case.structure, self._persons.clock.now())
+        held = await self._reading.effective(case, application_id, None)
+        now = self._persons.clock.now()
+        return await run_off_loop(held.work, held_scopes, held, case.structure, now)
 
     async def _call(self, guest: Guest, user_id: str, application_id: int, kind: ViewType) -> ApiCall:
         about = await self._persons.desk.about(guest, application_id)
         try:
             view = await self._views.view(about.standing.caller, user_id, kind, ViewOptions())
-        except ApplicationNotFound:  # one that never was: nothing is held in it
+        except (ApplicationNotFound, AnswerTooLarge):  # in one that never was nothing is held
             return record_call(user_id, application_id, kind)
         return record_call(user_id, application_id, kind, view.data)
 
@@ -153,8 +158,21 @@ class AccessScreens:
         ]
 
 
-def all_lines(scopes: Sequence[HeldScope]) -> Sequence[tuple[HeldScope, HeldLine]]:
-    return [(scope, line) for scope in scopes for family in scope.families for line in family.lines]
+def first_lines(scopes: Sequence[HeldScope], most: int) -> Sequence[HeldScope]:
+    """As many as stand on one page; the file has them all."""
+    found = []
+    for scope in scopes:
+        families = []
+        for family in scope.families:
+            lines = family.lines[:most]
+            most -= len(lines)
+            families += [replace(family, lines=lines)] if lines else []
+        found += [replace(scope, families=tuple(families))] if families else []
+    return found
+
+
+def all_lines(scopes: Sequence[HeldScope]) -> Iterator[tuple[HeldScope, HeldLine]]:
+    return ((scope, line) for scope in scopes for family in scope.families for line in family.lines)
 
 
 def place_of(one: HeldScope) -> str:

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.app_schemas import AppSchemas, RoleDraft, merged
 from gatehouse.permissions.errors import Malformed, RoleNotFound
@@ -94,7 +95,7 @@ class RoleEditor:
         if is_about_rows(form.do) or form.do == "edit":
             return await self._editor(request, guest, seen, form, changed_rows(rows, form.do))
         draft = draft_of(seen, form, rows, whole=role_head(guest, seen.model, seen.role, "").may_save_schema)
-        after = merged(seen.model, seen.role, draft)
+        after = await run_off_loop(HEAVY, merged, seen.model, seen.role, draft)
         if form.do != "apply" and as_it_counts(after) != as_it_counts(seen.role):
             foreseen = await self._foresight.of(guest, seen.application_id, RoleProposal(data=draft))
             if not foreseen.is_nothing:
@@ -147,7 +148,8 @@ class RoleEditor:
         problem: Problem | None = None,
         theirs: tuple[Clash, ...] = (),
     ) -> Response:
-        groups, holders = rule_groups(seen.model, seen.role), await self._holders(seen)
+        groups = await run_off_loop(HEAVY, rule_groups, seen.model, seen.role)
+        holders = await self._holders(seen)
         context = RoleContext(
             head=role_head(guest, seen.model, seen.role, "editor"),
             role=seen.role,
@@ -156,7 +158,7 @@ class RoleEditor:
                 rows, counts=sees_everybody(guest.standing), with_address=True, later=request.method == "GET"
             ),
             groups=groups,
-            unsaid=unsaid(seen.model, groups),
+            unsaid=await run_off_loop(HEAVY, unsaid, seen.model, groups),
             holders=holders,
             call=api_call(seen, holders),
             problem=problem,

@@ -83,7 +83,7 @@ class RoleMembers:
     ) -> tuple[Sequence[Holder], str | None]:
         draft = MembersDraft(role=seen.role.name, project_id=query.project or None, after=after, limit=limit)
         wanted = await self._search.wanted(draft, tells=guest.rights.administers)
-        members = await self._search.find(seen.application_id, wanted)
+        members = await self._search.find(seen.application_id, wanted, known=seen.model)
         names = await self._names.people([one.user_id for one in members.found])
         found = [
             Holder(nick=names[one.user_id].nick if one.user_id in names else one.user_id, member=one)

@@ -141,7 +141,7 @@ class OwnerDesk:
         return self._browsers.csrf(visit.browser)
 
     def show(self, request: Request, context: PageContext, *, status: int | None = None) -> Response:
-        return self._pages.show(request, context, status=status)
+        return self._pages.show_off_loop(request, lambda: context, status=status or context.status)
 
     def done(self, notice: Notice) -> Response:
         """Back to the part of the account page that says once what was done."""

@@ -1,6 +1,6 @@
 """Page contexts to HTML: escaped, with every name known, in the reader's language."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from gatehouse.web.pages.look import Look, Looks
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import GameEnd, MailPurpose, Method, Problem, Section, Theme, Trouble
 from gatehouse.web.pages.words import FALLBACK, Languages, Words, load_languages
-from gatehouse.web.responses import html_answer
+from gatehouse.web.responses import HtmlMadeOffLoop, html_answer
 from gatehouse.web.static import Assets
 
 # Templates compare with the same closed choices as handlers: a misspelt one fails the first rendering.
@@ -79,16 +79,31 @@ class Pages:
         account_lang: str = "",
         ui_locales: str = "",
         headers: Mapping[str, str] | None = None,
-        around: Mapping[str, object] = MappingProxyType({}),
     ) -> Response:
         """The page of that context; a language asked for by `?lang=` is kept for the pages to come.
 
         `account_lang` and `ui_locales`: see `Looks.of`, which knows who is signed in by itself.
-        `around`: what a frame that many pages stand in has to be told.
         """
         look = self._looks.of(request.scope, account_lang=account_lang, ui_locales=ui_locales)
-        page = self.text(context, look, around)
-        response = html_answer(page, status=status or context.status, headers=headers)
+        response = html_answer(self.text(context, look), status=status or context.status, headers=headers)
+        return self._looking(response, look)
+
+    def show_off_loop(
+        self,
+        request: Request,
+        make: Callable[[], PageContext],
+        *,
+        status: int = 200,
+        around: Mapping[str, object] = MappingProxyType({}),
+    ) -> Response:
+        """A page that may be long: its context is made and rendered off the event loop.
+
+        `around`: what a frame that many pages stand in has to be told.
+        """
+        look = self._looks.of(request.scope)
+        return self._looking(HtmlMadeOffLoop(lambda: self.text(make(), look, around), status=status), look)
+
+    def _looking(self, response: Response, look: Look) -> Response:
         response.headers["Content-Language"] = look.lang
         if look.asked_for:
             self._looks.remember(response, lang=look.asked_for)

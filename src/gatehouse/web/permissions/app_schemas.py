@@ -9,26 +9,33 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION
+from gatehouse.permissions.callers.desk import Visit
 from gatehouse.permissions.commands.app_schemas import (
     AppSchemas,
     RoleDraft,
+    SavedSchema,
     role_document,
     schema_document,
 )
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.spelling import ApplicationId
-from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.errors import AnswerTooLarge, Malformed
+from gatehouse.permissions.evaluation.weighing import model_work
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.questions.roles import RoleList, SeenRole
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.credentials import Asked
-from gatehouse.web.permissions.envelope import Answer, answer, done, needed, post, tagged
+from gatehouse.web.permissions.envelope import Answer, answer, done, needed, post, weighed_answer, weighed_tagged
 from gatehouse.web.permissions.front_desk import FrontDesk, actor_of
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
 
 NO_ROLE: Final = RoleDraft()
+ONE_ROLE: Final = "ask for one role at a time with roles, data.name"
+ONE_SECTION: Final = f"ask for one section with options.section, or {ONE_ROLE}"
 
+
+SchemaSection = Literal["login", "private_data", "public_data", "roles", "secret_data"]
 
 # What an application's schema was at a version; raises NotFound.
 Past = Callable[[ApplicationModel, int], Awaitable[ApplicationModel]]
@@ -36,6 +43,7 @@ Past = Callable[[ApplicationModel, int], Awaitable[ApplicationModel]]
 
 class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: int | None = None  # get: as it was then
+    section: SchemaSection | None = None  # get: only this one
 
 
 class SchemaRequest(Asked, frozen=True, kw_only=True):
@@ -77,11 +85,13 @@ class SchemaEndpoints:
                 model, version = visit.opened(Operation.SCHEMA_GET), ask.options.version
                 if version is not None:
                     model = await self._past(model, version)
-                return tagged(request, Answer(status="OK", data=whole(model)))
+                shown = whole(model) if ask.options.section is None else part(model, ask.options.section)
+                value = Answer(status="OK", data=shown)
+                return await weighed_tagged(request, await model_work(model), value, narrower=ONE_SECTION)
             case "save":
                 model = visit.opened(Operation.SCHEMA_SAVE)
                 saved = await self._schemas.save(actor_of(request, visit), model, needed(ask.data, "data"))
-                return answer(whole(saved.model), warnings=saved.warnings)
+                return await self._saved(saved)
 
     async def roles(self, request: Request) -> Response:
         ask = await read_json(request, RolesRequest)
@@ -90,7 +100,7 @@ class SchemaEndpoints:
         match ask.action:
             case "get":
                 if ask.data.name is UNSET:
-                    return answer([role_record(seen) for seen in await self._roles.all(visit)])
+                    return await self._all_roles(visit)
                 return answer(role_record(await self._roles.one(visit, ask.data.name)))
             case "save":
                 model = await self._schemas.save_role(actor, visit.opened(Operation.ROLES_SAVE), ask.data)
@@ -101,6 +111,21 @@ class SchemaEndpoints:
                 model = visit.opened(Operation.ROLES_SAVE)
                 await self._schemas.delete_role(actor, model, ask.data.name, ask.data.version)
                 return done()
+
+    async def _all_roles(self, visit: Visit) -> Response:
+        seen = await self._roles.all(visit)
+        weight = await model_work(visit.opened(Operation.ROLE_NAMES))
+        return await weighed_answer(weight, [role_record(one) for one in seen], narrower=ONE_ROLE)
+
+    async def _saved(self, saved: SavedSchema) -> Response:
+        """It is saved, so it is never refused: without the roles, where they are too large, which is said."""
+        weight = await model_work(saved.model)
+        try:
+            return await weighed_answer(weight, whole(saved.model), warnings=saved.warnings)
+        except AnswerTooLarge:
+            left = msgspec.structs.asdict(whole(saved.model))
+            del left["roles"]
+            return await weighed_answer(weight, left, warnings=(*saved.warnings, f"roles: left out, {ONE_ROLE}"))
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -140,6 +165,12 @@ def whole(model: ApplicationModel) -> SchemaDocument:
         version=schema.version,
         updated_at=schema.updated_at,
     )
+
+
+def part(model: ApplicationModel, section: SchemaSection) -> dict[str, object]:
+    found = whole(model)
+    names = ("application_id", section, "version", "updated_at")
+    return {name: getattr(found, name) for name in names}
 
 
 def role_record(seen: SeenRole) -> dict[str, object]:

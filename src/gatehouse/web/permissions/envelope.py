@@ -6,14 +6,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.errors import Malformed
 from gatehouse.web.dialects import Dialect
 from gatehouse.web.middleware.body_limit import DEFAULT_LIMIT
-from gatehouse.web.responses import NOT_MODIFIED, entity_tag, json_answer
+from gatehouse.web.permissions.encoding import NARROWER, encoded
+from gatehouse.web.responses import NO_STORE, NOT_MODIFIED, entity_tag, json_answer
 from gatehouse.web.routes.table import Auth, Endpoint, Handler, RateClass
 
 PRIVATE: Final = "private, no-cache"  # may be kept, and is asked for again each time with its ETag
 
+JSON: Final = "application/json"
 T = TypeVar("T")
 
 
@@ -34,7 +37,19 @@ def done() -> Response:
 
 
 def answer(data: object, *, warnings: tuple[str, ...] = ()) -> Response:
-    return json_answer(Answer(status="OK", data=data, warnings=warnings))
+    return untagged(Answer(status="OK", data=data, warnings=warnings))
+
+
+async def weighed_answer(
+    weight: int, data: object, *, narrower: str = NARROWER, warnings: tuple[str, ...] = ()
+) -> Response:
+    """The same, encoded off the loop where it is heavy; `narrower`: what to ask for when it is too large."""
+    value = Answer(status="OK", data=data, warnings=warnings)
+    return await run_off_loop(weight, untagged, value, weight=weight, narrower=narrower)
+
+
+def untagged(value: object, *, weight: int = 0, narrower: str = NARROWER) -> Response:
+    return Response(encoded(value, weight=weight, narrower=narrower), 200, NO_STORE, media_type=JSON)
 
 
 def tagged(request: Request, value: object) -> Response:
@@ -42,10 +57,16 @@ def tagged(request: Request, value: object) -> Response:
     return unless_known(request, with_tag(value))
 
 
-def with_tag(value: object) -> Response:
-    body = msgspec.json.encode(value)
+async def weighed_tagged(request: Request, weight: int, value: object, *, narrower: str = NARROWER) -> Response:
+    """The same, encoded off the loop where it is heavy; `narrower`: what to ask for when it is too large."""
+    made = await run_off_loop(weight, with_tag, value, weight=weight, narrower=narrower)
+    return unless_known(request, made)
+
+
+def with_tag(value: object, *, weight: int = 0, narrower: str = NARROWER) -> Response:
+    body = encoded(value, weight=weight, narrower=narrower)
     headers = {"Cache-Control": PRIVATE, "ETag": entity_tag(body), "Vary": "Authorization"}
-    return Response(body, 200, headers, media_type="application/json")
+    return Response(body, 200, headers, media_type=JSON)
 
 
 def unless_known(request: Request, answer: Response) -> Response:

@@ -6,6 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.callers.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON
 from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.documents.spelling import ApplicationId
@@ -18,7 +19,7 @@ from gatehouse.permissions.questions.sight import refuse_about_everybody
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
-from gatehouse.web.permissions.envelope import answer, post, tagged
+from gatehouse.web.permissions.envelope import post, tagged, weighed_answer
 from gatehouse.web.permissions.question_records import (
     ExplainAnswer,
     MembersAnswer,
@@ -34,6 +35,7 @@ SECTION: Final = "interface §4.14"
 CSV: Final = "text/csv"
 JSON: Final = "application/json"
 NEXT_AFTER: Final = "Next-After"
+WAY_WEIGHT: Final = 10
 
 
 class CheckRequest(Asked, frozen=True, kw_only=True):
@@ -122,10 +124,12 @@ class QuestionEndpoints:
         if visit.model is None:
             raise ApplicationNotFound
         wanted = await self._members.wanted(ask.data, tells=visit.rights.administers)
-        found = await self._members.find(visit.application_id, wanted)
+        found = await self._members.find(visit.application_id, wanted, known=visit.model)
         if ask.options.format == "csv" or takes_only_csv(request):
-            return as_csv(found)
-        return answer(MembersPage(members=tuple(map(member, found.found)), after=found.after))
+            return await run_off_loop(members_weight(found), as_csv, found)
+        weight = members_weight(found)
+        page = await run_off_loop(weight, members_page, found)
+        return await weighed_answer(weight, page, narrower="ask for fewer at a time with data.limit")
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -160,6 +164,14 @@ class QuestionEndpoints:
                 also_as=CSV,
             ),
         ]
+
+
+def members_page(found: Members) -> MembersPage:
+    return MembersPage(members=tuple(map(member, found.found)), after=found.after)
+
+
+def members_weight(found: Members) -> int:
+    return WAY_WEIGHT * sum(len(one.path) for one in found.found)
 
 
 def takes_only_csv(request: Request) -> bool:

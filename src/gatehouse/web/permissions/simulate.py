@@ -11,23 +11,27 @@ from gatehouse.permissions.callers.desk import Desk
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
+from gatehouse.permissions.questions.asked import read_prefix
 from gatehouse.permissions.questions.proposals import AnyProposal, OfApplication, Proposer
 from gatehouse.permissions.questions.sight import refuse_about_everybody
 from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
-from gatehouse.web.permissions.envelope import answer, post
+from gatehouse.web.permissions.envelope import post, weighed_answer
 from gatehouse.web.permissions.front_desk import actor_of
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
 
 LIMIT_MOST: Final = 1_000
+CHARACTERS: Final = 40  # of a usual rule: a unit of weight
+NARROWER: Final = "ask for a section or some of the rules with data.prefix"
 
 
 class SimulateData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     change: AnyProposal
     after: str = ""
-    limit: int = LIMIT_MOST
+    limit: int = LIMIT_MOST  # of people; there may be fewer, and then `after` tells where to go on
+    prefix: str | None = None  # only rules that begin so; a section alone, or in front of a path
 
 
 class SimulateRequest(Asked, frozen=True, kw_only=True):
@@ -73,7 +77,10 @@ class SimulationEndpoint:
             raise ApplicationNotFound
         by = Proposer(actor=actor_of(request, visit), model=visit.model, central=visit.central)
         after, limit = page_of(ask.data.after, ask.data.limit)
-        return answer(forecast_record(await self._simulation.run(ask.data.change, by, after=after, limit=limit)))
+        prefix = None if ask.data.prefix is None else read_prefix(ask.data.prefix, "data.prefix")
+        forecast = await self._simulation.run(ask.data.change, by, after=after, limit=limit, prefix=prefix)
+        weight = forecast.length // CHARACTERS
+        return await weighed_answer(weight, forecast_record(forecast), narrower=NARROWER)
 
     def endpoint(self) -> Endpoint:
         return post(

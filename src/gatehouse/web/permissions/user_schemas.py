@@ -14,12 +14,12 @@ from gatehouse.permissions.commands.user_schemas import RecordDraft, UserSchemas
 from gatehouse.permissions.documents.ends import parse_expired
 from gatehouse.permissions.documents.spelling import ApplicationId
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.questions.asked import project_named
-from gatehouse.permissions.questions.user_schemas import View, ViewOptions, Views, ViewType, saved_view
+from gatehouse.permissions.questions.asked import project_named, read_prefix
+from gatehouse.permissions.questions.user_schemas import NARROWER, View, ViewOptions, Views, ViewType, saved_view
 from gatehouse.web.parse import read_json
 from gatehouse.web.permissions.app_schemas import id_of
 from gatehouse.web.permissions.credentials import Asked, credentials_of
-from gatehouse.web.permissions.envelope import post, tagged
+from gatehouse.web.permissions.envelope import post, weighed_tagged
 from gatehouse.web.permissions.front_desk import actor_of
 from gatehouse.web.responses import json_answer
 from gatehouse.web.routes.table import SCHEMA_BODY, Endpoint
@@ -31,6 +31,7 @@ class RecordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     with_exp: bool = False
     with_roles: bool = False
     with_apps_data: bool = False
+    prefix: str | None = None  # lists: only rules that begin so; a section alone, or in front of a path
 
 
 class RecordRequest(Asked, frozen=True, kw_only=True):
@@ -72,7 +73,7 @@ class RecordEndpoint:
         )
         user_id = target_of(ask.data, caller.user_id)
         view = await self._views.view(caller, user_id, kind, options_of(ask.options))
-        return tagged(request, self._answer(view))
+        return await weighed_tagged(request, view.work, self._answer(view), narrower=NARROWER)
 
     async def _save(self, request: Request, ask: RecordRequest) -> Response:
         visit = await self._desk.receive(
@@ -127,4 +128,5 @@ def options_of(given: RecordOptions) -> ViewOptions:
         with_exp=given.with_exp,
         with_roles=given.with_roles,
         with_apps_data=given.with_apps_data,
+        prefix=None if given.prefix is None else read_prefix(given.prefix, "options.prefix"),
     )

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.nicks import NickStore
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.permissions.documents.differences import differences
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -76,7 +77,7 @@ class Reviews:
         context = ReviewContext(
             head=head(guest, model, question.tab),
             question=question,
-            changes=differences(model, rehearsed.outline.model),
+            changes=await run_off_loop(HEAVY, differences, model, rehearsed.outline.model),
             outlook=await self._outlook(guest, proposal, by),
         )
         return self._desk.show(request, guest, HERE, context)

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.model.paging import Page
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.documents.rules import meta_entries
 from gatehouse.permissions.documents.trees import with_leaf
@@ -99,7 +100,7 @@ class RuleScreens:
     async def list(self, request: Request, guest: Guest) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_GET)
         query = list_query(request)
-        every = [line for line in lines_of(model) if matches(line, query.q)]
+        every = await run_off_loop(HEAVY, lambda: [line for line in lines_of(model) if matches(line, query.q)])
         if query.is_file:
             return csv_file(f"rules-{model.application.application_id}", COLUMNS, every)
         number = min(query.wanted.page, max(1, -(-len(every) // PAGE_OF_RULES)))
@@ -216,18 +217,21 @@ class RuleScreens:
     ) -> Response:
         version = model.schema.version
         stale = problem is not None and problem.is_conflict and form.version != version
-        context = RuleContext(
-            head=head(guest, model, TAB),
-            rule=rule,
-            form=form,
-            action=f"{path_of(model.application.application_id, TAB)}/{rule or 'new'}",
-            roles=[role.name for role in model.roles.values() if rule in map(str, meta_entries(role.meta))],
-            version=version if stale else form.version,
-            call=readable_schema_call(guest.standing, model),
-            problem=problem,
-            clashes=rule_clashes(form, form_of(model, rule_named(rule))) if stale and rule else (),
-        )
-        return self._desk.show(request, guest, HERE, context, status=problem.status if problem else None)
+
+        def make() -> RuleContext:
+            return RuleContext(
+                head=head(guest, model, TAB),
+                rule=rule,
+                form=form,
+                action=f"{path_of(model.application.application_id, TAB)}/{rule or 'new'}",
+                roles=[role.name for role in model.roles.values() if rule in map(str, meta_entries(role.meta))],
+                version=version if stale else form.version,
+                call=readable_schema_call(guest.standing, model),
+                problem=problem,
+                clashes=rule_clashes(form, form_of(model, rule_named(rule))) if stale and rule else (),
+            )
+
+        return self._desk.show_made(request, guest, HERE, make, status=problem.status if problem else None)
 
     def screens(self) -> Sequence[Screen]:
         desk, path = self._desk, "/applications/{application_id:int}/rules"

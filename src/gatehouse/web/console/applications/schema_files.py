@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from gatehouse.kernel.background import HEAVY, LIGHT, run_off_loop
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.commands.schema_documents import whole_document
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.weighing import model_work
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation
@@ -20,6 +23,7 @@ from gatehouse.web.console.desk import ConsoleDesk, Guest, Problem
 from gatehouse.web.console.screens import Screen
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.desk import Guarded
+from gatehouse.web.permissions.encoding import chunks
 from gatehouse.web.responses import NO_STORE
 
 TAB: Final = "rules"
@@ -57,6 +61,9 @@ class SchemaFiles:
         model = guest.standing.opened(Operation.SCHEMA_GET)
         name = f"schema-{model.application.application_id}-{model.schema.version}.json"
         headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}"'}
+        if await model_work(model) > LIGHT:
+            body = chunks(partial(whole_document, model))
+            return StreamingResponse(body, 200, headers, media_type="application/json")
         return Response(written(whole_document(model)), 200, headers, media_type="application/json")
 
     async def ask(self, request: Request, guest: Guest) -> Response:
@@ -65,7 +72,7 @@ class SchemaFiles:
 
     async def put_back(self, request: Request, guest: Guest, form: ImportForm) -> Response:
         model = guest.standing.opened(Operation.SCHEMA_SAVE)
-        given = taken(read(form.text), guest.actor) | {"version": form.version}
+        given = taken(await run_off_loop(HEAVY, read, form.text), guest.actor) | {"version": form.version}
         path = path_of(model.application.application_id, TAB)
         if form.confirmed:
             await self._schemas.save(guest.actor, model, given)

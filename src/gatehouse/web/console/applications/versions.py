@@ -11,6 +11,7 @@ from starlette.responses import Response
 from gatehouse.admin.model.paging import Page
 from gatehouse.admin.model.schema_versions import SchemaVersionStore
 from gatehouse.admin.past_schemas import past_schema
+from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.permissions.commands.app_schemas import AppSchemas
 from gatehouse.permissions.commands.schema_documents import whole_document
 from gatehouse.permissions.documents.differences import differences
@@ -104,7 +105,7 @@ class VersionScreens:
             old=old.saved,
             new=new.saved,
             current=model.schema.version,
-            changes=differences(old.model, new.model),
+            changes=await run_off_loop(HEAVY, differences, old.model, new.model),
             may_restore=may_change(guest, model),
             call=ApiCall(
                 path="meta/schema",

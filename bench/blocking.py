@@ -1,0 +1,167 @@
+"""The public keys beside the heaviest requests that the limits allow (checklist LP-01).
+
+An application as large as one may be, in which a few hundred people hold every role. The ratio of the two p99 counts:
+the longest wait for the keys while eight clients ask for the heavy thing again and again, by the same wait when idle.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import httpx2
+import msgspec
+from bench.answered import command
+from bench.figures import ROUNDS, Figure
+from bench.heavy import Heavy
+from bench.paced import Told
+from bench.served import Program
+from bench.storm import ask, started
+from tests.support.visitor import form_to, hidden_fields
+
+APPLICATION: Final = 50_001
+ROLES: Final = 95
+AREAS: Final = 20
+RULES: Final = 100  # of an area: with the schema 192,000 of the 200,000 that an application may have
+PEOPLE: Final = 200
+USER: Final = "1001"
+FACTOR: Final = "bench"
+PASSWORD: Final = "correct horse battery staple"  # noqa: S105 - of nobody
+AT_ONCE: Final = "8"
+SECONDS: Final = 3.0
+BEFORE: Final = 0.5  # seconds for which the heavy requests are under way before the keys are asked for
+KEYS: Final = ("keys", "4", "200")  # connections, requests a second
+GOAL: Final = 3.0  # times the idle figure
+
+
+def blocking(program: Program, scratch: Path, url: str, kind: str) -> Iterator[Figure]:
+    data, file = scratch / "data", scratch / "model.json"
+    file.write_text(json.dumps(the_file()))
+    apply = ["apply", "--allow-weak", str(file)]
+    command(data, url, apply)
+    with program.serving(data, url, pinned=False) as server:
+        requests = requests_of(server.port, command(data, url, ["user", "token", USER, "--factor", FACTOR]).strip())
+        for path in (written(scratch, raw) for raw in requests.values()):  # what is compiled once is compiled now
+            pressed(server.port, path, "1", 0.0)
+        ask(server.port, *KEYS, str(BEFORE))
+        idle = median(ask(server.port, *KEYS, str(SECONDS)).p99 for _ in range(ROUNDS))
+        yield Figure(name=f"keys, p99, idle, {kind}", value=idle, unit="ms")
+        for name, raw in requests.items():
+            rounds = [beside_requests(server.port, written(scratch, raw)) for _ in range(ROUNDS)]
+            yield from compared(name, idle, rounds, kind)
+        for name, words in (("apply", apply), ("export", ["export"])):
+            rounds = [beside_command(server.port, data, url, words) for _ in range(ROUNDS)]
+            yield from compared(name, idle, rounds, kind)
+        yield Figure(name=f"memory after it, {kind}", value=server.megabytes(), unit="MB")
+
+
+def compared(name: str, idle: float, rounds: list[tuple[Told, float]], kind: str) -> Iterator[Figure]:
+    busy = median(told.p99 for told, _ in rounds)
+    yield Figure(name=f"keys, p99, beside {name}, {kind}", value=busy, unit="ms")
+    longest = max(told.longest for told, _ in rounds)
+    yield Figure(name=f"keys, longest, beside {name}, {kind}", value=longest, unit="ms")
+    yield Figure(name=f"{name}, half of them within, {kind}", value=median(taken for _, taken in rounds), unit="ms")
+    yield Figure(name=f"keys, p99, beside {name} by idle, {kind}", value=busy / idle, unit="x", goal=GOAL)
+
+
+def the_file() -> dict[str, Any]:
+    schema = {f"area{area}": {f"rule{n}": {"value": False} for n in range(RULES)} for area in range(AREAS)}
+    roles = {
+        f"role{role}": {
+            "meta": {
+                "private_data": {
+                    f"area{area}of{role}": {f"rule{n}": {"value": True} for n in range(RULES)}
+                    for area in range(AREAS)
+                }
+            }
+        }
+        for role in range(ROLES)
+    }
+    people = [str(int(USER) + number) for number in range(PEOPLE)]
+    users = [{"user_id": one, "login": login_of(one), "nick": one, "email_verified": True} for one in people]
+    users[0] |= {"administrator": True, "password": PASSWORD}
+    held = {one: {"roles": list(roles)} for one in people}
+    application = {"application_id": APPLICATION, "name": "Large", "schema": {"private_data": schema}}
+    return {"users": users, "applications": [{**application, "roles": roles, "users": held}]}
+
+
+def requests_of(port: int, jwt: str) -> Mapping[str, bytes]:
+    cookies = signed_in(port)
+    who = f"/console/access/who?application_id={APPLICATION}&rules=area1."
+    deleted = {"kind": "role", "action": "delete", "data": {"name": "role1"}}
+    rule = {"rule": "area1of1.rule5"}
+    return {
+        "list": posted("meta/data", jwt, action="get", data={}),
+        "simulate": posted("simulate", jwt, data={"change": deleted}),
+        "members": posted("members", jwt, data=rule),
+        "members as CSV": posted("members", jwt, data=rule, options={"format": "csv"}),
+        "who can": shown(who, cookies),
+        "who can as CSV": shown(f"{who}&format=csv", cookies),
+    }
+
+
+def posted(path: str, jwt: str, **more: object) -> bytes:
+    body = json.dumps({"application_id": APPLICATION, **more}).encode()
+    head = (
+        f"POST /api/permissions/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        f"Authorization: Bearer {jwt}\r\nFactor: {FACTOR}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def shown(path: str, cookies: Mapping[str, str]) -> bytes:
+    crumbs = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: {crumbs}\r\n\r\n".encode()
+
+
+def signed_in(port: int) -> Mapping[str, str]:
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        page = client.get("/sign-in").text
+        form = {**hidden_fields(form_to("/sign-in", page)), "login": login_of(USER), "password": PASSWORD}
+        answer = client.post("/sign-in", data=form)
+        if answer.status_code != httpx2.codes.SEE_OTHER:
+            raise LookupError(f"signing in answered {answer.status_code}")
+        return dict(client.cookies)
+
+
+def login_of(user_id: str) -> str:
+    return f"u{user_id}@studio.example"
+
+
+def written(scratch: Path, raw: bytes) -> Path:
+    path = scratch / "request.http"
+    path.write_bytes(raw)
+    return path
+
+
+def pressed(port: int, path: Path, at_once: str, seconds: float) -> Heavy:
+    whole = [sys.executable, "-m", "bench.heavy", str(port), str(path), at_once, str(seconds)]
+    return told_by(subprocess.Popen(whole, stdout=subprocess.PIPE, text=True))
+
+
+def told_by(client: subprocess.Popen[str]) -> Heavy:
+    told, _ = client.communicate()
+    found = msgspec.json.decode(told, type=Heavy)
+    if set(found.answers) - {"200"}:
+        raise LookupError(f"answered {found.answers}")
+    return found
+
+
+def beside_requests(port: int, path: Path) -> tuple[Told, float]:
+    whole = [sys.executable, "-m", "bench.heavy", str(port), str(path), AT_ONCE, str(SECONDS + BEFORE)]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, text=True) as heavy:
+        ask(port, *KEYS, str(BEFORE))
+        keys = ask(port, *KEYS, str(SECONDS))
+        return keys, told_by(heavy).taken
+
+
+def beside_command(port: int, data: Path, url: str, words: list[str]) -> tuple[Told, float]:
+    """The command works on the same database in a process of its own."""
+    with started(port, *KEYS, str(SECONDS)) as keys:
+        command(data, url, words)
+        told, _ = keys.communicate()
+    return msgspec.json.decode(told, type=Told), SECONDS * 1e3

@@ -1,0 +1,46 @@
+"""Many people judged a few at a time, off the event loop, so that other heavy work gets its turn in between."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.permissions.evaluation.weighing import record_work
+from gatehouse.permissions.model.facts import Facts
+
+T = TypeVar("T")
+
+PIECE_WEIGHT: Final = 50_000  # of the people judged at a time
+PERSON_WEIGHT: Final = 300  # of anybody, whatever they hold
+ROLE_WEIGHT: Final = 5  # of an assignment or an entry in a record
+
+
+def person_weight(facts: Facts) -> int:
+    """How much work it is to answer a single question about the person."""
+    return PERSON_WEIGHT + ROLE_WEIGHT * sum(map(record_work, facts.records.values()))
+
+
+async def judged(
+    people: Sequence[Facts], judge: Callable[[Facts], T], weigh: Callable[[Facts], int] = person_weight
+) -> AsyncIterator[tuple[Facts, T]]:
+    """Each person with what `judge` says, in order; one who leaves early has not paid for those behind."""
+    for weight, piece in pieces(people, weigh):
+        for facts, verdict in zip(piece, await run_off_loop(weight, judge_all, piece, judge), strict=True):
+            yield facts, verdict
+
+
+def pieces(people: Sequence[Facts], weigh: Callable[[Facts], int]) -> Iterator[tuple[int, list[Facts]]]:
+    piece: list[Facts] = []
+    total = 0
+    for facts in people:
+        weight = weigh(facts)
+        if piece and total + weight > PIECE_WEIGHT:
+            yield total, piece
+            piece, total = [], 0
+        piece.append(facts)
+        total += weight
+    if piece:
+        yield total, piece
+
+
+def judge_all(people: Sequence[Facts], judge: Callable[[Facts], T]) -> list[T]:
+    return [judge(facts) for facts in people]

@@ -1,0 +1,35 @@
+"""A cached property: made once for each instance, and nobody waits for the one of another."""
+
+import threading
+
+from gatehouse.kernel.cached import cached_property
+
+
+class Thing:
+    def __init__(self, waits_for: threading.Event | None = None) -> None:
+        self.made = 0
+        self._waits_for = waits_for
+
+    @cached_property
+    def value(self) -> int:
+        self.made += 1
+        if self._waits_for is not None:
+            assert self._waits_for.wait(30)
+        return self.made
+
+
+def test_it_is_made_once() -> None:
+    thing = Thing()
+    assert (thing.value, thing.value, thing.made) == (1, 1, 1)
+
+
+def test_one_that_takes_long_holds_up_no_other() -> None:
+    """In Python 3.11 the standard library's would wait here for ever."""
+    go_on = threading.Event()
+    slow = Thing(go_on)
+    thread = threading.Thread(target=lambda: slow.value, daemon=True)
+    thread.start()
+    assert Thing().value == 1
+    go_on.set()
+    thread.join(30)
+    assert slow.value == 1

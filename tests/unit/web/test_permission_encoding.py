@@ -1,0 +1,65 @@
+"""Permission answers in slices are the bytes that one call would make, and end at the bound."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from gatehouse.kernel.background import HEAVY
+from gatehouse.permissions.errors import ANSWER_MOST, AnswerTooLarge
+from gatehouse.web.permissions.encoding import SLICE, encoded, slices
+from gatehouse.web.permissions.envelope import Answer
+from gatehouse.web.permissions.question_records import MemberRecord, MembersPage, PathStep, ScopeName
+
+
+def page(count: int) -> MembersPage:
+    step = PathStep(source="assigned_role", scope=ScopeName(), role='the "first"')
+    return MembersPage(
+        members=tuple(MemberRecord(user_id=str(n), until=0, path=(step,)) for n in range(count)), after=None
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {},
+        "plain",
+        tuple(f"rule{n}" for n in range(SLICE + 1)),
+        Answer(status="OK"),
+        Answer(status="OK", data=[{"name": "one", "meta": {"a": {"b": {"value": True}}}}], warnings=("x",)),
+        Answer(status="OK", data=page(3)),
+        {"a": [[1, 2], [3]], "b": {"c": {"d": {"e": {"f": {"g": {"h": [1]}}}}}}},
+    ],
+)
+def test_slices_joined_are_what_one_call_makes(value: object) -> None:
+    assert b"".join(slices(value)) == msgspec.json.encode(value)
+    assert encoded(value, weight=HEAVY) == encoded(value)
+
+
+def test_no_slice_of_a_long_list_is_long() -> None:
+    rules = tuple(f"private_data.area.rule{n:06}" for n in range(20 * SLICE))
+    assert max(map(len, slices(Answer(status="OK", data=rules)))) < 2**18
+
+
+@pytest.mark.parametrize("weight", [0, HEAVY])
+def test_lp_01_an_answer_over_the_bound_is_given_up(weight: int) -> None:
+    texts = ["x" * 2**16] * (ANSWER_MOST // 2**16 + 1)
+    with pytest.raises(AnswerTooLarge, match="answer too large: more than 8 MB; ask for one at a time"):
+        encoded(texts, weight=weight, narrower="ask for one at a time")
+
+
+def test_lp_01_an_endless_answer_is_given_up_early() -> None:
+    made = 0
+
+    class Endless(list[object]):
+        def __iter__(self) -> Iterator[object]:
+            nonlocal made
+            while True:
+                made += 1
+                yield ["x" * 2**16]
+
+    with pytest.raises(AnswerTooLarge):
+        encoded(Endless([[]]), weight=HEAVY)
+    assert made <= ANSWER_MOST // 2**16 + 1

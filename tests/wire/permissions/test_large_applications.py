@@ -1,0 +1,198 @@
+"""A large application: nothing of it is worked off on the event loop, and no answer is endless."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from gatehouse.permissions.evaluation import compiled, effective, shapes
+from gatehouse.permissions.evaluation.compiled import CompiledModel
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.questions import members, simulate, user_schemas
+from gatehouse.storage.permissions import schemas
+from gatehouse.web.permissions import encoding
+from tests.support.permission_builders import a_person, a_role
+from tests.support.questioned import about, giving, hold, put_roles
+from tests.support.studio import OWNER, VISITOR, Studio
+
+ROLES: Final = 40
+RULES: Final = 2_000  # of each role; bench/blocking.py has an application as large as one may be
+MANY: Final = 5_000  # rules that are too many for the loop
+PATIENCE: Final = 300.0  # seconds for an answer on a busy machine
+PEOPLE: Final = ("2000000001", "2000000002", "2000000003")
+LOOP: Final = threading.main_thread().name
+
+Threads = dict[str, set[str]]  # in which heavy work was done, by what it was
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
+    found: Threads = {}
+
+    def watched(name: str, function: Callable[..., Any], is_heavy: Callable[..., bool]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            answer = function(*args, **kwargs)
+            if is_heavy(answer, *args):
+                found.setdefault(name, set()).add(threading.current_thread().name)
+            return answer
+
+        return call
+
+    def is_of_large_model(_: None, made: CompiledModel, model: ApplicationModel) -> bool:  # noqa: ARG001
+        return len(model.roles) >= ROLES
+
+    def says_much(_: object, tiers: Any) -> bool:
+        return sum(len(voice.says.yes) for tier in tiers for voice in tier) > MANY
+
+    watch = {
+        "compile": (compiled.CompiledModel, "__init__", is_of_large_model),
+        "decode": (schemas, "_role", lambda role, *_: role.key.startswith("large")),
+        "evaluate": (effective, "true_rules", says_much),
+        "render": (shapes, "_entries", lambda entries, *_: len(entries) > MANY),
+    }
+    for name, (place, attribute, is_heavy) in watch.items():
+        monkeypatch.setattr(place, attribute, watched(name, getattr(place, attribute), is_heavy))
+    return found
+
+
+@pytest.fixture
+async def large(studio: Studio) -> Studio:
+    """The shop is large, and everybody holds all of its roles."""
+    names = [f"large{number}" for number in range(ROLES)]
+    await put_roles(studio, *(a_role(name, meta=rules_of(name)) for name in names))
+    for user_id in PEOPLE:
+        await a_person(studio.service.house.storage, user_id)
+    for user_id in (OWNER, *PEOPLE):
+        await hold(studio, user_id, {ROOT: names})
+    return studio
+
+
+def rules_of(role: str) -> dict[str, object]:
+    areas = {f"{role}area{area}": {f"rule{n}": {"value": True} for n in range(100)} for area in range(RULES // 100)}
+    return {"private_data": areas}
+
+
+def asker(studio: Studio, path: str, body: dict[str, object]) -> Callable[[], httpx2.Response]:
+    """Asks from another thread: the loop is the service's alone."""
+    url = f"{studio.service.client.base_url}/api/permissions/{path}"
+    return lambda: httpx2.post(url, json=body, headers=studio.owner.headers, timeout=PATIENCE)
+
+
+async def all_at_once(*askers: Callable[[], httpx2.Response]) -> list[httpx2.Response]:
+    return await asyncio.gather(*(asyncio.to_thread(ask) for ask in askers))
+
+
+@pytest.mark.timeout(600)
+async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large: Studio, threads: Threads) -> None:
+    listed = asker(large, "meta/data", {"action": "get", **about(large)})
+    found = asker(large, "members", about(large, rule="large1area1.rule1"))
+    deleted = {"kind": "role", "action": "delete", "data": {"name": "large1"}}
+    simulated = asker(large, "simulate", about(large, change=deleted))
+    role_saved = {"action": "save", **about(large, name="large2", description="saved")}
+    for ask in (listed, found, simulated, asker(large, "roles", role_saved)):
+        [answer] = await all_at_once(ask)
+        assert answer.status_code == 200, answer.text[:500]
+    answers = await all_at_once(*([listed] * 3), *([found] * 3), *([simulated] * 2))
+    assert [answer.status_code for answer in answers] == [200] * 8
+    assert len(answers[0].json()["data"]) == ROLES * RULES
+    assert {one["user_id"] for one in answers[3].json()["data"]["members"]} == {OWNER, *PEOPLE}
+    assert [len(one["loses"]) for one in answers[6].json()["data"]["people"]] == [RULES] * 4
+    assert set(threads) == {"compile", "decode", "evaluate", "render"}
+    assert LOOP not in set.union(*threads.values())
+
+
+async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (encoding, user_schemas):
+        monkeypatch.setattr(module, "ANSWER_MOST", 2_000)
+    areas = {area: {f"rule{n}": {"value": True} for n in range(50)} for area in ("one", "two")}
+    shown = {"shown": {"name": {"value": True}}}
+    await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": shown}))
+    await hold(studio, VISITOR, {ROOT: ["many"]})
+    ask = {"action": "get", **about(studio)}
+    said = await studio.refused(400, "meta/data", ask, studio.visitor.headers)
+    assert said.startswith("answer too large: ")
+    assert "options.prefix" in said
+    assert await rules(studio, "one.rule4") == [f"private_data.one.rule4{n}" for n in ("", *range(10))]
+    assert await rules(studio, "private_data.two.rule11") == ["private_data.two.rule11"]
+    assert await rules(studio, "public_data") == ["public_data.shown.name"]
+    await studio.refused(400, "meta/data", {**ask, "options": {"prefix": "one/"}}, studio.visitor.headers)
+    tree = {"action": "get", **about(studio, type="tree"), "options": {"prefix": "one"}}
+    await studio.refused(400, "meta/data", tree, studio.visitor.headers)
+
+
+async def rules(studio: Studio, prefix: str) -> list[str]:
+    ask = {"action": "get", **about(studio), "options": {"prefix": prefix}}
+    found: list[str] = (await studio.ok("meta/data", ask, studio.visitor.headers))["data"]
+    return found
+
+
+async def test_lp_01_roles_over_the_bound_are_asked_for_one_by_one(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meta = {"private_data": {f"rule{n}": {"value": True} for n in range(80)}}
+    await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
+    monkeypatch.setattr(encoding, "ANSWER_MOST", 3_000)
+    get = {"action": "get", **about(studio)}
+    said = await studio.refused(400, "roles", get, studio.owner.headers)
+    assert said.startswith("answer too large: ")
+    await studio.ok("roles", {"action": "get", **about(studio, name="two")}, studio.owner.headers)
+    said = await studio.refused(400, "meta/schema", get, studio.owner.headers)
+    assert "options.section" in said
+    section = await studio.ok("meta/schema", {**get, "options": {"section": "login"}}, studio.owner.headers)
+    assert set(section["data"]) == {"application_id", "login", "version", "updated_at"}
+
+
+async def test_lp_01_a_schema_that_was_saved_is_never_refused_for_its_size(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meta = {"private_data": {f"rule{n}": {"value": True} for n in range(80)}}
+    await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
+    monkeypatch.setattr(encoding, "ANSWER_MOST", 3_000)
+    public = {"public_data": {"news": {"value": False}}}
+    saved = await studio.ok("meta/schema", {"action": "save", **about(studio, **public)}, studio.owner.headers)
+    assert "roles" not in saved["data"]
+    assert any(one.startswith("roles: left out") for one in saved["warnings"])
+
+
+async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    await put_roles(studio, giving("given"))
+    for user_id in PEOPLE:
+        await a_person(studio.service.house.storage, user_id)
+        await hold(studio, user_id, {ROOT: ["given"]})
+    monkeypatch.setattr(simulate, "LENGTH_MOST", 60)  # characters: a rule and a role
+    deleted = {"kind": "role", "action": "delete", "data": {"name": "given"}}
+    people, after = [], ""
+    for _ in range(len(PEOPLE) + 1):
+        ask = about(studio, change=deleted, after=after)
+        page = (await studio.ok("simulate", ask, studio.owner.headers))["data"]
+        people += [one["user_id"] for one in page["people"]]
+        if page["after"] is None:
+            break
+        assert page["truncated"]
+        after = page["after"]
+    assert people == list(PEOPLE)
+    narrow = about(studio, change=deleted, prefix="user.ban")
+    page = (await studio.ok("simulate", narrow, studio.owner.headers))["data"]
+    assert [one["loses"] for one in page["people"]] == [[]] * len(page["people"])
+
+
+async def test_lp_01_members_are_answered_in_pages_by_their_ways(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put_roles(studio, giving("one"), giving("two"))
+    for user_id in PEOPLE:
+        await a_person(studio.service.house.storage, user_id)
+        await hold(studio, user_id, {ROOT: ["one", "two"]})
+    monkeypatch.setattr(members, "WAYS_MOST", 4)
+    first = (await studio.ok("members", about(studio, rule="user.kick"), studio.owner.headers))["data"]
+    assert [one["user_id"] for one in first["members"]] == list(PEOPLE[:2])
+    assert first["after"] == PEOPLE[1]
+    rest = about(studio, rule="user.kick", after=first["after"])
+    second = (await studio.ok("members", rest, studio.owner.headers))["data"]
+    assert ([one["user_id"] for one in second["members"]], second["after"]) == ([PEOPLE[2]], None)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import httpx2
@@ -103,6 +103,22 @@ async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large: Studio, th
     assert [len(one["loses"]) for one in answers[6].json()["data"]["people"]] == [RULES] * 4
     assert set(threads) == {"compile", "decode", "evaluate", "render"}
     assert LOOP not in set.union(*threads.values())
+
+
+async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = studio.service.house.storage.permissions
+    asked: list[frozenset[int]] = []
+    read = store.application_models
+
+    async def counted(application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
+        asked.append(frozenset(application_ids))
+        return await read(application_ids)
+
+    monkeypatch.setattr(store, "application_models", counted)
+    await put_roles(studio, giving("given"))
+    ask = {"action": "get", **about(studio)}
+    await asyncio.gather(*(studio.ok("meta/data", ask, studio.visitor.headers) for _ in range(8)))
+    assert len([one for one in asked if studio.shop.application_id in one]) == 1
 
 
 async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question(

@@ -142,6 +142,11 @@ class CompiledModel:
             if one.role.condition is not None and one.role.condition_mode is ConditionMode.GRANT
         )
 
+    def compile_roles(self) -> None:
+        for role in self.roles.values():
+            _ = role.says
+        self.is_whole = True
+
     @cached_property
     def named(self) -> frozenset[Rule]:
         """Rules of the schema, and of every role."""
@@ -240,9 +245,7 @@ def compiled_model(model: ApplicationModel) -> CompiledModel:
 def compile_whole(model: ApplicationModel) -> CompiledModel:
     """With every role, which are else compiled when first needed: for the worker, once for each model."""
     compiled = compiled_model(model)
-    for role in compiled.roles.values():
-        _ = role.says
-    compiled.is_whole = True
+    compiled.compile_roles()
     return compiled
 
 
@@ -252,11 +255,11 @@ def is_compiled(model: ApplicationModel) -> bool:
     return made is not None and made.is_whole
 
 
-def compile_like(model: ApplicationModel, before: ApplicationModel) -> None:
-    """Compile what a change makes of a model, so that the two are quickly compared."""
-    if model.derived.get(CompiledModel) is None:
-        model.derived.put(CompiledModel, CompiledModel(model, like=compile_whole(before)))
-    compile_whole(model)
+def compiled_change(model: ApplicationModel, before: ApplicationModel) -> CompiledModel:
+    """What a change would make of a model; it is kept nowhere, for it was not saved."""
+    compiled = CompiledModel(model, like=compile_whole(before))
+    compiled.compile_roles()
+    return compiled
 
 
 def compiled_structure(structure: Structure) -> CompiledStructure:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import LIGHT
 from gatehouse.kernel.cached import cached_property
+from gatehouse.permissions.evaluation.compiled import CompiledModel
 from gatehouse.permissions.evaluation.gathering import (
     Gathered,
     HeldRole,
@@ -225,12 +226,18 @@ class Effective:
 
 
 def evaluate(
-    model: ApplicationModel, facts: Facts, structure: Structure, *, now: int, address: Address | None
+    model: ApplicationModel,
+    facts: Facts,
+    structure: Structure,
+    *,
+    now: int,
+    address: Address | None,
+    compiled: CompiledModel | None = None,
 ) -> Effective:
     application_id = model.application.application_id
     if is_removed(model, facts) or is_ended(facts, structure):
         return Effective(application_id, {})
-    this = situation(model, facts, structure, now=now, address=address)
+    this = situation(model, facts, structure, now=now, address=address, compiled=compiled)
     return Effective(application_id, {ROOT: ScopeHeld(gather_root(this)), **dict(_below(this))})
 
 

@@ -144,14 +144,20 @@ class Situation:
 
 
 def situation(
-    model: ApplicationModel, facts: Facts, structure: Structure, *, now: int, address: Address | None
+    model: ApplicationModel,
+    facts: Facts,
+    structure: Structure,
+    *,
+    now: int,
+    address: Address | None,
+    compiled: CompiledModel | None = None,
 ) -> Situation:
+    """`compiled`: the model's own form, of a model that nobody saved."""
     record = facts.records.get(model.application.application_id)
-    compiled = compiled_structure(structure)
     return Situation(
         application=model.application,
-        model=compiled_model(model),
-        structure=compiled,
+        model=compiled or compiled_model(model),
+        structure=compiled_structure(structure),
         facts=facts,
         now=now,
         address=address,

@@ -10,11 +10,14 @@ newest model with its compiled form, and what people hold in it: a newer model d
 one. Beside them it holds the projects of the newest structure.
 """
 
+import asyncio
 import sys
 from collections.abc import Collection, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
+from weakref import WeakValueDictionary
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
@@ -79,6 +82,7 @@ class Reading:
         self._store = store
         self._clock = clock
         self._cache: WeightedCache[Cached] = WeightedCache(cache_bytes)
+        self._loading: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def cache_weight(self) -> int:
@@ -151,21 +155,31 @@ class Reading:
 
     async def _models_of(self, facts: Facts) -> Mapping[int, ApplicationModel] | None:
         states = facts.applications
-        found = {number: model for number, state in states.items() if (model := self._model(state)) is not None}
-        missing = [number for number in states if number not in found]
-        if missing:
-            loaded = await self._store.application_models(missing)
+        found = self._known(states)
+        if len(found) < len(states):
+            async with AsyncExitStack() as stack:
+                for number in sorted(states.keys() - found.keys()):  # of many who lack a model one reads it
+                    await stack.enter_async_context(self._loading.setdefault(number, asyncio.Lock()))
+                found = self._known(states)
+                loaded = await self._load([number for number in states if number not in found])
             if any(state_of(model) != states[number] for number, model in loaded.items()):
                 return None
             found |= loaded
-            for number, model in loaded.items():
-                self._cache.drop_group(number)
-                self._cache.put(number, MODEL, CachedModel(states[number], model), model.weight)
         return found
+
+    def _known(self, states: Mapping[int, ApplicationState]) -> dict[int, ApplicationModel]:
+        return {number: model for number, state in states.items() if (model := self._model(state)) is not None}
 
     def _model(self, state: ApplicationState) -> ApplicationModel | None:
         known = self._cache.get(state.application_id, MODEL)
         return known.model if isinstance(known, CachedModel) and known.state == state else None
+
+    async def _load(self, missing: Collection[int]) -> Mapping[int, ApplicationModel]:
+        loaded = await self._store.application_models(missing) if missing else {}
+        for number, model in loaded.items():
+            self._cache.drop_group(number)
+            self._cache.put(number, MODEL, CachedModel(state_of(model), model), model.weight)
+        return loaded
 
     async def _structure_of(self, facts: Facts, also: Collection[str]) -> Structure | None:
         known = self._known_structure(facts.structure)

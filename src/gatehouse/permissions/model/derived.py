@@ -19,9 +19,6 @@ class Derived:
         """The form, if it was made."""
         return self._made.get(make)
 
-    def put(self, make: type[T], made: T) -> None:
-        self._made[make] = made
-
     def once(self, make: Callable[[S], T], source: S) -> T:
         """Two threads may both make it; either form is right."""
         made: T | None = self._made.get(make)

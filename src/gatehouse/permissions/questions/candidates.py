@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from itertools import chain
 
 from gatehouse.accounts.model import KEPT_TAGS
-from gatehouse.permissions.evaluation.compiled import CompiledRole, compiled_model, is_default
+from gatehouse.permissions.evaluation.compiled import CompiledModel, CompiledRole, compiled_model, is_default
 from gatehouse.permissions.evaluation.matching import ANYONE, Handle, group_handles, handles_for
 from gatehouse.permissions.model.condition import NOBODY, AllOf, AnyOf, FromNetwork, Test
 from gatehouse.permissions.model.crowd import Candidates, Outline
@@ -38,9 +38,9 @@ def holding_role(outline: Outline, scope: Scope, key: str) -> Candidates:
     return in_project(outline, scope.project_id, [key])
 
 
-def touched_by_roles(outline: Outline, keys: Iterable[str]) -> Candidates:
+def touched_by_roles(outline: Outline, model: CompiledModel, keys: Iterable[str]) -> Candidates:
     """Everybody who may hold one of these roles anywhere."""
-    known = compiled_model(outline.model).roles
+    known = model.roles
     roles = [known[key] for key in keys if key in known]
     default = replace(nobody(outline), everyone=any(is_default(one.role) for one in roles))
     found = joined(at_root(outline, roles), default)

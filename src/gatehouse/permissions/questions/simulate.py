@@ -14,7 +14,7 @@ from typing import Final
 from gatehouse.kernel.background import HEAVY, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.evaluation.compiled import Says, compile_like, compiled_model
+from gatehouse.permissions.evaluation.compiled import Says, compile_whole, compiled_change
 from gatehouse.permissions.evaluation.effective import Effective, evaluate
 from gatehouse.permissions.evaluation.gathering import Tiers, Voice
 from gatehouse.permissions.evaluation.shapes import (
@@ -116,8 +116,8 @@ class Simulation:
         prefix: Prefix | None,
     ) -> Forecast | None:
         """None when somebody saved something meanwhile."""
-        await run_off_loop(HEAVY, compile_like, rehearsed.outline.model, before.model)
-        among = await run_off_loop(HEAVY, concerned, before, rehearsed.outline, reach)
+        compared = await run_off_loop(HEAVY, Compared, before, rehearsed, prefix=prefix)
+        among = await run_off_loop(HEAVY, compared.concerned, reach)
         forecast = Forecast(after=after)
         while forecast.after is not None and forecast.examined < CANDIDATES_MOST and len(forecast.effects) < limit:
             crowd = await self._crowds.crowd(
@@ -125,8 +125,9 @@ class Simulation:
             )
             if crowd.outline.versions != before.versions:
                 return None
-            compared = Compared(crowd.outline, rehearsed, prefix=prefix)
-            judge = partial(compared.effect, now=self._clock.now())
+            structure = crowd.outline.structure
+            structures = structure, overlaid(structure, rehearsed.outline.structure)
+            judge = partial(compared.effect, structures, now=self._clock.now())
             async for facts, effect in judged(crowd.people, judge, compared.weight):
                 if not effect.is_none:
                     if not forecast.has_room(effect, limit):
@@ -139,19 +140,6 @@ class Simulation:
                     return forecast
             forecast.after = crowd.last if crowd.more else None
         return forecast
-
-
-def concerned(before: Outline, after: Outline, reach: Reach) -> Candidates:
-    """Everybody for whom something may be different."""
-    found = replace(nobody(before), user_ids=reach.user_ids)
-    if reach.project_id:
-        return joined(found, joined(in_project(before, reach.project_id), in_project(after, reach.project_id)))
-    if is_same(before, after):
-        return found
-    keys = changed_roles(before, after)
-    found = joined(found, joined(touched_by_roles(before, keys), touched_by_roles(after, keys)))
-    defaults = compiled_model(before.model).schema.yes != compiled_model(after.model).schema.yes
-    return replace(found, everyone=found.everyone or defaults)
 
 
 def is_same(before: Outline, after: Outline) -> bool:
@@ -169,19 +157,39 @@ def as_it_counts(role: Role | None) -> Role | None:
 
 
 class Compared:
-    """An application before and after a change."""
+    """An application before and after a change, which takes long to compile."""
 
     def __init__(self, before: Outline, rehearsed: Rehearsed, *, prefix: Prefix | None = None) -> None:
         self._before = before
+        self._old = compile_whole(before.model)
         self._rehearsed = rehearsed
-        self._structure = overlaid(before.structure, rehearsed.outline.structure)
-        self._after = before if is_same(before, rehearsed.outline) else rehearsed.outline  # compiled once
+        self._after = before if is_same(before, rehearsed.outline) else rehearsed.outline
+        self._new = self._old if self._after is before else compiled_change(self._after.model, before.model)
         self._prefix = prefix
 
-    def effect(self, facts: Facts, *, now: int) -> Effect:
-        before = evaluate(self._before.model, facts, self._before.structure, now=now, address=None)
+    def concerned(self, reach: Reach) -> Candidates:
+        """Everybody for whom something may be different."""
+        before, after = self._before, self._rehearsed.outline
+        found = replace(nobody(before), user_ids=reach.user_ids)
+        if reach.project_id:
+            return joined(found, joined(in_project(before, reach.project_id), in_project(after, reach.project_id)))
+        if is_same(before, after):
+            return found
+        keys = changed_roles(before, after)
+        touched = joined(touched_by_roles(before, self._old, keys), touched_by_roles(after, self._new, keys))
+        found = joined(found, touched)
+        return replace(found, everyone=found.everyone or self._old.schema.yes != self._new.schema.yes)
+
+    def effect(self, structures: tuple[Structure, Structure], facts: Facts, *, now: int) -> Effect:
+        """`structures`: before and after, with all projects of the person."""
+        before = evaluate(self._before.model, facts, structures[0], now=now, address=None)
         after = evaluate(
-            self._after.model, facts_after(facts, self._rehearsed), self._structure, now=now, address=None
+            self._after.model,
+            facts_after(facts, self._rehearsed),
+            structures[1],
+            now=now,
+            address=None,
+            compiled=self._new,
         )
         gains, loses = changed_rules(before, after, self._prefix)
         old = set(render(before, Shape.ROLES, DEFAULT_OPTIONS, now))
@@ -196,11 +204,10 @@ class Compared:
 
     def weight(self, facts: Facts) -> int:
         """How much work the effect is: of what the roles of the person say most is the same before and after."""
-        model = compiled_model(self._before.model)
         record = facts.records[self._before.model.application.application_id]
         held = (one.role for holdings in record.scopes.values() for one in holdings.roles)
-        given = sum(model.roles[key].says.work for key in held if key in model.roles)
-        return person_weight(facts) + (given + model.everywhere_work) // SAME_SAID
+        given = sum(self._old.roles[key].says.work for key in held if key in self._old.roles)
+        return person_weight(facts) + (given + self._old.everywhere_work) // SAME_SAID
 
 
 def changed_rules(

@@ -162,7 +162,8 @@ async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate
         facts = await world.permissions.facts(person, (SHOP,))
         assert facts is not None
         case = await reading.case(facts)
-        assert len(reading.rendered(case, reading.effective(case, SHOP, None), Shape.LIST, DEFAULT_OPTIONS)) == 1_000
+        effective = await reading.effective(case, SHOP, None)
+        assert len(await reading.rendered(case, effective, Shape.LIST, DEFAULT_OPTIONS)) == 1_000
 
     await listed(people[0])
     weight, before = reading.cache_weight, allocated()

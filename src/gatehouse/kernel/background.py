@@ -8,6 +8,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 from gatehouse.kernel.errors import Unavailable
@@ -20,8 +21,26 @@ HEAVY: Final = LIGHT + 1  # of work that is always the worker's
 QUEUE_MOST: Final = 256  # jobs that wait for the worker; more are refused
 SWITCH_SECONDS: Final = 0.0005  # how long the loop waits for the interpreter while the worker computes
 
-_worker: Final = ThreadPoolExecutor(1, thread_name_prefix="heavy-work")  # one: several would compete with the loop
-_queued = 0
+
+class Worker:
+    """One thread that works off what it is given, in order."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)  # several would compete with the loop
+        self._queued = 0
+
+    async def run(self, function: Callable[[], T]) -> T:
+        if self._queued >= QUEUE_MOST:
+            raise Unavailable(f"{QUEUE_MOST} heavy jobs are waiting")
+        self._queued += 1
+        try:
+            return await asyncio.wrap_future(self._thread.submit(function))
+        finally:
+            self._queued -= 1
+
+
+_worker: Final = Worker("heavy-work")
+_transactions: Final = Worker("heavy-transaction")
 
 
 async def run_off_loop(weight: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -30,16 +49,16 @@ async def run_off_loop(weight: int, function: Callable[P, T], /, *args: P.args, 
     Raises Unavailable when too many jobs wait. A job should take a tenth of a second at most: longer work is given
     in pieces, so that others get their turn in between.
     """
-    global _queued  # noqa: PLW0603 - of the process, as the interpreter is
     if weight <= LIGHT:
         return function(*args, **kwargs)
-    if _queued >= QUEUE_MOST:
-        raise Unavailable(f"{QUEUE_MOST} heavy jobs are waiting")
-    _queued += 1
-    try:
-        return await asyncio.wrap_future(_worker.submit(function, *args, **kwargs))
-    finally:
-        _queued -= 1
+    return await _worker.run(partial(function, *args, **kwargs))
+
+
+async def run_in_transaction(weight: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same while a database connection and its locks are held: that waits only for others who hold one."""
+    if weight <= LIGHT:
+        return function(*args, **kwargs)
+    return await _transactions.run(partial(function, *args, **kwargs))
 
 
 def switch_often() -> None:

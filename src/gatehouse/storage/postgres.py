@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 import asyncpg
 import structlog
 
-from gatehouse.kernel.background import HEAVY, run_off_loop
+from gatehouse.kernel.background import HEAVY, run_in_transaction
 from gatehouse.kernel.errors import Conflict, Misconfigured, OutcomeUnknown, Unavailable
 from gatehouse.storage.asked_together import AskedTogether
 from gatehouse.storage.listening import Listening
@@ -420,11 +420,11 @@ async def drive_weighed(
 ) -> T:
     """As `drive_async`; a verb that has read a lot goes on off the loop, to decode it, judge it and write it."""
     try:
-        asked, ended = await run_off_loop(weight, go_on, verb, answer)
+        asked, ended = await run_in_transaction(weight, go_on, verb, answer)
         while asked is not None:
             rows = await ask(asked)
             weight = max(weight, weight_of(rows))
-            asked, ended = await run_off_loop(weight, go_on_with, verb, asked, rows)
+            asked, ended = await run_in_transaction(weight, go_on_with, verb, asked, rows)
         return cast("T", ended)
     finally:
         with suppress(ValueError):  # cancelled while the worker has it: it ends there

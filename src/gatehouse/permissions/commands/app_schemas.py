@@ -24,7 +24,7 @@ from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.differences import differences, tallied
 from gatehouse.permissions.documents.fields import given_or
 from gatehouse.permissions.documents.limits import refuse_roles
-from gatehouse.permissions.documents.rules import leaves, meta_entries, protected_among
+from gatehouse.permissions.documents.rules import SchemaRules, leaves, meta_entries, protected_among
 from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, RoleNotFound, VersionConflict
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.condition import Condition
@@ -103,9 +103,10 @@ class AppSchemas:
             refuse_other_project(state, seen)
             refuse_old_version(version, state.schema.version)
             after = self._with_roots(actor, state, given)
-            refuse_exposed(state, after)
+            known = SchemaRules(after.schema)
+            refuse_exposed(state, after, known)
             for role in after.roles.values():
-                refuse_colliding(after, role)
+                refuse_colliding(after, role, known)
             return self._edited(actor, state, after)
 
         return SavedSchema(
@@ -310,19 +311,22 @@ def applies_to_all(role: Role) -> bool:
     return role.default or role.key == DEFAULT
 
 
-def refuse_colliding(model: ApplicationModel, role: Role) -> None:
+def refuse_colliding(model: ApplicationModel, role: Role, known: SchemaRules | None = None) -> None:
     """A role may name rules the schema does not have, but none that would stand in the way of one it has (R5)."""
     rules.refuse_collisions(
-        model.schema, meta_entries(role.meta), place=f"role {role.name}", central=model.application.is_central
+        known or model.schema,
+        meta_entries(role.meta),
+        place=f"role {role.name}",
+        central=model.application.is_central,
     )
 
 
-def refuse_exposed(before: ApplicationModel, after: ApplicationModel) -> None:
+def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: SchemaRules) -> None:
     """A rule that becomes protected while public roles hold it: which roles, the caller has to know (R5)."""
     holders = [
         role.name
         for role in after.roles.values()
-        if not role.protected and protected_among(after.schema, meta_entries(role.meta))
+        if not role.protected and protected_among(known, meta_entries(role.meta))
     ]
     if holders and before.schema != after.schema:
         raise ProtectedHeld(f"Public roles hold a rule that would be protected: {', '.join(sorted(holders))}")

@@ -130,26 +130,36 @@ def split_params(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def refuse_collisions(schema: ApplicationSchema, rules: Iterable[Rule], *, place: str, central: bool) -> None:
+class SchemaRules:
+    """The rules of a schema, gone through once for all roles that are compared with them."""
+
+    def __init__(self, schema: ApplicationSchema) -> None:
+        self.leaves = leaves(schema.private_data, schema.public_data)
+        self.paths = {rule.path for rule in self.leaves}
+        self.prefixes = prefixes_of(self.paths)
+
+
+def refuse_collisions(
+    schema: ApplicationSchema | SchemaRules, rules: Iterable[Rule], *, place: str, central: bool
+) -> None:
     """Rules the schema does not have are fine, if they cannot be taken for one it has (R5).
 
     Of either section: `public_data.user.kick` would pass for the protected `private_data.user.kick` in list_short.
     In application 1 (`central`) there are no others than its own.
     """
-    known = leaves(schema.private_data, schema.public_data)
-    paths = {rule.path for rule in known}
-    prefixes = prefixes_of(paths)
+    known = schema if isinstance(schema, SchemaRules) else SchemaRules(schema)
     for rule in rules:
-        if rule in known:
+        if rule in known.leaves:
             continue
         if central:
             raise Malformed(f"{place}.{rule}: there is no such rule")
-        if rule.path in paths or rule.path in prefixes or not paths.isdisjoint(prefixes_of((rule.path,))):
+        above = prefixes_of((rule.path,))
+        if rule.path in known.paths or rule.path in known.prefixes or not known.paths.isdisjoint(above):
             raise Malformed(f"{place}.{rule}: collides with a rule of the application's schema")
 
 
-def protected_among(schema: ApplicationSchema, rules: Iterable[Rule]) -> list[Rule]:
-    known = leaves(schema.private_data, schema.public_data)
+def protected_among(schema: ApplicationSchema | SchemaRules, rules: Iterable[Rule]) -> list[Rule]:
+    known = (schema if isinstance(schema, SchemaRules) else SchemaRules(schema)).leaves
     return [rule for rule in rules if rule in known and known[rule].protected]
 
 

@@ -1,8 +1,10 @@
 """What a runner recalls is never older than the last commit, whoever made it."""
 
+from gatehouse.permissions.model.scope import ROOT
 from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.sqlite import RECALLED_BYTES, SQLiteRunner
 from tests.support.builders import NOW, a_record
-from tests.support.permission_builders import a_person, install
+from tests.support.permission_builders import a_person, becoming, holding, install
 
 ANNA = "1000000001"
 
@@ -47,3 +49,19 @@ async def test_what_is_asked_for_differently_is_answered_differently(storage: St
     assert one is not None
     assert (set(both.records), set(one.records)) == ({1, 50_001}, {1})
     assert await storage.permissions.facts("1000000002", (1,)) is None
+
+
+async def test_mm_02_recalled_facts_are_bounded_by_weight_and_unknown_names_are_not_kept(storage: Storage) -> None:
+    await install(storage)
+    await a_person(storage)
+    entries = {f"rule{n}": {"value": True} for n in range(5_000)}
+    await storage.user_records.edit_record(1, ANNA, becoming(scopes={ROOT: holding(private_data=entries)}), NOW)
+    for number in range(60):  # as many answers as applications that are asked about beside it
+        found = await storage.permissions.facts(ANNA, (1, 50_001 + number))
+        assert found is not None
+        assert found.weight > 500_000
+        assert await storage.permissions.facts("x" * 1_000 + str(number), (1,)) is None
+    if isinstance(storage.runner, SQLiteRunner):
+        kept = storage.runner._recalled
+        assert RECALLED_BYTES / 2 < kept.weight <= RECALLED_BYTES
+        assert len(kept) < 60

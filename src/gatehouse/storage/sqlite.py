@@ -69,7 +69,8 @@ class SQLiteRunner:
         answer: T | None = self._recalled.get(RECALLED, key)
         if answer is None:
             answer = await self.look(make)
-            self._recalled.put(RECALLED, key, answer, getattr(answer, "weight", 0))
+            if answer is not None:  # what is not there may be asked for by any name, and any number of them
+                self._recalled.put(RECALLED, key, answer, getattr(answer, "weight", 0))
         return answer
 
     def _version(self) -> int:

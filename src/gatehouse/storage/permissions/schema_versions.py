@@ -77,7 +77,7 @@ def forget_versions(application_id: int) -> Verb[None]:
 def past_model(model: ApplicationModel, number: int) -> Verb[ApplicationModel | None]:
     """The application as that version was; None when it is not kept. `model` is read in the same transaction."""
     rows = yield SINCE(of=model.application.application_id, number=number)
-    numbers = [row.version for row in rows]
+    numbers = [row.version for row in rows if row.replaced is not None or row.version == model.schema.version]
     if numbers != list(range(model.schema.version, number - 1, -1)):
         return None
     sections: dict[str, msgspec.Raw] = {}

@@ -12,6 +12,11 @@ from gatehouse.web.permissions.envelope import Answer
 from gatehouse.web.permissions.question_records import MemberRecord, MembersPage, PathStep, ScopeName
 
 
+class Tagged(msgspec.Struct, tag_field="part", tag="keys", omit_defaults=True):
+    keys: list[str] = msgspec.field(default_factory=list)
+    days: int = 90
+
+
 def page(count: int) -> MembersPage:
     step = PathStep(source="assigned_role", scope=ScopeName(), role='the "first"')
     return MembersPage(
@@ -30,6 +35,7 @@ def page(count: int) -> MembersPage:
         Answer(status="OK"),
         Answer(status="OK", data=[{"name": "one", "meta": {"a": {"b": {"value": True}}}}], warnings=("x",)),
         Answer(status="OK", data=page(3)),
+        [Tagged(), Tagged(keys=["one"], days=1)],
         {"a": [[1, 2], [3]], "b": {"c": {"d": {"e": {"f": {"g": {"h": [1]}}}}}}},
     ],
 )

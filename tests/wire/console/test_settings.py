@@ -3,6 +3,7 @@
 from typing import Any
 
 from gatehouse.keys.model import Algorithm, KeyLine, Purpose, State, state
+from gatehouse.storage.migrations import HEAD
 from tests.support.console import ADA, Visitors
 from tests.support.service import Service
 from tests.support.studio import FACTOR
@@ -105,7 +106,7 @@ async def test_mail_and_health_say_how_it_is(studio: Service, inside: Visitors) 
     page = (await ada.get(f"{HERE}/health")).text
     kind = "SQLite" if studio.house.settings.database.url.is_sqlite else "PostgreSQL"
     assert f"{kind} " in page
-    assert "schema revision 0001, 0001 is needed" in page
+    assert f"schema revision {HEAD}, {HEAD} is needed" in page
     assert " records, <time" in page
 
 

@@ -84,11 +84,17 @@ def joined(items: Iterable[Iterable[bytes]], begin: bytes, end: bytes) -> Iterat
 
 
 def struct_members(value: msgspec.Struct) -> Iterator[tuple[str, object]]:
-    leaves_out = value.__struct_config__.omit_defaults
+    config = value.__struct_config__
+    if config.tag is not None and config.tag_field is not None:
+        yield config.tag_field, config.tag
     for field in msgspec.structs.fields(value):
         member = getattr(value, field.name)
-        if not (leaves_out and member == field.default):
+        if not (config.omit_defaults and is_default(member, field)):
             yield field.encode_name, member
+
+
+def is_default(member: object, field: msgspec.structs.FieldInfo) -> bool:
+    return member == field.default or (field.default_factory in (list, dict, set) and not member)
 
 
 def is_taken_apart(item: object) -> bool:

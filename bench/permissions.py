@@ -84,10 +84,16 @@ def with_state(facts: Facts, model: ApplicationModel) -> Facts:
 
 def cached_list(reading: Reading, facts: Facts) -> tuple[str, ...]:
     """From facts that were just read to the list, when nothing has changed."""
+
+    async def answer() -> tuple[str, ...]:
+        case = await reading.case(facts)
+        return await reading.rendered(case, await reading.effective(case, APPLICATION, None), Shape.LIST, OPTIONS)
+
     try:
-        reading.case(facts).send(None)
-    except StopIteration as read:
-        return reading.rendered(read.value, reading.effective(read.value, APPLICATION, None), Shape.LIST, OPTIONS)
+        answer().send(None)
+    except StopIteration as end:
+        listed: tuple[str, ...] = end.value
+        return listed
     raise AssertionError("nothing in it waits")
 
 

@@ -46,6 +46,9 @@ class UndoingRunner(Generic[A]):
             return await self._runner.act(undone, heavy=heavy)
         except _Undone as end:
             answer, self.seen = end.answer
+            # Its frames hold whole models and are held by it: nothing would free them until the next full collection.
+            end.__traceback__ = None
+            end.answer = None
             return answer  # type: ignore[no-any-return]
 
     async def look(self, make: Callable[[], Verb[T]]) -> T:

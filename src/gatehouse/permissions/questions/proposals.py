@@ -1,5 +1,6 @@
 """A change that somebody thinks of making: the data of its save, and how that save is rehearsed (R6)."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
@@ -115,6 +116,7 @@ class Rehearsals:
         self._projects = projects
         self._recorder = recorder
         self._clock = clock
+        self._turn = asyncio.Lock()
 
     async def reach(self, proposal: AnyProposal, by: Proposer) -> Reach:
         """Of what is not there, nothing: the rehearsal will say that, to whoever may hear it."""
@@ -140,7 +142,8 @@ class Rehearsals:
         """Raises whatever the save would raise."""
         application_id = by.model.application.application_id
         stage = self._store.rehearsal(application_id, reach.projects, reach.user_ids)
-        await self._play(stage, proposal, by)
+        async with self._turn:  # saves wait for each other in the database: that is for those that are kept
+            await self._play(stage, proposal, by)
         return stage.seen
 
     async def _play(self, stage: Rehearsal, proposal: AnyProposal, by: Proposer) -> None:

@@ -29,6 +29,7 @@ ABOUT_EVERYBODY: Final = {
     "accounts.ALL_USERS",  # an export
     "admin.home.AMOUNTS",
     "admin.names.FIND",  # part of a name, anywhere in it
+    "inspection.ENTRIES",  # gatehouse doctor reads every document
     "audit.NEWEST",  # along an index, and soon at its limit
     "permissions.full_removal.COUNTS",  # a project or an application goes for good
     "permissions.full_removal.DROP_HELD",

@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Origin
-from tests.support.game import ANNA, Game, register, register_elsewhere
+from tests.support.game import ANNA, Game, poll_after_the_end, register, register_elsewhere
 from tests.support.guide_pictures import Camera
 from tests.support.permission_builders import create_application
 from tests.support.service import Service
@@ -117,7 +117,7 @@ async def test_far_from_the_game_a_yes_without_a_number_is_not_sent_and_a_wrong_
             await number.check()
     await either.get_by_role("button", name=YES).click()
     await expect(either.get_by_role("heading", name="That is not the number")).to_be_visible()
-    assert (await game.poll()).json()["status"] == "ERROR"
+    assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
 
 
 async def test_a_no_needs_no_number_and_ends_it(service: Service, either: Page) -> None:
@@ -125,7 +125,7 @@ async def test_a_no_needs_no_number_and_ends_it(service: Service, either: Page) 
     await open_link(either, game)
     await either.get_by_role("button", name=NO).click()
     await expect(either.get_by_role("heading", name="Nobody was signed in")).to_be_visible()
-    assert (await game.poll()).json()["status"] == "ERROR"
+    assert (await poll_after_the_end(game)).json()["status"] == "ERROR"
 
 
 async def test_too_late_is_no_dead_end_without_javascript(service: Service, plain: Page) -> None:

@@ -8,7 +8,6 @@ import pytest
 from gatehouse.accounts.errors import UserIdTaken, UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Origin
-from gatehouse.cli.audit import verified
 from tests.support.builders import a_passkey, a_record, a_user
 from tests.support.letters import new_letters
 from tests.support.resident import LOGIN, Resident
@@ -130,7 +129,7 @@ async def test_op_14_the_audit_log_keeps_its_records_about_a_number_and_still_ve
     assert {record.event for record in records} == {"user.created", "session.opened", "user.erased"}
     assert set(before) < {record.record_id for record in records}
     assert [record.personal for record in records if record.event != "user.erased"] == [None, None]
-    verdict = await verified(service.house)
+    verdict = await service.house.verification().verify()
     assert (verdict.problems, verdict.unsealed) == ((), 0)
 
 

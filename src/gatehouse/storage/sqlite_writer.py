@@ -145,8 +145,11 @@ class Writer:
                 self._do(work)
         except Exception as error:  # noqa: BLE001 - it will be raised again, to whom it concerns
             self._roll_back_to("everyone", error)
-            for work in group:
-                self._in_savepoint(work)
+        else:
+            return
+        # Not within `except`: the next error would hold this one, and with it all that its verb had read.
+        for work in group:
+            self._in_savepoint(work)
 
     def _in_savepoint(self, work: Work) -> None:
         self._connection.execute("SAVEPOINT verb")

@@ -25,6 +25,7 @@ QUICK: Final = {
     "GATEHOUSE__PASSWORDS__MEMORY_KIB": "19456",
     "GATEHOUSE__PASSWORDS__TIME_COST": "2",
     "GATEHOUSE__LOG__LEVEL": "error",
+    "GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "60",  # a busy machine is no node that stopped
 }
 
 

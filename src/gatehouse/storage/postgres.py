@@ -350,8 +350,9 @@ async def transaction(connection: Any, beginning: str) -> AsyncIterator[None]:  
         await connection.execute(beginning)
         yield
     except BaseException:
-        if not connection.is_closed():
-            await connection.execute("ROLLBACK")
+        with suppress(asyncpg.InterfaceError):  # the server ended the connection, and the pool has taken it back
+            if not connection.is_closed():
+                await connection.execute("ROLLBACK")
         raise
     await connection.execute("COMMIT")
 

@@ -5,7 +5,7 @@ RUN := .venv/bin
 DEV := .venv-dev/bin
 UV := $(shell command -v uv || echo $(DEV)/uv)
 LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE),--upgrade)
-WORKERS ?= 2
+WORKERS ?= 3
 ROUNDS ?= 20
 FACTOR ?= 50
 LASTING ?= 300
@@ -61,7 +61,8 @@ fuzz: test-deps ## input nobody thought of, for hours: 50 times what the tests t
 	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(DEV)/pytest tests/fuzz
 
 adversarial: test-deps ## the figures of the security checklist about time and volume, and their bounds (an hour, on a quiet machine)
-	$(DEV)/pytest tests/adversarial/figures.py tests/adversarial/timing.py
+	ADVERSARIAL_WHOLE=1 $(DEV)/pytest tests/adversarial/figures.py tests/adversarial/timing.py tests/adversarial/test_memory.py \
+		tests/adversarial/test_oauth_edge.py
 
 release-check: ## build, install, start and audit what would be released; dist/ gets it with its bill of materials
 	@$(ENVIRONMENT) release

@@ -17,6 +17,7 @@ import httpx2
 from tests.support.processes import Node
 from tests.support.trust import NOBODY
 
+WHOLE: Final = "ADVERSARIAL_WHOLE" in os.environ  # noqa: TID251 - by `make adversarial`; else a sample
 VOLUME: Final = int(os.environ.get("ADVERSARIAL_VOLUME", "1000000"))  # noqa: TID251 - of HT-18, said to the tests
 AT_ONCE: Final = 50
 PATIENCE: Final = 300  # seconds; how long an answer may take is said by the bounds

@@ -13,7 +13,7 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.store import Edited
 from gatehouse.storage.opening import Storage
-from tests.adversarial.measuring import UNLIMITED, Target, client_of
+from tests.adversarial.measuring import UNLIMITED, WHOLE, Target, client_of
 from tests.support.builders import a_record
 from tests.support.permission_builders import a_person, a_project, a_role, create_application, publish
 from tests.support.processes import Node
@@ -23,9 +23,9 @@ from tests.support.studio import FACTOR, OWNER, PROJECT
 MEGABYTE: Final = 2**20
 RULES: Final = 2_000
 ROLES: Final = 60
-SAVES: Final = 100
+SAVES: Final = 100 if WHOLE else 25
 RESIDENT_MOST: Final = 250  # megabytes, of the process
-DATABASE_MOST: Final = 20  # megabytes, with everything in it
+DATABASE_MOST: Final = 20 if WHOLE else 14  # megabytes, with everything in it
 CACHE_LEAST: Final = "16"  # megabytes; the smallest setting, so that few applications fill the cache
 APPLICATIONS: Final = 40  # of which half fill it
 

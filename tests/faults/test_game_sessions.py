@@ -11,6 +11,7 @@ from typing import Any, Final
 from gatehouse.accounts.model import User
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.storage.opening import Storage, open_storage
+from tests.faults.extent import on_databases
 from tests.support.builders import a_record, a_user
 from tests.support.game import GET_GSID
 from tests.support.processes import Node, two_nodes
@@ -72,6 +73,7 @@ async def confirm(url: str, gsid: str, user: User) -> None:
         )
 
 
+@on_databases("postgres", "migrated_url")
 async def test_kill_9_of_the_holder_leaves_the_answer_deliverable(migrated_url: str, tmp_path: Path) -> None:
     user = await somebody(migrated_url)
     with Node(data=tmp_path, database_url=migrated_url, environment=QUICK) as node:
@@ -85,6 +87,7 @@ async def test_kill_9_of_the_holder_leaves_the_answer_deliverable(migrated_url: 
         assert (await answered(node.port, gsid, where))[0] == 403
 
 
+@on_databases("postgres", "migrated_url")
 async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session(
     migrated_url: str, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ of writes and syncs is test_group_commit.py's.
 import asyncio
 from pathlib import Path
 
+from tests.faults.extent import on_databases
 from tests.faults.visitors import Guessers, every_guess_was_counted
 from tests.faults.writers import every_account_has_one_record, kept_by, writing
 from tests.support.aftermath import administrators, house_of
@@ -16,6 +17,7 @@ from tests.support.service import QUICK
 from tests.support.setup_link import FORM, setup_request, setup_token
 
 
+@on_databases("sqlite", "migrated_url")
 async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
     migrated_url: str, tmp_path: Path, rounds: int
 ) -> None:

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 from statistics import median
 
+from tests.faults.extent import on_databases
 from tests.faults.ledger import Ledger
 from tests.faults.running import Place, Run, under_load, workers_of
 from tests.faults.workloads.all import every, usual
@@ -35,8 +36,9 @@ async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
     await under_load(place, every(), kill_one, ledger)
 
 
+@on_databases("postgres")
 async def test_r_02_kill_9_of_all_at_once_loses_nothing_acknowledged(
-    installed_url: str, tmp_path: Path, ledger: Ledger
+    url: str, tmp_path: Path, ledger: Ledger
 ) -> None:
     async def kill_all(run: Run) -> None:
         for _ in run.rounds():
@@ -48,6 +50,6 @@ async def test_r_02_kill_9_of_all_at_once_loses_nothing_acknowledged(
             await run.start(*run.nodes)
         await run.progress()
 
-    nodes = 1 if installed_url.startswith("sqlite") else 2
-    run = await under_load(Place(url=installed_url, data=tmp_path, nodes=nodes), usual(), kill_all, ledger)
+    nodes = 1 if url.startswith("sqlite") else 2
+    run = await under_load(Place(url=url, data=tmp_path, nodes=nodes), usual(), kill_all, ledger)
     assert median(run.starts[nodes:]) < READY_WITHIN

@@ -13,6 +13,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 
+from tests.faults.extent import sample
 from tests.support.capabilities import NGINX, require
 from tests.support.game import GET_GSID
 from tests.support.namespaces import Machine, Network, network
@@ -140,7 +141,7 @@ async def until_ready(nodes: Collection[str]) -> None:
                 await asyncio.sleep(GLANCE)
 
 
-@pytest.mark.parametrize("where", ["ports", "namespaces"])
+@pytest.mark.parametrize("where", sample(["ports", "namespaces"], "namespaces"))
 async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where: str, tmp_path: Path) -> None:
     require(NGINX)
     with town(tmp_path, where) as here:

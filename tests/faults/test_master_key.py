@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatehouse.keys.sealing import id_of, new_master_key, parse_master_key
+from tests.faults.extent import on_databases
 from tests.support.aftermath import contents_of
 from tests.support.processes import DidNotStart, Node
 
@@ -14,6 +15,7 @@ def node_with(key: str, url: str, data: Path) -> Node:
     return Node(data=data, database_url=url, environment={"GATEHOUSE__SECURITY__MASTER_KEY": key})
 
 
+@on_databases("postgres", "migrated_url")
 def test_r_24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_url: str, tmp_path: Path) -> None:
     ours, another = new_master_key(), new_master_key()
     with node_with(ours, migrated_url, tmp_path) as node:

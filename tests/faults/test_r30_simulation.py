@@ -17,7 +17,7 @@ from tests.faults.ledger import a_seed
 from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]
-SCHEDULES: Final = 10_000 if WHOLE else 100
+SCHEDULES: Final = 10_000 if WHOLE else 40
 AT_A_TIME: Final = min(2, os.cpu_count() or 1) if WHOLE else 1
 PATIENCE: Final = 7_200.0  # seconds
 REPLAYED: Final = 5

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
+from tests.faults.extent import on_databases
 from tests.faults.visitors import Guessers
 from tests.support.aftermath import administrators, house_of
 from tests.support.processes import Node
@@ -15,6 +16,7 @@ from tests.support.setup_link import FORM, setup_request, setup_token
 GONE_WITHIN: Final = 35.0  # seconds
 
 
+@on_databases("postgres", "migrated_url")
 async def test_a_write_that_has_begun_is_finished_and_nobody_is_told_of_an_error(
     migrated_url: str, tmp_path: Path
 ) -> None:

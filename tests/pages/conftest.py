@@ -1,11 +1,24 @@
-"""The service for a real browser, on each database in turn."""
+"""The service for a real browser, on SQLite; tests marked with both_databases run on PostgreSQL too."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from tests.support.service import Service, running_service
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "installed_url" in metafunc.fixturenames:
+        both = metafunc.definition.get_closest_marker("both_databases")
+        metafunc.parametrize("installed_url", ["sqlite", "postgres"] if both else ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def installed_url(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return url
 
 
 @pytest_asyncio.fixture(loop_scope="session")

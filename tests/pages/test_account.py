@@ -159,6 +159,7 @@ async def add_passkey(page: Page, name: str) -> None:
     await page.get_by_role("button", name="Create passkey").click()
 
 
+@pytest.mark.both_databases
 async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_password(
     service: Service, page: Page, anna: User
 ) -> None:
@@ -213,6 +214,7 @@ async def test_a_passkey_proves_that_it_is_still_its_owner(service: Service, pag
     await said(page, "The passkey is removed.")
 
 
+@pytest.mark.both_databases
 async def test_every_form_of_the_page_works_without_javascript(
     service: Service, browser: Browser, anna: User
 ) -> None:

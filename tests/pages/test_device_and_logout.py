@@ -55,6 +55,7 @@ async def sign_in(page: Page) -> None:
     await page.get_by_role("button", name="Sign in", exact=True).click()
 
 
+@pytest.mark.both_databases
 async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_on(
     service: Service, either: Page, anna: User
 ) -> None:

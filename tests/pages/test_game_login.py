@@ -51,6 +51,7 @@ async def open_link(page: Page, game: Game) -> None:
     await expect(page.get_by_role("button", name=YES)).to_be_visible()
 
 
+@pytest.mark.both_databases
 @pytest.mark.pictures("game-login-question")
 async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
     service: Service, either: Page, anna: User, picture: Camera

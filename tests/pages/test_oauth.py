@@ -102,6 +102,7 @@ def complaints_of(page: Page) -> list[str]:
     return complaints
 
 
+@pytest.mark.both_databases
 @pytest.mark.usefixtures("anna")
 async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     service: Service, either: Page, shop: Shop

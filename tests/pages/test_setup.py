@@ -21,6 +21,7 @@ async def fill_in(page: Page) -> None:
     await page.get_by_label("Password again").fill("correct horse battery")
 
 
+@pytest.mark.both_databases
 async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Service, page: Page) -> None:
     complaints: list[ConsoleMessage] = []
     page.on("console", lambda message: complaints.append(message) if message.type == "error" else None)

@@ -28,6 +28,7 @@ def review_button(page: Page) -> Locator:
     return page.get_by_role("button", name=re.compile(r"^Review \d+ change"))
 
 
+@pytest.mark.both_databases
 @pytest.mark.pictures("users-review")
 async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     service: Service, page: Page, picture: Camera

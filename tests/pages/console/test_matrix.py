@@ -31,6 +31,7 @@ def review_button(page: Page) -> Locator:
     return page.get_by_role("button", name=re.compile(r"^Review \d+ change"))
 
 
+@pytest.mark.both_databases
 @pytest.mark.pictures("matrix-staged", "matrix-review")
 async def test_a_change_is_staged_reviewed_applied_and_undone(service: Service, page: Page, picture: Camera) -> None:
     await furnish(service)

@@ -16,7 +16,7 @@ DB ?=
 
 # Each of these has a virtual environment of its own (tools/environment.py), so that they can run side by side.
 ENVIRONMENT := $(PYTHON) tools/environment.py
-TESTS := $(DEV)/python -m tools.run_tests $(if $(DB),--database $(DB))
+TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database $(DB))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -252,11 +252,12 @@ async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(servic
 
 A_MILLION_MAY_TAKE: Final = 50 * 1024 * 1024
 REQUESTS: Final = 14  # of each stranger
-WARM_UP: Final = 40 if WHOLE else 20
-ROUNDS: Final = 5 if WHOLE else 3
-STRANGERS: Final = 20 if WHOLE else 8  # of a round
+WARM_UP: Final = 40
+ROUNDS: Final = 5
+STRANGERS: Final = 20  # of a round
 
 
+@pytest.mark.parametrize("installed_url", ["sqlite", "postgres"] if WHOLE else ["sqlite"], indirect=True)
 async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memory(service: Service) -> None:
     """What each leaves behind, counted exactly: of a million requests the sum stays below the bound.
 

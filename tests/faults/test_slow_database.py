@@ -74,8 +74,8 @@ async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
         async def slow_down(run: Run) -> None:
             for number in run.rounds():
                 await run.progress()
-                road.delay = SLOW if number % 2 else SLOWEST
-                await asyncio.sleep(2 if number % 2 else 8)
+                road.delay = SLOWEST if number % 2 else SLOW
+                await asyncio.sleep(8 if number % 2 else 2)
                 road.delay = 0.0
                 await run.progress()
 

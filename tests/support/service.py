@@ -11,6 +11,8 @@ import httpx2
 import pytest
 
 from gatehouse.accounts import passwords
+from gatehouse.accounts.passwords import PasswordCost
+from gatehouse.app import house as house_module
 from gatehouse.app.front import front
 from gatehouse.app.gamesessions import GameRoom
 from gatehouse.app.house import House, open_house
@@ -20,13 +22,16 @@ from tests.support.clock import MovableClock
 from tests.support.processes import free_port
 from tests.support.trust import NOBODY
 
-# The least Argon2id that is allowed: tests are about what happens, not about how long it takes.
+# Of other processes: the least Argon2id that is allowed.
 QUICK: Final = {
     "GATEHOUSE__PASSWORDS__MEMORY_KIB": "19456",
     "GATEHOUSE__PASSWORDS__TIME_COST": "2",
     "GATEHOUSE__LOG__LEVEL": "error",
     "GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "60",  # a busy machine is no node that stopped
 }
+
+# Within a test: tests are about what happens, not about how long Argon2id takes, unless they set its cost.
+CHEAP: Final = PasswordCost(memory_kib=64, time_cost=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,8 @@ async def running_service(
     with pytest.MonkeyPatch.context() as patch:
         # Hashing stands back for the event loop (P15): beside other tests it would wait for all of them.
         patch.setattr(passwords, "LEAST_URGENT", os.getpriority(os.PRIO_PROCESS, 0))
+        if not any(name.startswith("GATEHOUSE__PASSWORDS__") for name in environment or {}):
+            patch.setattr(house_module, "PasswordCost", lambda **_: CHEAP)
         async with open_house(loaded, clock=clock, serving=True) as house:
             served = front(house, stopping=stopping)
             async with (

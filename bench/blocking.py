@@ -23,9 +23,9 @@ from bench.storm import ask, started
 from tests.support.visitor import form_to, hidden_fields
 
 APPLICATION: Final = 50_001
-ROLES: Final = 95
+ROLES: Final = 50
 AREAS: Final = 20
-RULES: Final = 100  # of an area: with the schema 192,000 of the 200,000 that an application may have
+RULES: Final = 100  # of an area: about 46 of the 48 MB of memory that an application may need
 PEOPLE: Final = 200
 USER: Final = "1001"
 FACTOR: Final = "bench"

@@ -19,7 +19,7 @@ T = TypeVar("T")
 LIGHT: Final = 5_000  # the most weight that is worked off on the loop; one unit takes about a microsecond
 HEAVY: Final = LIGHT + 1  # of work that is always the worker's
 QUEUE_MOST: Final = 256  # jobs that wait for the worker; more are refused
-SWITCH_SECONDS: Final = 0.0005  # how long the loop waits for the interpreter while the worker computes
+SWITCH_SECONDS: Final = 0.0001  # how long the loop waits for the interpreter while the worker computes
 
 
 class Worker:

@@ -21,7 +21,7 @@ TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run demo install install-dev test test-fast test-times test-deps faults fuzz adversarial release-check bench check format pictures screenshots docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast test-times test-deps faults fuzz adversarial interop release-check bench check format pictures screenshots docs-reference lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ faults: test-deps ## the fault tests for long: LASTING=300 seconds and ROUNDS=20
 
 fuzz: test-deps ## input nobody thought of, for hours: 50 times what the tests try, new each time (FACTOR=50, SEED=…)
 	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(DEV)/pytest tests/fuzz
+
+interop: test-deps ## every OAuth client and every game client with everything that make test takes a sample of
+	INTEROP_WHOLE=1 $(DEV)/pytest tests/interop tests/game_clients -n $(WORKERS)
 
 adversarial: test-deps ## the figures of the security checklist about time and volume, and their bounds (an hour, on a quiet machine)
 	ADVERSARIAL_WHOLE=1 $(DEV)/pytest tests/adversarial/figures.py tests/adversarial/timing.py tests/adversarial/test_memory.py \

@@ -32,8 +32,13 @@ from gatehouse.storage.audit import record
 from gatehouse.storage.installation import state_once
 from gatehouse.storage.oauth import add_client, all_clients, change_client, removed_ids
 from gatehouse.storage.permissions.held import UNEXPIRED
-from gatehouse.storage.permissions.provision import do as change_world
-from gatehouse.storage.permissions.provision import projects_with_groups, read_world, refuse_overfull, roles_made
+from gatehouse.storage.permissions.provision import (
+    projects_with_groups,
+    read_world,
+    refuse_overfull,
+    roles_made,
+    run_permission_write,
+)
 from gatehouse.storage.permissions.records import assign_root_role, touch_record
 from gatehouse.storage.permissions.structure_version import change_structure, hold_structure_alone
 from gatehouse.storage.permissions.structures import projects_of
@@ -132,7 +137,7 @@ def do(one: Act, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Ver
         case ChangeClient(client):
             yield from change_client(client)
         case _:
-            yield from change_world(one, now, by, made)
+            yield from run_permission_write(one, now, by, made)
 
 
 def give_role(user: User, *, holds: bool) -> Verb[None]:

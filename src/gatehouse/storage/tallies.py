@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import bindparam, delete, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.audit.model import Counted, Tallied
 from gatehouse.storage.runner import Stored, act, look
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.audit import tallies
 
-_NEW = insert(tallies)
+_NEW = upsert(tallies)
 ADD = Statement(
     _NEW.on_conflict_do_update(
         index_elements=[tallies.c.hour, tallies.c.what], set_={"times": tallies.c.times + _NEW.excluded.times}

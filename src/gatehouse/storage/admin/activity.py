@@ -14,6 +14,7 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     Subquery,
+    Text,
     TextClause,
     and_,
     bindparam,
@@ -22,7 +23,6 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.types import Text
 
 from gatehouse.admin.model.activity import EXAMINED_MOST, Activity, Belongings, Looked, Refusals, Spot
 from gatehouse.audit.model import Record

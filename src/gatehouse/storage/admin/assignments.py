@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, or_, select, union, union_all
-from sqlalchemy.types import Text
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, func, or_, select, union, union_all
 
 from gatehouse.admin.model.assignments import AssignedLine, PeopleWanted, PersonLine
 from gatehouse.admin.model.paging import Page, Wanted

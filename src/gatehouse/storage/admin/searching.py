@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, or_
-from sqlalchemy.types import Text
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, bindparam, func, or_
 
 from gatehouse.admin.model.paging import Page, Wanted
 from gatehouse.storage.statements import Bytewise, Row, Statement, Verb

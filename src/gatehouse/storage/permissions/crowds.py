@@ -4,11 +4,10 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Select, bindparam, or_, select, union
+from sqlalchemy import BigInteger, Select, Text, bindparam, or_, select, union
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import Text
 
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.model.crowd import Candidates, Crowd, Outline

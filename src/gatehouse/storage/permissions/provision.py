@@ -206,7 +206,7 @@ def refuse_overfull(before: Mapping[str, ProjectModel], named: Collection[str]) 
             raise type(error)(f"project {project_id}: {error}") from None
 
 
-def do(one: WorldAct, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
+def run_permission_write(one: WorldAct, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
     """Part of the verb that carries a file out. Raises VersionConflict for what is no longer as it was read."""
     match one:
         case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():

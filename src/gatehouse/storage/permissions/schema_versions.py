@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 from sqlalchemy import bindparam, delete, func, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -29,7 +29,7 @@ ROLE_FIELDS: Final = (
 COMPRESSION: Final = 3  # of 9: a section shrinks to a tenth in a third of the time of 9
 
 _THIS: Final = schema_versions.c.application_id == bindparam("of")
-KEEP = Statement(insert(schema_versions).on_conflict_do_nothing())
+KEEP = Statement(upsert(schema_versions).on_conflict_do_nothing())
 REPLACE = Statement(
     update(schema_versions)
     .where(_THIS, schema_versions.c.version == bindparam("number"))

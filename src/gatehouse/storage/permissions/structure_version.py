@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Integer, func, literal_column, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -35,12 +35,12 @@ def _on_sqlite(_element: Held, _compiler: SQLCompiler, **_kw: Any) -> str:  # no
 
 
 VERSION = func.coalesce(select(permission_clock.c.structure).where(permission_clock.c.only == 1).scalar_subquery(), 0)
-START = Statement(insert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
+START = Statement(upsert(permission_clock).values(only=1, structure=0).on_conflict_do_nothing())
 READ = Statement(select(VERSION.label("structure")))
 HOLD = Statement(select(Held(func.pg_advisory_xact_lock_shared(LOCK)).label("held")))
 HOLD_ALONE = Statement(select(Held(func.pg_advisory_xact_lock(LOCK)).label("held")))
 TICK = Statement(
-    insert(permission_clock)
+    upsert(permission_clock)
     .values(only=1, structure=1)
     .on_conflict_do_update(index_elements=["only"], set_={"structure": permission_clock.c.structure + 1})
 )
